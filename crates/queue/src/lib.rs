@@ -1,0 +1,99 @@
+//! Hands tasks out. The queue is a hint, the store is the truth: a message that is lost, doubled or late is harmless (P1, P2).
+//!
+//! A backend is one file and one line in the registry ([`connect`]); all pass the suite of [`conformance`].
+
+pub mod conformance;
+pub mod memory;
+mod registry;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bench_proto::task::{QueueName, TaskMessage};
+
+pub use registry::{BACKENDS, Backend, connect};
+
+/// Trace context and other small headers of a message.
+pub type Headers = Vec<(String, String)>;
+
+/// An error of the queue.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// May pass: broker restarting, connection lost, publish refused (nack), alarm.
+    #[error("the queue is unavailable: {0}")]
+    Unavailable(String),
+    /// Wrong URL, credentials, virtual host, or a queue that is not declared.
+    #[error("{0}")]
+    Setup(String),
+    /// The queue was closed by this process.
+    #[error("the queue is closed")]
+    Closed,
+}
+
+/// Depth of a queue as the broker counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// Messages ready to be delivered.
+    pub ready: u64,
+    /// Consumers attached.
+    pub consumers: u64,
+}
+
+/// A task on its way into a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The body.
+    pub message: TaskMessage,
+    /// Headers.
+    pub headers: Headers,
+}
+
+/// A queue service.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Declares queues and dead letters. Needs configure permission at a broker; workers never call it.
+    async fn declare(&self, queues: &[QueueName]) -> Result<(), QueueError>;
+
+    /// Publishes a batch and waits until every message is confirmed and was routed. On error some may have been published:
+    /// the caller publishes the whole batch again, under the same message ids.
+    async fn publish(&self, queue: &QueueName, messages: &[Outgoing]) -> Result<(), QueueError>;
+
+    /// Starts consuming with a fixed prefetch.
+    async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Box<dyn Consumer>, QueueError>;
+
+    /// Depth of a queue.
+    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth, QueueError>;
+
+    /// Drops all messages of a queue (tests, `gc`).
+    async fn purge(&self, queue: &QueueName) -> Result<(), QueueError>;
+
+    /// The URL without password, for messages.
+    fn describe(&self) -> String;
+
+    /// Closes connections; consumers end.
+    async fn close(&self);
+}
+
+/// A consumer of one queue. Dropping it returns what was not acked.
+#[async_trait]
+pub trait Consumer: Send {
+    /// Waits for at least one delivery, then takes what else is there without waiting, up to `max` (at least 1).
+    /// Unreadable messages go to the dead letters and are not returned. An empty answer means that `wait` has passed.
+    async fn receive(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError>;
+
+    /// Acks deliveries of this consumer, in delivery order. Acking consumes them.
+    async fn ack(&mut self, deliveries: Vec<Delivery>) -> Result<(), QueueError>;
+}
+
+/// A delivered message. It is acked by [`Consumer::ack`]; nothing is ever put back by hand (P1).
+#[derive(Debug)]
+pub struct Delivery {
+    /// The body.
+    pub message: TaskMessage,
+    /// Headers.
+    pub headers: Headers,
+    /// The broker's delivery tag.
+    pub tag: u64,
+    /// True when the broker says that it has delivered the message before.
+    pub redelivered: bool,
+}

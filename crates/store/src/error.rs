@@ -1,0 +1,45 @@
+//! What can go wrong in a store, told apart by what the caller can do about it.
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// May pass: locked, connection lost, server restarting. Repeat the same call (every write is idempotent).
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The disk (or quota) under the store is full.
+    #[error("no space left for the store: {0}")]
+    Full(String),
+    /// A row of this batch cannot be stored; smaller batches find out which (P8).
+    #[error("the store refuses the data: {0}")]
+    BadData(String),
+    /// What was read does not make sense (failed checksum, unreadable JSON, damaged file).
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+    /// The schema is not one that this build can use.
+    #[error("the store has schema version {found}, this build reads {supported}: {advice}")]
+    Schema {
+        /// Version in the store.
+        found: i64,
+        /// Version of this build.
+        supported: i64,
+        /// What to do.
+        advice: String,
+    },
+    /// The URL or folder cannot be used.
+    #[error("{0}")]
+    Open(String),
+    /// Something with this name is already there.
+    #[error("{0} already exists")]
+    Exists(String),
+    /// It is not there.
+    #[error("{0} is not in the store")]
+    Missing(String),
+}
+
+impl StoreError {
+    /// Whether repeating the same call can help.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}

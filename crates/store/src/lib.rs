@@ -1,0 +1,17 @@
+//! Runs, items, tasks, checkpoints, calls and results: the truth of every run (architecture rule 1).
+//!
+//! The store is split by reader's need into narrow traits; [`Store`] is their sum. Each backend is one folder, one line in
+//! the registry ([`open`]) and passes the whole suite of [`conformance`]. All times inside are the store's own clock;
+//! callers give delays, never instants.
+
+pub mod conformance;
+mod error;
+mod registry;
+mod rows;
+pub mod sqlite;
+mod traits;
+
+pub use error::StoreError;
+pub use registry::{BACKENDS, Backend, open};
+pub use rows::*;
+pub use traits::*;

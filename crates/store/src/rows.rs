@@ -1,0 +1,366 @@
+//! What goes into and comes out of the store.
+
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    call::CallRecord,
+    facts::QuestionFacts,
+    ids::{Role, RunId, RunNo, Sha256Hash, TaskKey},
+    money::PicoUsd,
+    spec::RunSpec,
+    step::StepFacts,
+};
+use serde::{Deserialize, Serialize};
+
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Work goes on (or its owner died: the lock tells).
+    Running,
+    /// Held, resumable; the reason says why.
+    Paused,
+    /// Ended by a user.
+    Cancelled,
+    /// All questions ended.
+    Finished,
+}
+
+impl RunState {
+    /// The state's word, also in the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Cancelled => "cancelled",
+            Self::Finished => "finished",
+        }
+    }
+
+    /// The state behind a word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Running, Self::Paused, Self::Cancelled, Self::Finished].into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// A run that is to be created (in state `running`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRun {
+    /// Public id.
+    pub run_id: RunId,
+    /// Name for people.
+    pub name: Option<String>,
+    /// Tags for people.
+    pub tags: Vec<String>,
+    /// Who created it (`latest` is per user).
+    pub user: String,
+    /// Effective settings.
+    pub spec: RunSpec,
+    /// Id shared by runs that may use each other's calls (P9): the run's own id unless it was forked.
+    pub lineage: String,
+    /// The run it is a control of; controls are left out of `latest` and `list`.
+    pub control_of: Option<RunNo>,
+    /// Where its tasks are dispatched (P21): `local` or a cluster's name.
+    pub domain: String,
+    /// True for runs made of results from elsewhere.
+    pub imported: bool,
+    /// Build that created it.
+    pub code_version: String,
+}
+
+/// A run as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    /// Row number.
+    pub run_no: RunNo,
+    /// Public id.
+    pub run_id: RunId,
+    /// Name for people.
+    pub name: Option<String>,
+    /// Tags for people.
+    pub tags: Vec<String>,
+    /// Who created it.
+    pub user: String,
+    /// Effective settings; `limits` are the current ones.
+    pub spec: RunSpec,
+    /// See [`NewRun::lineage`].
+    pub lineage: String,
+    /// See [`NewRun::control_of`].
+    pub control_of: Option<RunNo>,
+    /// See [`NewRun::domain`].
+    pub domain: String,
+    /// See [`NewRun::imported`].
+    pub imported: bool,
+    /// See [`NewRun::code_version`].
+    pub code_version: String,
+    /// Current state.
+    pub state: RunState,
+    /// Raised by every change of state or limits (P23).
+    pub state_version: i64,
+    /// Why it is in this state, for people.
+    pub reason: Option<String>,
+    /// Creation, milliseconds since 1970.
+    pub created_ms: i64,
+    /// End (finished or cancelled).
+    pub finished_ms: Option<i64>,
+    /// Milliseconds spent in state `running`, closed intervals only.
+    pub active_ms: i64,
+    /// Start of the open interval in state `running`.
+    pub active_since_ms: Option<i64>,
+    /// Times it was resumed.
+    pub resumed_times: i64,
+    /// All banks have been written to the plan.
+    pub planned: bool,
+    /// Raised by `retry` and `resume`: results of different versions are different files.
+    pub result_version: i64,
+    /// Counters for progress.
+    pub counters: RunCounters,
+}
+
+/// Counters of a run, kept by the transactions that change them; a cache for progress, never for results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunCounters {
+    /// Banks written to the plan.
+    pub banks_planned: i64,
+    /// Banks proven ready (all segments).
+    pub banks_ready: i64,
+    /// Stream entries in the plan.
+    pub entries_planned: i64,
+    /// Stream entries retained.
+    pub entries_retained: i64,
+    /// Questions that ended as scored.
+    pub scored: i64,
+    /// Questions that ended as abstained.
+    pub abstained: i64,
+    /// Questions that ended as infra_error.
+    pub infra_error: i64,
+    /// Questions answered (answer step stored), for progress between answer and judge.
+    pub answered: i64,
+    /// Sum of the headline scores of scored and abstained questions.
+    pub headline_sum: f64,
+    /// Spent, uncertain attempts included at their worst case.
+    pub spent: PicoUsd,
+    /// The uncertain part of `spent`.
+    pub uncertain: PicoUsd,
+}
+
+impl RunCounters {
+    /// Questions that ended.
+    #[must_use]
+    pub const fn ended(&self) -> i64 {
+        self.scored + self.abstained + self.infra_error
+    }
+}
+
+/// Which runs to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only ids that start with this.
+    pub id_prefix: Option<String>,
+    /// Only of this user.
+    pub user: Option<String>,
+    /// Also runs that are controls of others.
+    pub controls: bool,
+    /// Only controls of this run.
+    pub control_of: Option<RunNo>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+/// A compressed piece of a dataset, shared by all runs that need it (P16).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// sha256 of `bytes`.
+    pub hash: Sha256Hash,
+    /// JSON, uncompressed; the store compresses.
+    pub bytes: Vec<u8>,
+}
+
+impl Item {
+    /// The item of some bytes.
+    #[must_use]
+    pub fn of(bytes: Vec<u8>) -> Self {
+        Self { hash: Sha256Hash::of(&bytes), bytes }
+    }
+}
+
+/// A part of a bank's stream between two question points (P6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Number of stream entries retained when the segment is complete (cumulative).
+    pub until: u32,
+    /// Indexes of the sample's questions that may be asked then, ascending.
+    pub questions: Vec<u32>,
+}
+
+/// A bank that is to be planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewBank {
+    /// Number within the run: the order of work (longest first).
+    pub bank_no: u32,
+    /// The dataset's id.
+    pub bank_id: String,
+    /// Item with the [`bench_proto::dataset::BankContent`].
+    pub content: Sha256Hash,
+    /// Item with the sample's questions.
+    pub questions: Sha256Hash,
+    /// Item with their gold records.
+    pub gold: Sha256Hash,
+    /// Segments; at least one.
+    pub segments: Vec<Segment>,
+}
+
+/// State of a bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BankState {
+    /// Being retained.
+    Building,
+    /// The current segment is proven ready.
+    Ready,
+    /// Given up; the reason says why.
+    Failed,
+}
+
+/// A bank as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BankRow {
+    /// Number within the run.
+    pub bank_no: u32,
+    /// The dataset's id.
+    pub bank_id: String,
+    /// Row id of the bank: names in memory systems are `bench-<bank row>-g<generation>` (P5).
+    pub bank_row: i64,
+    /// See [`NewBank`].
+    pub content: Sha256Hash,
+    /// See [`NewBank`].
+    pub questions: Sha256Hash,
+    /// See [`NewBank`].
+    pub gold: Sha256Hash,
+    /// See [`NewBank`].
+    pub segments: Vec<Segment>,
+    /// Generation: raised when it cannot be known what was written.
+    pub generation: i64,
+    /// The memory system's handle of the current generation.
+    pub handle: Option<String>,
+    /// State.
+    pub state: BankState,
+    /// Stream entries retained in the current generation.
+    pub position: u32,
+    /// Current segment.
+    pub segment: u32,
+    /// Recalls of the current segment that are still open: the next segment opens at 0.
+    pub open_recalls: i64,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+/// A ready task that has not been published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadyTask {
+    /// The task.
+    pub task: TaskKey,
+    /// Times it was published before.
+    pub publish_count: i32,
+}
+
+/// A worker session (P4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SessionId(pub i64);
+
+/// A task that was claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedTask {
+    /// Its run.
+    pub run: RunNo,
+    /// The task.
+    pub task: TaskKey,
+    /// Lease epoch of this claim; above 1 the task may have stored steps.
+    pub epoch: i64,
+    /// Failures reported so far.
+    pub attempts: i32,
+    /// Leases lost so far.
+    pub losses: i32,
+    /// Microseconds from ready to claimed.
+    pub queue_wait_us: i64,
+}
+
+/// A change of a leased task that is not a result; needs the current epoch (P3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// Its run.
+    pub run: RunNo,
+    /// The task.
+    pub task: TaskKey,
+    /// Epoch of the claim.
+    pub epoch: i64,
+    /// `Retry` or `Park` of [`bench_proto::task::TaskEvent`].
+    pub event: bench_proto::task::TaskEvent,
+    /// Earliest time of the next claim, milliseconds from now.
+    pub delay_ms: u64,
+    /// Why, for people (`waiting for pace of account openai`).
+    pub reason: Option<String>,
+}
+
+/// Open tasks of one role of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenTasks {
+    /// Ready, due, not published.
+    pub unpublished: i64,
+    /// Ready and published, waiting for a worker.
+    pub queued: i64,
+    /// Ready, but not due yet.
+    pub delayed: i64,
+    /// Claimed.
+    pub leased: i64,
+    /// Milliseconds until the first delayed one is due.
+    pub next_due_ms: Option<i64>,
+}
+
+/// Open tasks of a run by role.
+pub type OpenByRole = BTreeMap<Role, OpenTasks>;
+
+/// What a batch of step records did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CommitOutcome {
+    /// For each record of the batch: `None` when it was stored now, the facts that were there before otherwise.
+    pub already: Vec<Option<StepFacts>>,
+    /// Questions of which no step is missing any more: to be concluded (P7).
+    pub to_conclude: Vec<(RunNo, TaskKey)>,
+    /// Runs and roles in which tasks became ready.
+    pub opened: Vec<(RunNo, Role)>,
+}
+
+/// A stored reply that may be served again (P9).
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredCall {
+    /// The record; its outcome is `Accepted`.
+    pub record: CallRecord,
+    /// The run that paid.
+    pub run: RunNo,
+}
+
+/// Which failed questions a user wants repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryScope {
+    /// Those that ended as infra_error.
+    Errors,
+    /// Those, and the ones that never ran.
+    ErrorsAndNotRun,
+}
+
+/// A run-level event, for `status`, `watch` and replay (P36).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+    /// What (`created`, `paused`, `resumed`, `finished`, `bank_failed`, …).
+    pub kind: String,
+    /// For people.
+    pub message: String,
+}
+
+/// A page of question facts, in key order.
+pub type FactsPage = Vec<QuestionFacts>;
+

@@ -1,0 +1,206 @@
+//! The narrow traits of the store. Every write is idempotent: a call whose answer was lost is simply repeated.
+
+use async_trait::async_trait;
+use bench_proto::{
+    facts::QuestionFacts,
+    ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
+    step::{StepNo, StepRecord, StepText, StoredStep},
+};
+
+use crate::{error::StoreError, rows::*};
+
+/// Result of a store call.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Runs and their states.
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// Creates a run in state `running`, `active_since` now. [`StoreError::Exists`] when the id is taken.
+    async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo>;
+
+    /// Reads a run by its number.
+    async fn run(&self, run: RunNo) -> StoreResult<RunRow>;
+
+    /// Reads a run by its whole public id.
+    async fn run_by_id(&self, id: &RunId) -> StoreResult<Option<RunRow>>;
+
+    /// Lists runs, newest first.
+    async fn list_runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>>;
+
+    /// Moves a run from one of `from` to `to`, keeps the active time, writes a run event. False when it was in none of
+    /// them. Entering `Running` from another state counts as a resume.
+    async fn set_run_state(&self, run: RunNo, from: &[RunState], to: RunState, reason: Option<&str>) -> StoreResult<bool>;
+
+    /// Replaces the run's limits and raises its state version.
+    async fn set_limits(&self, run: RunNo, limits: &bench_proto::spec::Limits) -> StoreResult<()>;
+
+    /// State and state version of runs, for the poll of P23.
+    async fn run_states(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, RunState, i64)>>;
+
+    /// Closes the running time of a run whose owner died at an unknown time: the open interval ends at the last committed
+    /// checkpoint (or where it began). Called by the new owner before it resumes.
+    async fn close_lost_interval(&self, run: RunNo) -> StoreResult<()>;
+
+    /// Stores the summary of a result version unless one is there; returns the one that is stored (P36).
+    async fn put_summary(&self, run: RunNo, result_version: i64, summary_json: &str) -> StoreResult<String>;
+
+    /// The newest stored summary of a run.
+    async fn summary(&self, run: RunNo) -> StoreResult<Option<String>>;
+
+    /// Adds a run event.
+    async fn add_event(&self, run: RunNo, kind: &str, message: &str) -> StoreResult<()>;
+
+    /// Run events, oldest first.
+    async fn events(&self, run: RunNo) -> StoreResult<Vec<RunEvent>>;
+}
+
+/// Dataset items shared by runs (P16).
+#[async_trait]
+pub trait Items: Send + Sync {
+    /// Stores items; those that are there stay.
+    async fn put_items(&self, items: &[Item]) -> StoreResult<()>;
+
+    /// Reads an item and checks its hash.
+    async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>>;
+}
+
+/// The plan of a run: banks and the tasks they open (P6, P28).
+#[async_trait]
+pub trait Plan: Send + Sync {
+    /// Adds banks and makes the `retain` task of each one's first segment ready. Banks that are there stay.
+    async fn add_banks(&self, run: RunNo, banks: &[NewBank]) -> StoreResult<()>;
+
+    /// Notes that all banks have been added.
+    async fn finish_plan(&self, run: RunNo) -> StoreResult<()>;
+
+    /// Reads banks by number; all of them, in order, when `bank_nos` is `None`.
+    async fn banks(&self, run: RunNo, bank_nos: Option<&[u32]>) -> StoreResult<Vec<BankRow>>;
+
+    /// Stores the memory system's handle of a bank's generation unless one is stored; returns the stored one.
+    async fn set_bank_handle(&self, run: RunNo, bank_no: u32, generation: i64, handle: &str) -> StoreResult<String>;
+
+    /// Starts a new generation of a bank while its retain task is leased with this epoch: position back to 0, retained
+    /// checkpoints of the old generation forgotten. Returns the new generation, or `None` when the epoch is old (P5).
+    async fn new_generation(&self, run: RunNo, bank_no: u32, epoch: i64) -> StoreResult<Option<i64>>;
+}
+
+/// Handing out tasks (P1 to P4).
+#[async_trait]
+pub trait Tasks: Send + Sync {
+    /// Ready, due, unpublished tasks of a role, in key order (bank by bank).
+    async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>>;
+
+    /// Writes the note that tasks were published; only on rows that are still ready.
+    async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()>;
+
+    /// Forgets the published notes of all ready tasks of a run, so that they are published again (P2).
+    async fn forget_published(&self, run: RunNo) -> StoreResult<u64>;
+
+    /// Claims tasks for a session: those that are ready, due, and whose run is `running`. The others are left out of the
+    /// answer. One transaction (P1).
+    async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
+
+    /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
+    async fn release(&self, releases: &[Release]) -> StoreResult<()>;
+
+    /// Open tasks by role.
+    async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole>;
+}
+
+/// Worker sessions (P4).
+#[async_trait]
+pub trait Sessions: Send + Sync {
+    /// Opens a session of a worker in a domain.
+    async fn open_session(&self, worker: &str, domain: &str, info_json: &str) -> StoreResult<SessionId>;
+
+    /// Raises the session's counter. False when the session has been ended by a supervisor.
+    async fn renew_session(&self, session: SessionId) -> StoreResult<bool>;
+
+    /// Ends a session: its leased tasks become ready with one more loss. Returns how many.
+    async fn end_session(&self, session: SessionId) -> StoreResult<u64>;
+
+    /// Open sessions of a domain with their counters.
+    async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<(SessionId, String, i64)>>;
+}
+
+/// Checkpoints and conclusions (P7, P8).
+#[async_trait]
+pub trait Checkpoints: Send + Sync {
+    /// Stores a batch of step records, their calls, and everything that follows from them, in one transaction:
+    ///
+    /// - A record whose (run, task, step) is stored already changes nothing and is reported with the stored facts.
+    /// - [`bench_proto::step::StepFacts::Retained`] moves the bank's position; `Recalled` and a failed question lower the
+    ///   segment's open recalls; at 0 the next segment's `retain` becomes ready.
+    /// - `Effect::Done` finishes the task (from any epoch) and opens what it names.
+    /// - `Effect::Failed` on a question ends it; on a judge's vote it lowers the question's counter; on `retain` or
+    ///   `ready` the bank fails and every question of it that has not ended fails with the same facts.
+    /// - Call records add to the run's spending.
+    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome>;
+
+    /// All stored steps of these questions and of their judge tasks, grouped in question order.
+    async fn question_steps(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredStep>>;
+
+    /// Stores question facts; a question that is concluded already stays. Adds to the run's counters
+    /// (`headline_metric` is the metric that is summed). Returns how many were new.
+    async fn conclude(&self, run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> StoreResult<u64>;
+
+    /// The level-triggered sweep of P7: repairs counters from the checkpoints, opens what should be open, and returns
+    /// questions that are complete but not concluded. Idempotent.
+    async fn sweep(&self, run: RunNo) -> StoreResult<CommitOutcome>;
+
+    /// Reopens what failed for another try (`retry`): removes the conclusions and failed steps, makes the tasks ready with
+    /// fresh counters, starts failed banks in a new generation. Keeps every good step. Returns the number of questions.
+    async fn reopen(&self, run: RunNo, scope: RetryScope) -> StoreResult<u64>;
+}
+
+/// Reading results.
+#[async_trait]
+pub trait Results: Send + Sync {
+    /// Facts of concluded questions with keys above `after`, in key order.
+    async fn facts(&self, run: RunNo, after: Option<TaskKey>, limit: u32) -> StoreResult<FactsPage>;
+
+    /// Stored steps of one kind of task with (task, step) above `after`, in that order.
+    async fn steps(&self, run: RunNo, kind: TaskKind, after: Option<(TaskKey, StepNo)>, limit: u32) -> StoreResult<Vec<StoredStep>>;
+
+    /// Texts of these questions and of their judge tasks, in (task, step) order.
+    async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;
+}
+
+/// The call store (P9).
+#[async_trait]
+pub trait Calls: Send + Sync {
+    /// Number of accepted calls that a lineage holds.
+    async fn call_count(&self, lineage: &str) -> StoreResult<u64>;
+
+    /// Accepted calls of a lineage with these keys, the oldest for each.
+    async fn find_calls(&self, lineage: &str, keys: &[Sha256Hash]) -> StoreResult<Vec<StoredCall>>;
+
+    /// Records attempts that belong to no stored step (a reply that did not pass its parser, a failed attempt that may
+    /// have been paid). Their cost counts as spent.
+    async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[bench_proto::call::CallRecord]) -> StoreResult<()>;
+}
+
+/// Importing results made elsewhere.
+#[async_trait]
+pub trait Imports: Send + Sync {
+    /// Stores finished questions of an imported run: facts and texts, no tasks.
+    async fn import_results(
+        &self,
+        run: RunNo,
+        headline_metric: &str,
+        results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
+    ) -> StoreResult<()>;
+}
+
+/// The whole store.
+#[async_trait]
+pub trait Store: Runs + Items + Plan + Tasks + Sessions + Checkpoints + Results + Calls + Imports {
+    /// The URL without password, for messages.
+    fn describe(&self) -> String;
+
+    /// Reads a little and checks the schema: is the store usable? One line about what was found.
+    async fn check(&self) -> StoreResult<String>;
+
+    /// Flushes and closes.
+    async fn close(&self);
+}

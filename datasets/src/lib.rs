@@ -1,0 +1,161 @@
+//! Reads datasets: loaders, manifests, generators. To add one, copy the smallest file here and add a line to the registry.
+//!
+//! A dataset is opened once by the coordinator, which streams it bank by bank into the store; workers never see a dataset
+//! file. Only data that this project generates is in its repository.
+
+mod registry;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use bench_proto::dataset::{Bank, BankOutline};
+use serde_json::Value;
+
+pub use registry::{DATASETS, DatasetEntry, open};
+
+/// What is known about a dataset before it is read.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Manifest {
+    /// Registered name.
+    pub name: &'static str,
+    /// One line for people.
+    pub description: &'static str,
+    /// Version of the data.
+    pub version: &'static str,
+    /// Licence, as an SPDX id where there is one.
+    pub licence: &'static str,
+    /// Where it comes from (a URL), or "generated".
+    pub source: &'static str,
+    /// File below `$BENCH_DATASETS_DIR/<name>/`; empty for generated data.
+    pub file: &'static str,
+    /// sha256 of the published file; empty for generated data.
+    pub sha256: &'static str,
+    /// Size of the published file in bytes.
+    pub bytes: u64,
+    /// Questions per category in the published file (for generated data: with default settings).
+    pub categories: &'static [(&'static str, u64)],
+    /// Banks.
+    pub banks: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Phrases that make an answer an abstention, lower case.
+    pub abstention_phrases: &'static [&'static str],
+    /// Deterministic scorers, the headline's first.
+    pub scorers: &'static [&'static str],
+    /// Semantic version of the loader: raised whenever what it makes of the same file changes.
+    pub loader_version: u32,
+}
+
+/// How to find and read a dataset.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OpenOptions {
+    /// `--dataset-path`: exactly this file.
+    pub path: Option<PathBuf>,
+    /// `$BENCH_DATASETS_DIR`: looked at before the cache.
+    pub datasets_dir: Option<PathBuf>,
+    /// Where downloads are kept (`$BENCH_HOME/datasets`).
+    pub cache_dir: PathBuf,
+    /// Accept a file with another checksum, and mark it.
+    pub allow_modified: bool,
+    /// May download.
+    pub allow_download: bool,
+    /// Settings below the dataset's prefix (`sim.seed` for `locomo-sim`), without the prefix.
+    pub settings: BTreeMap<String, Value>,
+}
+
+/// A dataset that is open.
+pub trait Dataset: Send + Sync {
+    /// What is known about it.
+    fn manifest(&self) -> &'static Manifest;
+
+    /// sha256 of the file that was read, or of a generator's name, version and settings.
+    fn sha256(&self) -> &str;
+
+    /// True when the file is not the published one.
+    fn is_modified(&self) -> bool;
+
+    /// Effective generator settings; empty for files.
+    fn settings(&self) -> BTreeMap<String, Value>;
+
+    /// What did not resolve while reading (`conv-42:58: evidence D10:19 names no turn`), for the report.
+    fn notes(&self) -> &[String];
+
+    /// Number of banks.
+    fn bank_count(&self) -> usize;
+
+    /// Outline of a bank: cheap, also for data that is generated on the way.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is broken: file, line and field.
+    fn outline(&self, bank: usize) -> Result<BankOutline, DatasetError>;
+
+    /// A whole bank.
+    ///
+    /// # Errors
+    /// As [`Dataset::outline`].
+    fn bank(&self, bank: usize) -> Result<Bank, DatasetError>;
+}
+
+/// Progress of a download: (bytes so far, bytes in all when known).
+pub type OnProgress<'a> = &'a (dyn Fn(u64, Option<u64>) + Send + Sync);
+
+/// What can go wrong with a dataset. Every message says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// No dataset of this name.
+    #[error("unknown dataset '{name}'{hint}; `bench-coord datasets list` shows all")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Nearest names, or empty.
+        hint: String,
+    },
+    /// A setting that the dataset does not have, or a value it cannot use.
+    #[error("{0}")]
+    Setting(String),
+    /// The file is nowhere and may not or cannot be downloaded.
+    #[error("{0}")]
+    NotFound(String),
+    /// The download failed.
+    #[error("download of {url} failed: {reason}; place the file yourself and give it with --dataset-path, or set BENCH_DATASETS_DIR")]
+    Download {
+        /// From where.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// The checksum is not the published one.
+    #[error(
+        "{path} is not the published {name}: sha256 is {found}, expected {expected}; \
+         use the published file, or --allow-modified-dataset to go on with a mark in the report"
+    )]
+    Checksum {
+        /// The dataset.
+        name: String,
+        /// The file.
+        path: String,
+        /// What it has.
+        found: String,
+        /// What it should have.
+        expected: String,
+    },
+    /// The content is broken.
+    #[error("{path}: {place}: {problem}")]
+    Broken {
+        /// The file.
+        path: String,
+        /// Line, or path of the field.
+        place: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The file cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,105 @@
+//! Model calls: usage, phases and the record that the call store keeps (P9).
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ids::Sha256Hash, money::PicoUsd};
+
+/// The four phases that are kept apart in every figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Writing into the memory system.
+    Retain,
+    /// Reading from it.
+    Recall,
+    /// Answering from what was read.
+    Answer,
+    /// Judging the answer.
+    Judge,
+}
+
+impl Phase {
+    /// All phases, in order.
+    pub const ALL: [Self; 4] = [Self::Retain, Self::Recall, Self::Answer, Self::Judge];
+
+    /// The phase's name in reports and the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Retain => "retain",
+            Self::Recall => "recall",
+            Self::Answer => "answer",
+            Self::Judge => "judge",
+        }
+    }
+}
+
+/// What calls consumed. Addition is exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Calls that were answered by the provider and used.
+    pub calls: u64,
+    /// Calls served from the call store, for free.
+    pub cached_calls: u64,
+    /// Further attempts beside the used ones (errors, malformed replies, 429s).
+    pub retries: u64,
+    /// Attempts answered with 429.
+    pub rate_limited: u64,
+    /// Prompt tokens, as the provider counts them.
+    pub prompt_tokens: u64,
+    /// Completion tokens, as the provider counts them.
+    pub completion_tokens: u64,
+    /// What was paid.
+    pub cost: PicoUsd,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.cached_calls += other.cached_calls;
+        self.retries += other.retries;
+        self.rate_limited += other.rate_limited;
+        self.prompt_tokens += other.prompt_tokens;
+        self.completion_tokens += other.completion_tokens;
+        self.cost = self.cost.saturating_add(other.cost);
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// The reply passed its parser: it may be served again.
+    Accepted,
+    /// A reply came and was paid, but did not pass its parser: recorded, never served again.
+    Rejected,
+    /// The attempt ended without usage being known (cut, time-out): counted at its worst case.
+    Uncertain,
+}
+
+/// One paid (or possibly paid) attempt as the call store keeps it. Attempts that surely cost nothing (429, refused
+/// connection) are only counted in [`Usage`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// Own id of the attempt: a repeated commit changes nothing.
+    pub attempt_id: uuid::Uuid,
+    /// What was asked: sha256 of endpoint, model, parameters as sent, messages, question id and draw.
+    pub key: Sha256Hash,
+    /// Phase that pays.
+    pub phase: Phase,
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// The reply's text; empty for uncertain attempts.
+    pub reply: String,
+    /// The model's own name in the reply.
+    pub model: String,
+    /// Prompt tokens.
+    pub prompt_tokens: u64,
+    /// Completion tokens.
+    pub completion_tokens: u64,
+    /// What was paid (worst case for uncertain attempts).
+    pub cost: PicoUsd,
+    /// Time from send to the end of the reply, in microseconds.
+    pub duration_us: u64,
+}

@@ -1,0 +1,298 @@
+//! Question facts: the one row per question that aggregation reads, derived from its steps by a pure function.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    call::Usage,
+    failure::Failure,
+    ids::{TaskKey, TaskKind},
+    step::{Retrieval, StepFacts, StepNo, StoredStep},
+};
+
+/// How a question ended. The four classes are disjoint and sum to the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Has a score.
+    Scored,
+    /// Has a score too, but the answer is empty or abstains by the dataset's rule.
+    Abstained,
+    /// A call, the system or the judge failed after its retries, or the bank could not be retained.
+    InfraError,
+    /// The run ended before it.
+    NotRun,
+}
+
+impl Outcome {
+    /// The outcome's word in reports, the digest and the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scored => "scored",
+            Self::Abstained => "abstained",
+            Self::InfraError => "infra_error",
+            Self::NotRun => "not_run",
+        }
+    }
+}
+
+/// Times of a question in microseconds, per phase; waits apart. `None`: the phase did not happen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PhaseTimes {
+    /// When its first step started, microseconds since 1970.
+    pub started_us: i64,
+    /// Waiting in queues, summed over its tasks.
+    pub queue_wait_us: u64,
+    /// Waiting for pace, connection slots and retries.
+    pub rate_wait_us: u64,
+    /// Recall.
+    pub recall_us: Option<u64>,
+    /// Answer.
+    pub answer_us: Option<u64>,
+    /// Judge (longest vote of the slowest judge).
+    pub judge_us: Option<u64>,
+    /// Sum of the phases: the question's own time, queue waits excluded.
+    pub question_us: u64,
+}
+
+/// Usage of a question, per phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PhaseUsage {
+    /// Recall phase.
+    pub recall: Usage,
+    /// Answer phase.
+    pub answer: Usage,
+    /// Judge phase.
+    pub judge: Usage,
+}
+
+/// Everything that aggregation needs of one question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QuestionFacts {
+    /// Its task.
+    pub task: TaskKey,
+    /// The dataset's id.
+    pub question_id: String,
+    /// The dataset's id of its bank: the cluster of the statistics.
+    pub bank_id: String,
+    /// Its category.
+    pub category: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// (metric, score in [0, 1]); empty for infra_error. Deterministic scorers first, in the run's order, then judges.
+    pub scores: Vec<(String, f64)>,
+    /// Ranks of the evidence; absent when nothing was recalled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retrieval: Option<Retrieval>,
+    /// The answerer had an empty context.
+    #[serde(default)]
+    pub empty_context: bool,
+    /// See [`StepFacts::Scored`].
+    #[serde(default)]
+    pub answer_hash: u64,
+    /// Times.
+    pub times: PhaseTimes,
+    /// Usage.
+    pub usage: PhaseUsage,
+    /// Attempts over all steps.
+    pub attempts: u32,
+    /// Why it ended as infra_error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// Identity of a question, as the one who concludes it knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuestionIdentity {
+    /// Its task.
+    pub task: TaskKey,
+    /// The dataset's id.
+    pub question_id: String,
+    /// The dataset's id of its bank.
+    pub bank_id: String,
+    /// Its category.
+    pub category: String,
+}
+
+/// The judges of a run, as far as concluding needs them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgePlan {
+    /// Metric name of each judge (`judge`, `judge-2`), by judge number.
+    pub metrics: Vec<String>,
+    /// Votes per judge.
+    pub votes: u32,
+}
+
+/// Derives a question's facts from its stored steps (its own and those of its judge tasks, in any order).
+///
+/// The grade of a judge with several votes is their median; votes that failed are missing, and a judge without any vote
+/// makes the question an `infra_error`. Returns `None` while a step is missing and nothing has failed.
+#[must_use]
+pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &JudgePlan) -> Option<QuestionFacts> {
+    let mut facts = QuestionFacts {
+        task: identity.task,
+        question_id: identity.question_id,
+        bank_id: identity.bank_id,
+        category: identity.category,
+        outcome: Outcome::Scored,
+        scores: Vec::new(),
+        retrieval: None,
+        empty_context: false,
+        answer_hash: 0,
+        times: PhaseTimes { started_us: i64::MAX, ..PhaseTimes::default() },
+        usage: PhaseUsage::default(),
+        attempts: 0,
+        failure: None,
+    };
+    let mut scored = false;
+    let mut votes: Vec<Vec<f64>> = vec![Vec::new(); judges.metrics.len()];
+    let mut votes_missing = judges.metrics.len() * judges.votes as usize;
+    for stored in steps {
+        let of_judge = stored.task.kind() == TaskKind::Judge;
+        let timing = match &stored.facts {
+            StepFacts::Recalled { retrieval, context_bytes, usage, timing, .. } => {
+                facts.retrieval = Some(retrieval.clone());
+                facts.empty_context = *context_bytes == 0;
+                facts.usage.recall += *usage;
+                facts.times.recall_us = Some(timing.total_us);
+                Some(timing)
+            }
+            StepFacts::Answered { usage, timing, .. } => {
+                facts.usage.answer += *usage;
+                facts.times.answer_us = Some(timing.total_us);
+                Some(timing)
+            }
+            StepFacts::Scored { scores, abstained, answer_hash } => {
+                scored = true;
+                facts.scores.clone_from(scores);
+                facts.answer_hash = *answer_hash;
+                if *abstained {
+                    facts.outcome = Outcome::Abstained;
+                }
+                None
+            }
+            StepFacts::Judged { score, usage, timing } => {
+                if let Some(of_this_judge) = votes.get_mut(stored.task.judge_no() as usize) {
+                    of_this_judge.push(*score);
+                    votes_missing = votes_missing.saturating_sub(1);
+                }
+                facts.usage.judge += *usage;
+                facts.times.judge_us = facts.times.judge_us.max(Some(timing.total_us));
+                Some(timing)
+            }
+            StepFacts::Failed { failure, usage, timing } => {
+                if of_judge {
+                    votes_missing = votes_missing.saturating_sub(1);
+                    facts.usage.judge += *usage;
+                } else {
+                    facts.usage.answer += *usage;
+                }
+                // the question's own failure outranks a judge's; among judges the first in key order stays
+                if facts.failure.is_none() || !of_judge {
+                    facts.failure = Some(failure.clone());
+                }
+                Some(timing)
+            }
+            StepFacts::Retained { .. } | StepFacts::Ready { .. } => None,
+        };
+        if let Some(timing) = timing {
+            facts.times.started_us = facts.times.started_us.min(timing.started_us);
+            facts.times.queue_wait_us += timing.queue_wait_us;
+            facts.times.rate_wait_us += timing.rate_wait_us;
+            facts.attempts += timing.attempts;
+        }
+    }
+    let own_failure = steps.iter().any(|s| s.task == facts.task && s.step == StepNo::FAILED);
+    if !own_failure && (!scored || votes_missing > 0) {
+        return None;
+    }
+    let unjudged = votes.iter().any(Vec::is_empty);
+    if own_failure || unjudged {
+        facts.outcome = Outcome::InfraError;
+        facts.scores.clear();
+    } else {
+        facts.failure = None;
+        for (metric, of_this_judge) in judges.metrics.iter().zip(&mut votes) {
+            facts.scores.push((metric.clone(), median(of_this_judge)));
+        }
+    }
+    if facts.times.started_us == i64::MAX {
+        facts.times.started_us = 0;
+    }
+    facts.times.question_us = [facts.times.recall_us, facts.times.answer_us, facts.times.judge_us].into_iter().flatten().sum();
+    Some(facts)
+}
+
+/// Median of a non-empty list; the mean of the middle two when their number is even.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::Timing;
+
+    fn identity() -> QuestionIdentity {
+        QuestionIdentity { task: TaskKey::question(3, 7), question_id: "b:7".into(), bank_id: "b".into(), category: "single-hop".into() }
+    }
+
+    fn step(task: TaskKey, step: StepNo, facts: StepFacts) -> StoredStep {
+        StoredStep { task, step, facts }
+    }
+
+    fn scored(abstained: bool) -> StoredStep {
+        let facts = StepFacts::Scored { scores: vec![("locomo-f1".into(), 0.5)], abstained, answer_hash: 1 };
+        step(TaskKey::question(3, 7), StepNo::SCORE, facts)
+    }
+
+    fn vote(vote: u32, score: f64) -> StoredStep {
+        let facts = StepFacts::Judged { score, usage: Usage::default(), timing: Timing { attempts: 1, ..Timing::default() } };
+        step(TaskKey::judge(3, 7, 0, vote), StepNo::JUDGE, facts)
+    }
+
+    fn failed(task: TaskKey) -> StoredStep {
+        let facts = StepFacts::Failed { failure: Failure::transient("timeout", "no reply"), usage: Usage::default(), timing: Timing::default() };
+        step(task, StepNo::FAILED, facts)
+    }
+
+    #[test]
+    fn a_question_without_judges_ends_with_its_scores() {
+        let none = JudgePlan { metrics: vec![], votes: 0 };
+        assert_eq!(conclude(identity(), &[], &none), None);
+        let facts = conclude(identity(), &[scored(true)], &none).expect("is complete");
+        assert_eq!(facts.outcome, Outcome::Abstained);
+        assert_eq!(facts.scores, vec![("locomo-f1".to_owned(), 0.5)]);
+    }
+
+    #[test]
+    fn votes_are_reduced_to_their_median_and_failed_votes_are_missing() {
+        let judges = JudgePlan { metrics: vec!["judge".into()], votes: 3 };
+        assert_eq!(conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0)], &judges), None, "a vote is missing");
+        let facts = conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0), vote(2, 1.0)], &judges).expect("is complete");
+        assert_eq!(facts.scores.last(), Some(&("judge".to_owned(), 1.0)));
+        let with_failure = [scored(false), vote(0, 1.0), failed(TaskKey::judge(3, 7, 0, 1)), vote(2, 1.0)];
+        let facts = conclude(identity(), &with_failure, &judges).expect("is complete");
+        assert_eq!((facts.outcome, facts.failure), (Outcome::Scored, None));
+    }
+
+    #[test]
+    fn a_judge_without_any_vote_is_an_infrastructure_error() {
+        let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1 };
+        let facts = conclude(identity(), &[scored(false), failed(TaskKey::judge(3, 7, 0, 0))], &judges).expect("is complete");
+        assert_eq!(facts.outcome, Outcome::InfraError);
+        assert!(facts.scores.is_empty(), "no score may be invented");
+        assert_eq!(facts.failure.expect("has a reason").code, "timeout");
+    }
+
+    #[test]
+    fn an_own_failure_ends_the_question_at_once() {
+        let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1 };
+        let facts = conclude(identity(), &[failed(TaskKey::question(3, 7))], &judges).expect("is complete");
+        assert_eq!(facts.outcome, Outcome::InfraError);
+    }
+}

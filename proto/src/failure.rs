@@ -1,0 +1,52 @@
+//! Failures as data: what went wrong, whether trying again can help, and when.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether repeating the same thing can help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// May pass: time-out, 5xx, cut connection, unparsable reply. Retried up to the run's `retries`.
+    Transient,
+    /// Will not pass for this task: bad request, context too long, content filter.
+    Permanent,
+    /// Will not pass for any task of the account: invalid key, quota used up, unknown model. Stops the run (resumable).
+    Terminal,
+}
+
+/// Why a task failed, as stored and shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
+#[error("{code}: {message}")]
+pub struct Failure {
+    /// Whether a retry can help.
+    pub class: FailureClass,
+    /// Short stable word, such as `timeout`, `http_500`, `unparsable_judgement`, `insufficient_quota`.
+    pub code: String,
+    /// One readable line; never holds a key.
+    pub message: String,
+    /// Earliest time for another try in milliseconds from now, when the other side said so (Retry-After).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Failure {
+    /// A failure of the given class.
+    pub fn new(class: FailureClass, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { class, code: code.into(), message: message.into(), retry_after_ms: None }
+    }
+
+    /// One that may pass.
+    pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(FailureClass::Transient, code, message)
+    }
+
+    /// One that will not pass for this task.
+    pub fn permanent(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(FailureClass::Permanent, code, message)
+    }
+
+    /// One that stops the whole run.
+    pub fn terminal(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(FailureClass::Terminal, code, message)
+    }
+}

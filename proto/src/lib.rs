@@ -1,0 +1,20 @@
+//! The contract of bench-coord: what the rooms hand to each other.
+//!
+//! Ids, dataset model, run spec and fingerprint, tasks and their transition table, step records, question facts,
+//! calls and money, the summary. Plain data and pure functions; no I/O, no clock, no randomness. Whatever of this is
+//! put on a disk or a wire carries a version and has a golden file under `proto/golden/`.
+
+pub mod call;
+pub mod dataset;
+pub mod digest;
+pub mod facts;
+pub mod failure;
+pub mod ids;
+pub mod money;
+pub mod spec;
+pub mod step;
+pub mod summary;
+pub mod task;
+
+/// Version of this build, recorded with runs (shown, never compared).
+pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");

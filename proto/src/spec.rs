@@ -1,0 +1,282 @@
+//! The run spec: effective settings of a run, and the fingerprint of what can change a score (P13).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{facts::JudgePlan, ids::Sha256Hash, money::PicoUsd};
+
+/// Version of [`RunSpec`] as stored.
+pub const SPEC_VERSION: u32 = 1;
+
+/// Everything that defines a run. Stored with it as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// [`SPEC_VERSION`] of the writer.
+    pub spec_version: u32,
+    /// What is asked.
+    pub dataset: DatasetSpec,
+    /// Which part of it.
+    pub sample: SampleSpec,
+    /// Who remembers.
+    pub system: SystemSpec,
+    /// Who answers.
+    pub answerer: ModelSpec,
+    /// Who judges; empty when only deterministic scorers do.
+    pub judges: Vec<ModelSpec>,
+    /// Votes per judge.
+    pub votes: u32,
+    /// Deterministic scorers, in the order of the report; the first is the headline without a judge.
+    pub scorers: Vec<ScorerSpec>,
+    /// What does not change a score and may differ on resume.
+    pub limits: Limits,
+}
+
+/// The dataset of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DatasetSpec {
+    /// Registered name.
+    pub name: String,
+    /// Version in the manifest.
+    pub version: String,
+    /// sha256 of the file, or of the generator's settings for generated data.
+    pub sha256: String,
+    /// True when the file is not the published one (`--allow-modified-dataset`).
+    #[serde(default)]
+    pub modified: bool,
+    /// Semantic version of the loader.
+    pub loader: u32,
+    /// Settings of a generator (`sim.seed`, …).
+    #[serde(default)]
+    pub settings: BTreeMap<String, Value>,
+    /// Phrases that make an answer an abstention (lower case).
+    pub abstention_phrases: Vec<String>,
+    /// Questions in the whole dataset, per category: the N_h of the statistics.
+    pub population: BTreeMap<String, u64>,
+    /// Banks in the whole dataset.
+    pub banks: u64,
+    /// Sessions in the whole dataset.
+    pub sessions: u64,
+}
+
+/// The sample of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SampleSpec {
+    /// `quick`, `fair`, `full`, or `custom` when filters or counts were given.
+    pub preset: String,
+    /// Sampler name (`hash`, `astrocyte`, `head`).
+    pub sampler: String,
+    /// Semantic version of the sampler.
+    pub sampler_version: u32,
+    /// The sampler's seed, none by default.
+    #[serde(default)]
+    pub seed: Option<String>,
+    /// Number of questions.
+    pub n: u64,
+    /// Number of banks with at least one question.
+    pub banks: u64,
+    /// Questions per category: the n_h of the statistics.
+    pub by_category: BTreeMap<String, u64>,
+    /// sha256 of the question ids in the sample's order joined by newlines.
+    pub signature: String,
+    /// True when every category of the sample is complete (no sampling inside a category).
+    pub census: bool,
+    /// True when equal quotas per (bank, category) cell make it a stratified sample: its headline is the weighted score.
+    pub stratified: bool,
+    /// Sessions kept per bank (`--max-sessions`), all when absent.
+    #[serde(default)]
+    pub max_sessions: Option<u32>,
+    /// What the report must say about the sample ("head slice: not an estimate of the full score").
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The memory system of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SystemSpec {
+    /// Registered name.
+    pub name: String,
+    /// Semantic version of a built-in system, or the version that a server reported.
+    pub version: String,
+    /// Hits asked for.
+    pub top_k: u32,
+    /// Its settings.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Value>,
+}
+
+/// A model in a role, with everything that is sent besides the messages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelSpec {
+    /// Provider (`openai`, `extractive`, `none`).
+    pub provider: String,
+    /// Model name as sent.
+    pub name: String,
+    /// Name of the account whose URL and key are used (P32).
+    pub account: String,
+    /// Parameters as sent (temperature, max tokens, …).
+    #[serde(default)]
+    pub params: BTreeMap<String, Value>,
+    /// Prompts in use: name → sha256.
+    #[serde(default)]
+    pub prompts: BTreeMap<String, String>,
+    /// Semantic version of prompt builder and reply parser.
+    pub version: u32,
+}
+
+impl ModelSpec {
+    /// `provider:name`, or the provider alone when it has no models.
+    #[must_use]
+    pub fn display(&self) -> String {
+        if self.name.is_empty() { self.provider.clone() } else { format!("{}:{}", self.provider, self.name) }
+    }
+
+    /// Whether using it sends requests to somebody.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        !matches!(self.provider.as_str(), "extractive" | "none")
+    }
+}
+
+/// A deterministic scorer of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScorerSpec {
+    /// Registered name, the metric's name in reports.
+    pub name: String,
+    /// Semantic version.
+    pub version: u32,
+}
+
+/// Limits: what bounds a run without changing a score. Not part of the fingerprint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Hard cap on spending, in pico-dollars.
+    pub max_cost: Option<PicoUsd>,
+    /// Requests per minute for the run's models.
+    pub max_rpm: Option<u64>,
+    /// Tokens per minute for the run's models.
+    pub max_tpm: Option<u64>,
+    /// Questions in flight over all workers.
+    pub concurrency: Option<u32>,
+    /// Attempts per task after the first.
+    pub retries: u32,
+    /// Worker pool.
+    pub pool: String,
+    /// User-given prices: model → (input, output) pico-dollars per token.
+    pub prices: BTreeMap<String, (PicoUsd, PicoUsd)>,
+    /// Unpriced models may be used (and count as free).
+    pub unpriced_ok: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_cost: None,
+            max_rpm: None,
+            max_tpm: None,
+            concurrency: None,
+            retries: 6,
+            pool: "default".to_owned(),
+            prices: BTreeMap::new(),
+            unpriced_ok: false,
+        }
+    }
+}
+
+/// A part of a fingerprint that differs between two runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Dotted name of the setting.
+    pub key: String,
+    /// Value in the first run, `-` when absent.
+    pub left: String,
+    /// Value in the second run, `-` when absent.
+    pub right: String,
+}
+
+impl RunSpec {
+    /// What can change a score, as dotted names and JSON values; the fingerprint is the hash of exactly this.
+    ///
+    /// URLs, keys, account names, caps, pace, concurrency, telemetry and display are not part of it.
+    #[must_use]
+    pub fn fingerprint_parts(&self) -> BTreeMap<String, String> {
+        let mut parts = BTreeMap::new();
+        let mut put = |key: String, value: Value| {
+            parts.insert(key, value.to_string());
+        };
+        put("dataset.name".into(), self.dataset.name.clone().into());
+        put("dataset.sha256".into(), self.dataset.sha256.clone().into());
+        put("dataset.loader".into(), self.dataset.loader.into());
+        put("dataset.abstention_phrases".into(), self.dataset.abstention_phrases.clone().into());
+        for (key, value) in &self.dataset.settings {
+            put(format!("dataset.settings.{key}"), value.clone());
+        }
+        put("sample.signature".into(), self.sample.signature.clone().into());
+        put("sample.max_sessions".into(), self.sample.max_sessions.into());
+        put("system.name".into(), self.system.name.clone().into());
+        put("system.version".into(), self.system.version.clone().into());
+        put("system.top_k".into(), self.system.top_k.into());
+        for (key, value) in &self.system.settings {
+            put(format!("system.settings.{key}"), value.clone());
+        }
+        let models = std::iter::once(("answerer".to_owned(), &self.answerer))
+            .chain(self.judges.iter().enumerate().map(|(i, judge)| (format!("judges.{i}"), judge)));
+        for (role, model) in models {
+            put(format!("{role}.model"), model.display().into());
+            put(format!("{role}.version"), model.version.into());
+            for (key, value) in &model.params {
+                put(format!("{role}.params.{key}"), value.clone());
+            }
+            for (name, sha256) in &model.prompts {
+                put(format!("{role}.prompts.{name}"), sha256.clone().into());
+            }
+        }
+        if !self.judges.is_empty() {
+            put("votes".into(), self.votes.into());
+        }
+        for scorer in &self.scorers {
+            put(format!("scorers.{}", scorer.name), scorer.version.into());
+        }
+        parts
+    }
+
+    /// sha256 over the lines `key=value` of [`RunSpec::fingerprint_parts`] in key order.
+    #[must_use]
+    pub fn fingerprint(&self) -> Sha256Hash {
+        let mut text = String::from("bench-fingerprint-v1\n");
+        for (key, value) in self.fingerprint_parts() {
+            text.push_str(&key);
+            text.push('=');
+            text.push_str(&value);
+            text.push('\n');
+        }
+        Sha256Hash::of(text.as_bytes())
+    }
+
+    /// The parts in which two specs differ, by key.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        let (left, right) = (self.fingerprint_parts(), other.fingerprint_parts());
+        let keys: std::collections::BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+        let show = |parts: &BTreeMap<String, String>, key: &String| parts.get(key).cloned().unwrap_or_else(|| "-".to_owned());
+        keys.into_iter()
+            .filter(|key| left.get(*key) != right.get(*key))
+            .map(|key| Difference { key: key.clone(), left: show(&left, key), right: show(&right, key) })
+            .collect()
+    }
+
+    /// Metric names of the judges: `judge`, `judge-2`, …
+    #[must_use]
+    pub fn judge_plan(&self) -> JudgePlan {
+        let name = |i: usize| if i == 0 { "judge".to_owned() } else { format!("judge-{}", i + 1) };
+        JudgePlan { metrics: (0..self.judges.len()).map(name).collect(), votes: self.votes.max(1) }
+    }
+
+    /// The metric that heads the report: the first judge's when there is one, else the first scorer's.
+    #[must_use]
+    pub fn headline_metric(&self) -> String {
+        self.judge_plan().metrics.into_iter().next().or_else(|| self.scorers.first().map(|s| s.name.clone())).unwrap_or_default()
+    }
+}

@@ -1,0 +1,307 @@
+//! Step records: what a worker hands to the checkpoint writer (P7, P8), one per finished step of a task.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    call::{CallRecord, Usage},
+    failure::Failure,
+    ids::{RunNo, TaskKey},
+};
+
+/// Number of a step within its task: a checkpoint's key is (run, task, step).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StepNo(pub i32);
+
+impl StepNo {
+    /// Recall of a question.
+    pub const RECALL: Self = Self(0);
+    /// Answer of a question.
+    pub const ANSWER: Self = Self(1);
+    /// Deterministic scores of a question.
+    pub const SCORE: Self = Self(2);
+    /// The only step of a judge task.
+    pub const JUDGE: Self = Self(0);
+    /// The only step of a ready task.
+    pub const READY: Self = Self(0);
+    /// The step that stores why a task was given up.
+    pub const FAILED: Self = Self(1_000_000);
+
+    /// The step that retains stream entry number `position` of the bank (0-based).
+    #[must_use]
+    pub const fn retain(position: u32) -> Self {
+        Self(position as i32)
+    }
+}
+
+/// A finished step on its way into the store. Written once: the first record under a key stays (P3).
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRecord {
+    /// Run of the task.
+    pub run: RunNo,
+    /// The task.
+    pub task: TaskKey,
+    /// The step.
+    pub step: StepNo,
+    /// Lease epoch of the claim that made it; informative, results are accepted from any epoch.
+    pub epoch: i64,
+    /// Small, typed, read by aggregation and by later steps.
+    pub facts: StepFacts,
+    /// Large texts (answers, retrieved texts, raw replies) as JSON; stored compressed and apart.
+    pub text: Option<StepText>,
+    /// Paid attempts of this step.
+    pub calls: Vec<CallRecord>,
+    /// What storing this step does to its task.
+    pub effect: Effect,
+}
+
+/// What storing a step does to its task and to what waits for it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// The task goes on with its next step.
+    Continue,
+    /// The task is done; `opens` become ready in the same transaction.
+    Done {
+        /// What becomes ready.
+        opens: Opens,
+    },
+    /// The task is given up; the facts are [`StepFacts::Failed`].
+    Failed,
+}
+
+/// What a finished task makes ready.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opens {
+    /// Nothing: a question without model judges, or a judge's vote. The store lowers the question's counter; a question
+    /// whose counter is 0 is reported for its conclusion.
+    Nothing,
+    /// The `ready` task of the segment (after `retain`).
+    ReadyTask,
+    /// All questions of the segment (after `ready`).
+    SegmentQuestions,
+    /// These judge tasks (after the scores of a question).
+    Judges(Vec<TaskKey>),
+}
+
+/// The small part of a step, stored as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum StepFacts {
+    /// A stream entry was retained.
+    Retained {
+        /// Generation of the bank it went into.
+        generation: i64,
+        /// Turns or memories written.
+        turns: u64,
+        /// Usage that the system reported.
+        #[serde(default)]
+        usage: Usage,
+        /// Where the time went.
+        timing: Timing,
+    },
+    /// A segment was proven ready.
+    Ready {
+        /// Times it was polled.
+        polls: u32,
+        /// False when the system could only promise, not prove.
+        proven: bool,
+        /// Where the time went.
+        timing: Timing,
+    },
+    /// A question's recall.
+    Recalled {
+        /// Generation of the bank that was read.
+        generation: i64,
+        /// Number of hits.
+        hits: u32,
+        /// Number asked for after the system's own limit.
+        effective_k: u32,
+        /// Length of the context handed to the answerer, in bytes.
+        context_bytes: u64,
+        /// Ranks of the gold evidence.
+        retrieval: Retrieval,
+        /// Usage that the system reported.
+        #[serde(default)]
+        usage: Usage,
+        /// Where the time went.
+        timing: Timing,
+    },
+    /// A question's answer.
+    Answered {
+        /// Why the model stopped, in the provider's word; `stop` when it was free to end.
+        finish: String,
+        /// Usage of the answer phase.
+        usage: Usage,
+        /// Where the time went.
+        timing: Timing,
+    },
+    /// Deterministic scores.
+    Scored {
+        /// (metric, score in [0, 1]) in the run's scorer order.
+        scores: Vec<(String, f64)>,
+        /// The answer abstains by the dataset's rule.
+        abstained: bool,
+        /// Hash of the normalised answer (first 8 bytes of sha256 as a number), for the verdict "one answer everywhere".
+        answer_hash: u64,
+    },
+    /// One vote of one judge.
+    Judged {
+        /// Grade in [0, 1].
+        score: f64,
+        /// Usage of the judge phase.
+        usage: Usage,
+        /// Where the time went.
+        timing: Timing,
+    },
+    /// The task was given up.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// Usage up to then.
+        #[serde(default)]
+        usage: Usage,
+        /// Where the time went.
+        timing: Timing,
+    },
+}
+
+/// Where the time of a step went, in microseconds; the compact span of P20.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// Start as microseconds since 1970 (database or process clock; only for display).
+    #[serde(rename = "at")]
+    pub started_us: i64,
+    /// From ready to claimed (first step of a task only).
+    #[serde(rename = "q", skip_serializing_if = "is_zero")]
+    pub queue_wait_us: u64,
+    /// Waiting for pace, for a free connection slot of the account, or for a retry's delay.
+    #[serde(rename = "w", skip_serializing_if = "is_zero")]
+    pub rate_wait_us: u64,
+    /// Inside calls to the memory system or model.
+    #[serde(rename = "p", skip_serializing_if = "is_zero")]
+    pub provider_us: u64,
+    /// Whole step, waits included, queue wait excluded.
+    #[serde(rename = "t")]
+    pub total_us: u64,
+    /// Attempts made; 1 when nothing had to be repeated.
+    #[serde(rename = "n")]
+    pub attempts: u32,
+    /// One entry per call: (start offset, duration, HTTP status or 0).
+    #[serde(rename = "c", skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<(u64, u64, u16)>,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// Ranks of gold evidence among the hits, at both levels; all retrieval metrics at any k follow from it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Retrieval {
+    /// Level of turns.
+    pub turn: RankHits,
+    /// Level of sessions (hits reduced to their first hit per session).
+    pub session: RankHits,
+}
+
+/// Ranks of gold ids in a deduplicated ranked list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RankHits {
+    /// Number of distinct gold ids; 0 means "no ground truth".
+    pub gold: u32,
+    /// Length of the deduplicated ranked list.
+    pub ranked: u32,
+    /// 1-based ranks at which gold ids stand, ascending.
+    pub ranks: Vec<u32>,
+}
+
+impl RankHits {
+    /// Finds the ranks of `gold` in `ranked`; both are deduplicated first, order kept.
+    #[must_use]
+    pub fn of<'a>(ranked: impl IntoIterator<Item = &'a str>, gold: impl IntoIterator<Item = &'a str>) -> Self {
+        let gold: std::collections::HashSet<&str> = gold.into_iter().collect();
+        let mut seen = std::collections::HashSet::new();
+        let mut hits = Self { gold: gold.len() as u32, ranked: 0, ranks: Vec::new() };
+        for id in ranked {
+            if seen.insert(id) {
+                hits.ranked += 1;
+                if gold.contains(id) {
+                    hits.ranks.push(hits.ranked);
+                }
+            }
+        }
+        hits
+    }
+}
+
+/// The large part of a step, stored as compressed JSON apart from the facts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum StepText {
+    /// What came back from a recall.
+    Recalled {
+        /// The hits, best first.
+        hits: Vec<RetrievedHit>,
+    },
+    /// The answer.
+    Answered {
+        /// Text of the answer as it is scored.
+        answer: String,
+        /// The raw reply when it differs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<String>,
+        /// Ids that the answer cites.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        citations: Vec<String>,
+    },
+    /// A judgement.
+    Judged {
+        /// The judge's name (`openai:gpt-4o-mini`).
+        judge: String,
+        /// Number of the vote.
+        vote: u32,
+        /// The verdict in the judge's own word.
+        verdict: String,
+        /// The raw reply.
+        raw: String,
+    },
+}
+
+/// One hit of a recall.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RetrievedHit {
+    /// Id of the turn or memory.
+    pub id: String,
+    /// Id of its session.
+    pub session_id: String,
+    /// The system's score, when it gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The text that is handed to the answerer.
+    pub text: String,
+}
+
+/// A stored checkpoint, read back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredStep {
+    /// The task.
+    pub task: TaskKey,
+    /// The step.
+    pub step: StepNo,
+    /// Its facts.
+    pub facts: StepFacts,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_count_each_id_once() {
+        let hits = RankHits::of(["a", "b", "a", "c", "d"], ["c", "a", "x"]);
+        assert_eq!(hits, RankHits { gold: 3, ranked: 4, ranks: vec![1, 3] });
+    }
+}

@@ -1,0 +1,1 @@
+//! The summary of a run: `report.json`, schema version 1.

@@ -1,0 +1,9 @@
+//! The worker: retain, recall, answer and judge.
+//!
+//! `systems` (memory systems), `models` (chat models), `scorers` and `prompts` are registries of small files. The rest is
+//! the loop around them: claim tasks, run their steps, hand every finished step to the one checkpoint writer.
+
+pub mod models;
+pub mod prompts;
+pub mod scorers;
+pub mod systems;

@@ -1,0 +1,122 @@
+//! Chat models and how they are called. To add a provider, copy the smallest file here and add a line to the registry.
+//!
+//! A [`ChatModel`] makes exactly one attempt and tells what happened; retries, pace, prices, the cap and the call store
+//! are the [`caller`]'s, once for all providers.
+
+pub mod caller;
+pub mod classify;
+pub mod extractive;
+pub mod limiter;
+pub mod openai;
+pub mod prices;
+pub mod registry;
+pub mod tokens;
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use bench_proto::failure::Failure;
+use serde_json::Value;
+
+/// Who says a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageRole {
+    /// Instructions.
+    System,
+    /// The request.
+    User,
+}
+
+/// One message of a chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatMessage {
+    /// Who says it.
+    pub role: MessageRole,
+    /// What.
+    pub text: String,
+}
+
+/// A JSON schema that the reply must follow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplySchema {
+    /// Name of the schema, `[a-z_]+`.
+    pub name: String,
+    /// The schema.
+    pub schema: Value,
+}
+
+/// A request. Equal requests have equal bodies: they depend on question, context, prompt and parameters alone (P17).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatRequest {
+    /// The messages.
+    pub messages: Vec<ChatMessage>,
+    /// Parameters beside model and messages, as sent (`temperature`, `max_completion_tokens`, `seed`, …).
+    pub params: BTreeMap<String, Value>,
+    /// Structured reply, when one is wanted.
+    pub schema: Option<ReplySchema>,
+    /// Largest number of completion tokens: always sent, part of the worst case.
+    pub max_output_tokens: u32,
+}
+
+/// A reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChatReply {
+    /// The text; empty when the model gave none.
+    pub text: String,
+    /// Why it stopped: `stop`, `length`, `content_filter`, `refusal`, or the provider's word.
+    pub finish: String,
+    /// The model's own name.
+    pub model: String,
+    /// Prompt tokens by the provider's count; `None` when it gave none.
+    pub prompt_tokens: Option<u64>,
+    /// Completion tokens by the provider's count.
+    pub completion_tokens: Option<u64>,
+    /// Cached part of the prompt tokens.
+    pub cached_prompt_tokens: u64,
+}
+
+/// What the response headers said about pace.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PaceHint {
+    /// Retry-After or `retry-after-ms`, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// `x-ratelimit-limit-requests`, `-remaining-requests`, and the reset in milliseconds.
+    pub requests: Option<(u64, u64, u64)>,
+    /// The same for tokens.
+    pub tokens: Option<(u64, u64, u64)>,
+}
+
+/// An attempt that failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptError {
+    /// What and whether a repeat can help.
+    pub failure: Failure,
+    /// HTTP status; 0 when there was none.
+    pub status: u16,
+    /// The provider may have done (and billed) the work.
+    pub maybe_billed: bool,
+}
+
+/// What one attempt brought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Reply or failure.
+    pub result: Result<ChatReply, AttemptError>,
+    /// Pace hints of the response headers.
+    pub pace: PaceHint,
+    /// From send to the end of the reply, in microseconds.
+    pub duration_us: u64,
+}
+
+/// A chat model behind an endpoint.
+#[async_trait]
+pub trait ChatModel: Send + Sync {
+    /// Endpoint for cache keys and pace: base URL and API version, without secrets.
+    fn endpoint(&self) -> &str;
+
+    /// Model name as sent.
+    fn model(&self) -> &str;
+
+    /// Makes one attempt.
+    async fn attempt(&self, request: &ChatRequest) -> Attempt;
+}

@@ -1,0 +1,1 @@
+//! Prompts of the answerer and the judges: versioned, hashed, ours.
