@@ -1,0 +1,472 @@
+//! The command line: verbs, flags and their help. What each verb does is in `commands/`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Benchmark runner for AI-agent memory systems: resumable, capped, with honest error bars.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bench-coord",
+    version,
+    about,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    help_template = "{about}\n\n{usage-heading} {usage}\n\nMain verbs:\n  \
+        submit      plan a run, estimate it, start it\n  \
+        resume      go on with a run that was interrupted or paused\n  \
+        status      what is going on, and why nothing moves\n  \
+        report      print the result of a run again\n\n\
+        Runs:       list, watch, pause, cancel, retry\n\
+        Results:    score, import\n\
+        Before:     estimate, datasets, systems, doctor, config\n\
+        Shell:      completions\n\n{options}\n\n\
+        First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
+        `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
+)]
+pub struct Cli {
+    /// What holds for every verb.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Flags of every verb.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GlobalArgs {
+    /// Where runs are stored: sqlite:PATH [env: BENCH_STORE_URL] [default: sqlite:.bench/bench.db]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
+    pub store: Option<String>,
+    /// Where tasks are queued: memory: [env: BENCH_QUEUE_URL]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
+    pub queue: Option<String>,
+    /// Settings file (TOML); ./bench.toml is read when it is there
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
+    pub config: Option<PathBuf>,
+    /// Profile in the settings file
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
+    pub profile: Option<String>,
+    /// Any setting by its dotted name; `bench-coord config show --all` lists them
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", help_heading = "Everywhere")]
+    pub set: Vec<String>,
+    /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Everywhere")]
+    pub verbose: u8,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Plan a run, estimate it, start it; waits with live progress
+    Submit(Box<SubmitArgs>),
+    /// Go on with a run that was interrupted or paused
+    Resume(ResumeArgs),
+    /// Hold a run: calls in flight finish, no new ones start
+    Pause(RunArg),
+    /// End a run: what was scored stays readable
+    Cancel(CancelArgs),
+    /// Repeat what failed (infra_error) or never ran
+    Retry(RetryArgs),
+    /// What is going on, and why nothing moves
+    Status(StatusArgs),
+    /// All runs, newest first
+    List(ListArgs),
+    /// Follow a run until it comes to rest
+    Watch(WatchArgs),
+    /// Print the result of a run again, from the store
+    Report(ReportArgs),
+    /// Score answers with a raw scorer: JSON lines in, JSON lines out
+    Score(ScoreArgs),
+    /// Turn results made elsewhere into a finished run
+    Import(Box<ImportArgs>),
+    /// Calls, tokens, dollars, minutes and interval, before paying
+    Estimate(Box<SubmitArgs>),
+    /// Datasets: list, show, fetch, verify, generate
+    #[command(subcommand)]
+    Datasets(DatasetsVerb),
+    /// Memory systems: list
+    #[command(subcommand)]
+    Systems(SystemsVerb),
+    /// Effective settings and where each comes from
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// Is everything reachable and usable?
+    Doctor,
+    /// Shell completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Display {
+    /// A bar on a terminal, plain lines elsewhere
+    Auto,
+    /// A bar
+    Bar,
+    /// Plain lines
+    Plain,
+    /// One JSON object a line, on standard error
+    JsonLines,
+    /// Nothing
+    None,
+}
+
+/// Flags of `submit` and `estimate`.
+#[derive(Debug, Clone, Args)]
+pub struct SubmitArgs {
+    /// Which questions
+    #[command(flatten)]
+    pub sample: SampleArgs,
+    /// Memory system; `bench-coord systems list` shows all [default: bm25]
+    #[arg(long, short = 'p', value_name = "NAME", help_heading = "Who")]
+    pub system: Option<String>,
+    /// Who answers: extractive (no key), none, openai:MODEL [default: extractive]
+    #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Who")]
+    pub answerer: Option<String>,
+    /// Model judge: openai:MODEL; without one the dataset's own scorer is the headline
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", help_heading = "Who")]
+    pub judge: Option<String>,
+    /// Further deterministic scorers; `bench-coord score --list` shows all
+    #[arg(long, value_name = "NAME", help_heading = "Who")]
+    pub scorer: Vec<String>,
+    /// Hits per recall [default: 10 turns]
+    #[arg(long, value_name = "K", help_heading = "Who")]
+    pub top_k: Option<u32>,
+    /// Votes of the judge per answer (odd)
+    #[arg(long, value_name = "N", help_heading = "Who")]
+    pub votes: Option<u32>,
+    /// Also run the controls none, random and oracle on the same sample
+    #[arg(long, help_heading = "Who")]
+    pub controls: bool,
+    /// Questions in flight
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub concurrency: Option<u32>,
+    /// Requests per minute for the run's models
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_rpm: Option<u64>,
+    /// Tokens per minute for the run's models
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_tpm: Option<u64>,
+    /// Hard cap on spending in dollars [default with paid models: 20]
+    #[arg(long, alias = "cost-limit", value_name = "USD", help_heading = "Limits")]
+    pub max_cost: Option<String>,
+    /// Attempts after the first [default: 6]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub retries: Option<u32>,
+    /// Price of models without a known one: dollars per million input and output tokens
+    #[arg(long, value_name = "IN,OUT", help_heading = "Limits")]
+    pub price: Option<String>,
+    /// Use models without a known price, counted as free
+    #[arg(long, help_heading = "Limits")]
+    pub unpriced_ok: bool,
+    /// Name of the run, for people
+    #[arg(long, value_name = "TEXT", help_heading = "The run")]
+    pub name: Option<String>,
+    /// Tag of the run; may be repeated
+    #[arg(long, value_name = "TEXT", help_heading = "The run")]
+    pub tag: Vec<String>,
+    /// Id of the run; an existing one with the same fingerprint is attached to
+    #[arg(long, value_name = "ID", help_heading = "The run")]
+    pub run_id: Option<String>,
+    /// Worker pool [default: default]
+    #[arg(long, value_name = "NAME", help_heading = "The run")]
+    pub pool: Option<String>,
+    /// Return at once; needs a cluster that works on it
+    #[arg(long, help_heading = "The run")]
+    pub detach: bool,
+    /// Plan and estimate, then stop
+    #[arg(long, help_heading = "The run")]
+    pub dry_run: bool,
+    /// Do not ask before an estimate above $5
+    #[arg(long, help_heading = "The run")]
+    pub yes: bool,
+    /// Print the result (or estimate) as JSON on standard output
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// How progress is shown
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Output")]
+    pub display: Display,
+    /// Where the report's files go [default: $BENCH_HOME/runs/RUN]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Which dataset and which questions of it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SampleArgs {
+    /// Dataset; `bench-coord datasets list` shows all
+    #[arg(long, short = 'b', value_name = "NAME", help_heading = "Which questions")]
+    pub dataset: Option<String>,
+    /// quick (50), fair (200, stratified) or full [default: fair]
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub preset: Option<String>,
+    /// hash, or astrocyte (file order; not an estimate of the full score)
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub sampler: Option<String>,
+    /// The sampler's seed
+    #[arg(long, value_name = "TEXT", help_heading = "Which questions")]
+    pub seed: Option<String>,
+    /// The first N questions of the file (not an estimate of the full score)
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub limit: Option<u64>,
+    /// N questions per category
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub sample: Option<u64>,
+    /// N questions per bank, spread over its categories
+    #[arg(long, alias = "max-questions-per-conversation", value_name = "N", help_heading = "Which questions")]
+    pub per_bank: Option<u64>,
+    /// Only the first N banks
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub max_banks: Option<u64>,
+    /// Only the first N sessions of each bank
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub max_sessions: Option<u32>,
+    /// Only this category; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub category: Vec<String>,
+    /// Without this category; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub exclude_category: Vec<String>,
+    /// Only this question; may be repeated
+    #[arg(long, value_name = "ID", help_heading = "Which questions")]
+    pub question_id: Vec<String>,
+    /// Read the dataset from this file
+    #[arg(long, value_name = "FILE", help_heading = "Which questions")]
+    pub dataset_path: Option<PathBuf>,
+    /// Accept a file with another checksum, and mark it in the report
+    #[arg(long, help_heading = "Which questions")]
+    pub allow_modified_dataset: bool,
+}
+
+/// A run.
+#[derive(Debug, Clone, Args)]
+pub struct RunArg {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+}
+
+/// Flags of `resume`.
+#[derive(Debug, Clone, Args)]
+pub struct ResumeArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// New hard cap on spending in dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost: Option<String>,
+    /// Requests per minute
+    #[arg(long, value_name = "N")]
+    pub max_rpm: Option<u64>,
+    /// Tokens per minute
+    #[arg(long, value_name = "N")]
+    pub max_tpm: Option<u64>,
+    /// Questions in flight
+    #[arg(long, value_name = "N")]
+    pub concurrency: Option<u32>,
+    /// Attempts after the first
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+    /// Go on with a run that was cancelled
+    #[arg(long)]
+    pub reopen: bool,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// How progress is shown
+    #[arg(long, value_enum, default_value = "auto")]
+    pub display: Display,
+    /// Where the report's files go
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Flags of `cancel`.
+#[derive(Debug, Clone, Args)]
+pub struct CancelArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Drop calls in flight (booked as uncertain)
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// Flags of `retry`.
+#[derive(Debug, Clone, Args)]
+pub struct RetryArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Only infra_error, not what never ran
+    #[arg(long)]
+    pub errors: bool,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// How progress is shown
+    #[arg(long, value_enum, default_value = "auto")]
+    pub display: Display,
+    /// Where the report's files go
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Flags of `status`.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Run id, unique prefix, or `latest`; all open runs without one
+    pub run: Option<String>,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `list`.
+#[derive(Debug, Clone, Args)]
+pub struct ListArgs {
+    /// At most so many
+    #[arg(long, short = 'n', default_value_t = 20)]
+    pub limit: u32,
+    /// Controls too
+    #[arg(long)]
+    pub controls: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `watch`.
+#[derive(Debug, Clone, Args)]
+pub struct WatchArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// How progress is shown
+    #[arg(long, value_enum, default_value = "auto")]
+    pub display: Display,
+}
+
+/// Flags of `report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Formats, separated by commas: terminal, json, md, csv, junit
+    #[arg(long, value_delimiter = ',', value_name = "FORMATS")]
+    pub format: Vec<String>,
+    /// Write files here instead of printing
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Flags of `score`.
+#[derive(Debug, Clone, Args)]
+pub struct ScoreArgs {
+    /// Scorer
+    #[arg(long, value_name = "NAME", required_unless_present = "list")]
+    pub scorer: Option<String>,
+    /// JSON lines; standard input without it
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// List all scorers
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// Flags of `import`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportArgs {
+    /// Which questions
+    #[command(flatten)]
+    pub sample: SampleArgs,
+    /// JSON lines: question_id, answer?, retrieved?, score?, metric?
+    #[arg(long, value_name = "FILE")]
+    pub answers: PathBuf,
+    /// The named questions are the sample; without it the others are not_run
+    #[arg(long)]
+    pub subset: bool,
+    /// Name of the run, for people
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Tag of the run; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub tag: Vec<String>,
+    /// Id of the run
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+    /// Name of the memory system that made the answers
+    #[arg(long, short = 'p', value_name = "NAME")]
+    pub system: Option<String>,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Where the report's files go
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Verbs of `datasets`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum DatasetsVerb {
+    /// All datasets
+    List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// What is known about one, and what did not resolve in it
+    Show {
+        /// Dataset
+        name: String,
+        /// Read this file
+        #[arg(long, value_name = "FILE")]
+        dataset_path: Option<PathBuf>,
+        /// Accept another checksum
+        #[arg(long)]
+        allow_modified_dataset: bool,
+    },
+    /// Download into the cache
+    Fetch {
+        /// Dataset
+        name: String,
+    },
+    /// Compare a file with the published checksum
+    Verify {
+        /// Dataset
+        name: String,
+        /// This file instead of the one that would be found
+        #[arg(long, value_name = "FILE")]
+        dataset_path: Option<PathBuf>,
+    },
+    /// Write generated data to a file that other runners can read
+    Generate {
+        /// Dataset
+        name: String,
+        /// The file
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+    },
+}
+
+/// Verbs of `systems`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SystemsVerb {
+    /// All memory systems and what they can do
+    List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Verbs of `config`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ConfigVerb {
+    /// Effective settings and where each comes from
+    Show {
+        /// Those at their defaults too
+        #[arg(long)]
+        all: bool,
+    },
+}

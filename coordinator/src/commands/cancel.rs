@@ -1,0 +1,35 @@
+//! `cancel RUN`: ends a run; what was scored stays readable (P23).
+
+use bench_store::RunState;
+
+use crate::{
+    app::App,
+    cli::CancelArgs,
+    exit::{CliError, CliResult, Exit},
+    out,
+    runs::find_run,
+};
+
+/// Reason written with `cancel --now`; the owner drops its calls when it reads it.
+pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
+
+/// Runs the verb.
+pub async fn run(app: &App, args: &CancelArgs) -> CliResult {
+    let store = app.open_store().await?;
+    let run = find_run(store.as_ref(), &args.run).await?;
+    let reason = if args.now { CANCELLED_NOW } else { "cancelled by a user" };
+    if store.set_run_state(run.run_no, &[RunState::Running, RunState::Paused], RunState::Cancelled, Some(reason)).await? {
+        out::note(&format!(
+            "{} is cancelled; `bench-coord report {}` shows what was scored, `resume {} --reopen` goes on all the same",
+            run.run_id, run.run_id, run.run_id
+        ));
+        return Ok(Exit::Done);
+    }
+    match run.state {
+        RunState::Cancelled => {
+            out::note(&format!("{} was cancelled already", run.run_id));
+            Ok(Exit::Done)
+        }
+        state => Err(CliError::usage(format!("{} is {}: there is nothing to cancel", run.run_id, state.name()))),
+    }
+}

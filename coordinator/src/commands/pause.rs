@@ -1,0 +1,28 @@
+//! `pause RUN`: holds a run. Its owner sees the changed row within half a second (P21, P23).
+
+use bench_store::RunState;
+
+use crate::{
+    app::App,
+    cli::RunArg,
+    exit::{CliError, CliResult, Exit},
+    out,
+    runs::find_run,
+};
+
+/// Runs the verb.
+pub async fn run(app: &App, args: &RunArg) -> CliResult {
+    let store = app.open_store().await?;
+    let run = find_run(store.as_ref(), &args.run).await?;
+    if store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("paused by a user")).await? {
+        out::note(&format!("{} is paused; calls in flight finish; `bench-coord resume {}` goes on", run.run_id, run.run_id));
+        return Ok(Exit::Done);
+    }
+    match run.state {
+        RunState::Paused => {
+            out::note(&format!("{} was paused already", run.run_id));
+            Ok(Exit::Done)
+        }
+        state => Err(CliError::usage(format!("{} is {}: only a running run can be paused", run.run_id, state.name()))),
+    }
+}

@@ -1,0 +1,132 @@
+//! `status [RUN]`: what is going on, and in one line why nothing moves.
+
+use bench_proto::ids::Role;
+use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    cli::StatusArgs,
+    exit::{CliResult, Exit},
+    out,
+    progress::{ProgressMeter, line},
+    runs::{Standing, find_run},
+};
+
+/// Runs the verb.
+pub async fn run(app: &App, args: &StatusArgs) -> CliResult {
+    let store = app.open_store().await?;
+    let runs = match &args.run {
+        Some(selector) => vec![find_run(store.as_ref(), selector).await?],
+        None => {
+            let open = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Paused);
+            let filter = RunFilter { limit: Some(100), controls: true, ..RunFilter::default() };
+            store.list_runs(&filter).await?.into_iter().filter(open).collect()
+        }
+    };
+    if runs.is_empty() && !args.json {
+        out::note("no open runs; `bench-coord list` shows the finished ones");
+    }
+    let mut rows = Vec::new();
+    for run in &runs {
+        let status = RunStatus::read(app, store.as_ref(), run).await?;
+        if args.json { rows.push(status.json()) } else { out::result(&status.text()) }
+    }
+    if args.json {
+        if args.run.is_some() { out::json(&rows[0]) } else { out::json(&rows) }
+    }
+    Ok(Exit::Done)
+}
+
+struct RunStatus<'a> {
+    run: &'a RunRow,
+    standing: Standing,
+    open: OpenByRole,
+    failed_banks: Vec<(String, String)>,
+}
+
+impl<'a> RunStatus<'a> {
+    async fn read(app: &App, store: &dyn Store, run: &'a RunRow) -> Result<RunStatus<'a>, crate::exit::CliError> {
+        let banks = store.banks(run.run_no, None).await?;
+        let failed = banks.into_iter().filter(|b| b.state == BankState::Failed);
+        Ok(RunStatus {
+            run,
+            standing: Standing::of(run, app.store_file().as_deref()),
+            open: store.open_tasks(run.run_no).await?,
+            failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
+        })
+    }
+
+    /// Why nothing moves, in one line.
+    fn why(&self) -> Option<String> {
+        if let Some(advice) = self.standing.advice(&self.run.run_id) {
+            return Some(advice);
+        }
+        if !matches!(self.standing, Standing::Running { .. }) {
+            return None;
+        }
+        let total = |pick: fn(&bench_store::OpenTasks) -> i64| self.open.values().map(pick).sum::<i64>();
+        if total(|o| o.leased + o.queued + o.unpublished) == 0 && total(|o| o.delayed) > 0 {
+            let due = self.open.values().filter_map(|o| o.next_due_ms).min().unwrap_or(0);
+            return Some(format!("{} tasks wait for another try, the next one in {:.1} s", total(|o| o.delayed), due as f64 / 1000.0));
+        }
+        (!self.run.planned).then(|| "the plan is still being written".to_owned())
+    }
+
+    fn text(&self) -> String {
+        let run = self.run;
+        let snapshot = ProgressMeter::default().look(run);
+        let pid = if let Standing::Running { pid } = &self.standing { format!(" (pid {pid})") } else { String::new() };
+        let mut lines = vec![
+            format!("{}  {}{pid}{}", run.run_id, self.standing.word(), run.name.as_ref().map(|n| format!("  {n}")).unwrap_or_default()),
+            format!(
+                "  {} {} · {} · {}{}",
+                run.spec.dataset.name,
+                run.spec.sample.preset,
+                run.spec.system.name,
+                run.spec.answerer.display(),
+                run.spec.judges.first().map(|j| format!(" · judge {}", j.display())).unwrap_or_default()
+            ),
+            format!("  {}", line(&snapshot)),
+        ];
+        for role in Role::ALL {
+            if let Some(open) = self.open.get(&role).filter(|o| o.leased + o.queued + o.unpublished + o.delayed > 0) {
+                lines.push(format!(
+                    "  {role}: {} working, {} queued, {} ready, {} delayed",
+                    open.leased, open.queued, open.unpublished, open.delayed
+                ));
+            }
+        }
+        for (bank, reason) in &self.failed_banks {
+            lines.push(format!("  bank {bank} failed: {reason}"));
+        }
+        if let Some(why) = self.why() {
+            lines.push(format!("  {why}"));
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let snapshot = ProgressMeter::default().look(self.run);
+        let roles: serde_json::Map<String, serde_json::Value> = self
+            .open
+            .iter()
+            .map(|(role, o)| {
+                let row = json!({"leased": o.leased, "queued": o.queued, "ready": o.unpublished, "delayed": o.delayed});
+                (role.name().to_owned(), row)
+            })
+            .collect();
+        json!({
+            "id": self.run.run_id,
+            "name": self.run.name,
+            "status": self.standing.word(),
+            "reason": self.run.reason,
+            "why": self.why(),
+            "planned": self.run.planned,
+            "resumed_times": self.run.resumed_times,
+            "progress": snapshot,
+            "tasks": roles,
+            "failed_banks": self.failed_banks.iter().map(|(bank, reason)| json!({"bank": bank, "reason": reason})).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Progress views. All of them show the same snapshots; to add one, copy the smallest file here and add a line below.
+
+mod bar;
+mod json_lines;
+mod plain;
+
+use std::{io::IsTerminal, sync::Arc, time::Duration};
+
+use bench_proto::ids::RunNo;
+use bench_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::Display,
+    progress::{ProgressMeter, Snapshot},
+};
+
+/// A progress view. Everything goes to standard error.
+pub trait View: Send {
+    /// Time between two looks.
+    fn every(&self) -> Duration;
+
+    /// Shows a snapshot.
+    fn show(&mut self, snapshot: &Snapshot);
+
+    /// Takes down what would be in the way of the result.
+    fn finish(&mut self);
+}
+
+/// The view for a choice; `None` shows nothing.
+#[must_use]
+pub fn view(display: Display) -> Option<Box<dyn View>> {
+    let terminal = std::io::stderr().is_terminal();
+    match display {
+        Display::None => None,
+        Display::JsonLines => Some(Box::new(json_lines::JsonLines)),
+        Display::Bar => Some(Box::new(bar::Bar::new())),
+        Display::Auto if terminal => Some(Box::new(bar::Bar::new())),
+        Display::Auto | Display::Plain => Some(Box::new(plain::Plain::default())),
+    }
+}
+
+/// Shows a run's progress until stopped; the view is taken down before the returned task ends.
+pub fn follow(store: Arc<dyn Store>, run: RunNo, display: Display, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        let Some(mut view) = view(display) else { return };
+        let mut meter = ProgressMeter::default();
+        loop {
+            // a look that fails is left out: progress never stops a run
+            if let Ok(row) = store.run(run).await {
+                view.show(&meter.look(&row));
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(view.every()) => {}
+            }
+        }
+        view.finish();
+    })
+}

@@ -1,0 +1,261 @@
+//! Runs in this process (P21): the owner's lock, the worker library, the dispatcher and the watch over completion. Only
+//! the URLs differ from a cluster; the code is the same.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use bench_proto::ids::{Role, RunNo};
+use bench_queue::Queue;
+use bench_proto::task::QueueName;
+use bench_store::{RunRow, RunState, Store};
+use bench_worker::{
+    context::{StopReason, WorkerEnvironment},
+    engine::{Worker, WorkerConfig},
+};
+use tokio::{sync::Notify, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{
+    dispatcher::{RunWindow, dispatch},
+    exit::CliError,
+    lock::OwnerLock,
+    planner::Planner,
+};
+
+/// Domain of runs that one process owns.
+pub const LOCAL_DOMAIN: &str = "local";
+/// How often the owner looks at the run's state (P21, P23).
+const STATE_POLL: Duration = Duration::from_millis(250);
+/// How often the level-triggered sweep runs (P7).
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// How an owned run came to rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Every question ended.
+    Finished,
+    /// Held, resumable: by a user, by a signal, by the budget, by a provider.
+    Paused {
+        /// Why, for people.
+        reason: String,
+    },
+    /// Ended by a user.
+    Cancelled,
+}
+
+/// What an owner needs.
+pub struct LocalRun {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+    /// File of the store, for the lock.
+    pub store_file: PathBuf,
+    /// Accounts, settings and shared clients.
+    pub environment: Arc<WorkerEnvironment>,
+    /// Slots per role.
+    pub slots: Vec<(Role, usize)>,
+    /// Longest wait for calls in flight after a stop.
+    pub drain: Duration,
+}
+
+/// Signals of the person at the terminal.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupts {
+    /// First Ctrl-C or SIGTERM: finish what is in flight, stop resumable.
+    pub stop: CancellationToken,
+    /// Second: stop now.
+    pub now: CancellationToken,
+}
+
+impl Interrupts {
+    /// Listens to Ctrl-C and SIGTERM until the process ends.
+    #[must_use]
+    pub fn listen() -> Self {
+        let interrupts = Self::default();
+        let listener = interrupts.clone();
+        tokio::spawn(async move {
+            while wait_for_signal().await {
+                if listener.stop.is_cancelled() {
+                    listener.now.cancel();
+                } else {
+                    listener.stop.cancel();
+                }
+            }
+        });
+        interrupts
+    }
+}
+
+#[cfg(unix)]
+async fn wait_for_signal() -> bool {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return false;
+    };
+    tokio::select! {
+        signal = interrupt.recv() => signal.is_some(),
+        signal = terminate.recv() => signal.is_some(),
+    }
+}
+
+#[cfg(not(unix))]
+async fn wait_for_signal() -> bool {
+    tokio::signal::ctrl_c().await.is_ok()
+}
+
+impl LocalRun {
+    /// Owns a run from here to its rest: takes over what a dead owner left, plans, works, and finds the end.
+    ///
+    /// The caller holds `lock` and has put the run into state `running`. `planner` is absent when all banks are planned.
+    ///
+    /// # Errors
+    /// When the store breaks or the worker cannot start; the run stays resumable.
+    pub async fn own(self, run: &RunRow, lock: &OwnerLock, planner: Option<Planner>, interrupts: &Interrupts) -> Result<RunEnd, CliError> {
+        let _ = lock;
+        let run_no = run.run_no;
+        self.take_over(run_no).await?;
+        let opened = Arc::new(Notify::new());
+        let pool = run.spec.limits.pool.clone();
+        let queues: Vec<QueueName> = Role::ALL.iter().map(|role| QueueName::new(pool.clone(), *role)).collect();
+        self.queue.declare(&queues).await.map_err(|e| CliError::infrastructure(e.to_string()))?;
+        let config = WorkerConfig {
+            name: format!("{}-{}", LOCAL_DOMAIN, std::process::id()),
+            domain: session_domain(run_no),
+            pool: pool.clone(),
+            slots: self.slots.clone(),
+            drain: self.drain,
+        };
+        let worker =
+            Worker::start(config, Arc::clone(&self.environment), Arc::clone(&self.store), Arc::clone(&self.queue), Arc::clone(&opened))
+                .await?;
+        let stop = CancellationToken::new();
+        let planning = planner.map(|planner| {
+            let (store, opened, stop) = (Arc::clone(&self.store), Arc::clone(&opened), stop.clone());
+            tokio::spawn(async move { planner.run(store, opened, stop).await })
+        });
+        let window = RunWindow {
+            run_no,
+            run_id: run.run_id.clone(),
+            pool,
+            slots: self.slots.iter().copied().collect::<BTreeMap<_, _>>(),
+            concurrency: run.spec.limits.concurrency,
+        };
+        let dispatcher = tokio::spawn(dispatch(Arc::clone(&self.store), Arc::clone(&self.queue), window, Arc::clone(&opened), stop.clone()));
+
+        let end = self.watch(run, &worker, planning, interrupts).await;
+
+        stop.cancel();
+        // a run that is finished has nothing in flight; everything else drains what it paid for
+        let drop_calls = worker.drop_calls();
+        let stopping = worker.stop();
+        tokio::pin!(stopping);
+        tokio::select! {
+            () = &mut stopping => {}
+            () = interrupts.now.cancelled() => {
+                drop_calls.cancel();
+                stopping.await;
+            }
+        }
+        let _ = dispatcher.await;
+        if let Err(error) = &end {
+            // best effort: the store may be what is broken, and then the lock alone tells that nobody runs it
+            let _ = self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(&error.message)).await;
+        }
+        end
+    }
+
+    /// The lock proves that no owner lives: open sessions of this run's domain are dead.
+    async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
+        for (session, worker, _) in self.store.open_sessions(&session_domain(run_no)).await? {
+            let lost = self.store.end_session(session).await?;
+            if lost > 0 {
+                info!("{lost} tasks of {worker} go on");
+            }
+        }
+        self.store.forget_published(run_no).await?;
+        Ok(())
+    }
+
+    async fn watch(
+        &self,
+        run: &RunRow,
+        worker: &Worker,
+        mut planning: Option<JoinHandle<Result<(), CliError>>>,
+        interrupts: &Interrupts,
+    ) -> Result<RunEnd, CliError> {
+        let run_no = run.run_no;
+        let mut broken = worker.broken.clone();
+        let mut next_sweep = tokio::time::Instant::now() + SWEEP_EVERY;
+        loop {
+            tokio::select! {
+                () = worker.concluded.notified() => {}
+                () = tokio::time::sleep(STATE_POLL) => {}
+                () = interrupts.stop.cancelled() => {
+                    return self.pause(run_no, "interrupted").await;
+                }
+                planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
+                    planning = None;
+                    planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+                }
+                _ = broken.changed() => {}
+            }
+            if let Some(reason) = broken.borrow().clone() {
+                return Err(CliError::infrastructure(format!(
+                    "{reason}; what was stored is kept: `bench-coord resume {}` goes on when the cause is gone",
+                    run.run_id
+                )));
+            }
+            if let Some(StopReason { message, .. }) = worker.stop_reason(run_no).await {
+                return self.pause(run_no, &message).await;
+            }
+            let row = match self.store.run(run_no).await {
+                Ok(row) => row,
+                Err(error) if error.is_transient() => {
+                    warn!("the run's state could not be read: {error}");
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            match row.state {
+                RunState::Running => {}
+                RunState::Paused => return Ok(RunEnd::Paused { reason: row.reason.unwrap_or_else(|| "paused".to_owned()) }),
+                RunState::Cancelled => return Ok(RunEnd::Cancelled),
+                RunState::Finished => return Ok(RunEnd::Finished),
+            }
+            let all_ended = row.counters.ended() >= i64::try_from(row.spec.sample.n).unwrap_or(i64::MAX);
+            if (all_ended && row.planned) || tokio::time::Instant::now() >= next_sweep {
+                let began = tokio::time::Instant::now();
+                let finished = self.sweep(&row, worker).await?;
+                // a sweep over a very large run takes its time: it may use 5 % of it
+                next_sweep = tokio::time::Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20);
+                if finished {
+                    self.store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
+                    return Ok(RunEnd::Finished);
+                }
+            }
+        }
+    }
+
+    /// Repairs counters from the checkpoints, concludes what is complete; true when every question of the sample has ended.
+    async fn sweep(&self, row: &RunRow, worker: &Worker) -> Result<bool, CliError> {
+        let outcome = match self.store.sweep(row.run_no).await {
+            Err(error) if error.is_transient() => return Ok(false),
+            outcome => outcome?,
+        };
+        worker.conclude(outcome.to_conclude);
+        let row = self.store.run(row.run_no).await?;
+        Ok(row.planned && row.counters.ended() >= i64::try_from(row.spec.sample.n).unwrap_or(i64::MAX))
+    }
+
+    async fn pause(&self, run_no: RunNo, reason: &str) -> Result<RunEnd, CliError> {
+        self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(reason)).await?;
+        Ok(RunEnd::Paused { reason: reason.to_owned() })
+    }
+}
+
+/// Sessions of a local run live in a domain of their own, so that two local runs in one store never end each other's.
+fn session_domain(run: RunNo) -> String {
+    format!("{LOCAL_DOMAIN}/{}", run.0)
+}
+

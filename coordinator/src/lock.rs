@@ -1,0 +1,129 @@
+//! The lock of a local run's owner (P21): an OS file lock beside the store, freed by the kernel on every kind of end.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read, Seek, Write},
+    path::{Path, PathBuf},
+};
+
+use bench_proto::ids::RunId;
+
+/// Held while a process owns a local run.
+#[derive(Debug)]
+pub struct OwnerLock {
+    file: File,
+    path: PathBuf,
+}
+
+/// Why the lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process owns the run.
+    #[error("run {run} is running, pid {pid}; `bench-coord watch {run}` follows it, `bench-coord pause {run}` holds it")]
+    Held {
+        /// The run.
+        run: RunId,
+        /// Process id of the owner, or `unknown`.
+        pid: String,
+    },
+    /// The file cannot be used.
+    #[error("{path}: {source}")]
+    Io {
+        /// The lock file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Path of the lock file: `<store>.<run>.lock`.
+#[must_use]
+pub fn lock_path(store_file: &Path, run: &RunId) -> PathBuf {
+    let mut name = store_file.as_os_str().to_owned();
+    name.push(format!(".{run}.lock"));
+    PathBuf::from(name)
+}
+
+impl OwnerLock {
+    /// Takes the lock, or says who holds it.
+    ///
+    /// # Errors
+    /// When another process holds it or the file cannot be used.
+    pub fn take(store_file: &Path, run: &RunId) -> Result<Self, LockError> {
+        let path = lock_path(store_file, run);
+        let io = |source| LockError::Io { path: path.display().to_string(), source };
+        let mut file = loop {
+            let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+            match file.try_lock() {
+                Ok(()) if is_named(&file, &path) => break file,
+                // its last holder removed the name between our open and our lock: what counts is the file with the name
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(LockError::Held { run: run.clone(), pid: holder(&mut file) }),
+                Err(TryLockError::Error(error)) => return Err(io(error)),
+            }
+        };
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id())).map_err(io)?;
+        Ok(Self { file, path })
+    }
+
+    /// Process id of the owner of a run, when a living process owns it.
+    #[must_use]
+    pub fn owner(store_file: &Path, run: &RunId) -> Option<String> {
+        let mut file = OpenOptions::new().read(true).open(lock_path(store_file, run)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(holder(&mut file)),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for OwnerLock {
+    fn drop(&mut self) {
+        // removed while still held: whoever opened it before sees that it has lost its name, and opens the new one
+        let _ = std::fs::remove_file(&self.path);
+        let _ = self.file.unlock();
+    }
+}
+
+/// Whether `path` still names this very file.
+#[cfg(unix)]
+fn is_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(held), Ok(named)) => held.ino() == named.ino() && held.dev() == named.dev(),
+        _ => false,
+    }
+}
+
+/// Elsewhere an open file cannot lose its name.
+#[cfg(not(unix))]
+fn is_named(_file: &File, _path: &Path) -> bool {
+    true
+}
+
+fn holder(file: &mut File) -> String {
+    let mut pid = String::new();
+    match file.read_to_string(&mut pid) {
+        Ok(_) if !pid.trim().is_empty() => pid.trim().to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p21_one_owner_at_a_time_and_the_other_learns_who() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = folder.path().join("bench.db");
+        let run = RunId("r1".into());
+        assert_eq!(OwnerLock::owner(&store, &run), None);
+        let held = OwnerLock::take(&store, &run).expect("nobody holds it");
+        let error = OwnerLock::take(&store, &run).expect_err("it is held");
+        assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
+        assert_eq!(OwnerLock::owner(&store, &run), Some(std::process::id().to_string()));
+        drop(held);
+        assert!(OwnerLock::take(&store, &run).is_ok());
+    }
+}

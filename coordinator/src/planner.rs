@@ -1,0 +1,138 @@
+//! Writes the plan of a run into the store, bank by bank, ahead of the workers (P16, P28).
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use bench_datasets::Dataset;
+use bench_plan::{SampledBank, segments};
+use bench_proto::{
+    dataset::{Bank, BankContent, GoldRecord, Question},
+    ids::RunNo,
+};
+use bench_store::{Item, NewBank, Segment, Store};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::CliError;
+
+/// Banks written in one transaction.
+const BANKS_PER_BATCH: usize = 8;
+/// Bytes of items written in one transaction.
+const BYTES_PER_BATCH: usize = 4 << 20;
+/// Banks that may be planned and not yet ready: more would only fill the store ahead of time.
+const BANKS_AHEAD: i64 = 64;
+/// How often the planner looks whether it may go on.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Streams banks of an open dataset into the store.
+pub struct Planner {
+    /// The run.
+    pub run: RunNo,
+    /// The open dataset.
+    pub dataset: Arc<dyn Dataset>,
+    /// The banks of the sample in the order of work: their position is their number.
+    pub banks: Vec<SampledBank>,
+    /// `--max-sessions`.
+    pub max_sessions: Option<u32>,
+    /// Banks that an earlier owner has planned already.
+    pub done: u32,
+}
+
+impl Planner {
+    /// Plans all banks; may be stopped and started again at any point.
+    ///
+    /// # Errors
+    /// When the dataset or the store fails.
+    pub async fn run(self, store: Arc<dyn Store>, opened: Arc<Notify>, stop: CancellationToken) -> Result<(), CliError> {
+        let mut next = self.done as usize;
+        while next < self.banks.len() {
+            if stop.is_cancelled() {
+                return Ok(());
+            }
+            let counters = store.run(self.run).await?.counters;
+            if counters.banks_planned - counters.banks_ready >= BANKS_AHEAD {
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(LOOK_AGAIN) => continue,
+                }
+            }
+            // reading and serialising is computing: off the threads that talk to the store
+            let (dataset, banks, max_sessions) = (Arc::clone(&self.dataset), self.banks[next..].iter().take(BANKS_PER_BATCH).cloned().collect::<Vec<_>>(), self.max_sessions);
+            let first = next as u32;
+            let prepared = tokio::task::spawn_blocking(move || prepare(dataset.as_ref(), &banks, first, max_sessions))
+                .await
+                .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+            next += prepared.banks.len();
+            store.put_items(&prepared.items).await?;
+            store.add_banks(self.run, &prepared.banks).await?;
+            opened.notify_one();
+        }
+        store.finish_plan(self.run).await?;
+        opened.notify_one();
+        Ok(())
+    }
+}
+
+struct Prepared {
+    items: Vec<Item>,
+    banks: Vec<NewBank>,
+}
+
+/// Reads banks until the batch is full and turns them into items and rows.
+fn prepare(dataset: &dyn Dataset, sampled: &[SampledBank], first: u32, max_sessions: Option<u32>) -> Result<Prepared, CliError> {
+    let mut prepared = Prepared { items: Vec::new(), banks: Vec::new() };
+    let mut bytes = 0;
+    for (bank_no, sampled) in (first..).zip(sampled) {
+        let bank = dataset.bank(sampled.file_index)?;
+        let (content, questions, gold) = parts(bank, sampled, max_sessions)?;
+        let ask_after: Vec<(u32, u32)> = questions.iter().map(|q| (q.index, q.ask_after)).collect();
+        let segments = segments(&ask_after).into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
+        let item = |value: serde_json::Result<Vec<u8>>| {
+            value.map(Item::of).map_err(|e| CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)))
+        };
+        let items = [item(serde_json::to_vec(&content))?, item(serde_json::to_vec(&questions))?, item(serde_json::to_vec(&gold))?];
+        prepared.banks.push(NewBank {
+            bank_no,
+            bank_id: sampled.bank_id.clone(),
+            content: items[0].hash,
+            questions: items[1].hash,
+            gold: items[2].hash,
+            segments,
+        });
+        bytes += items.iter().map(|i| i.bytes.len()).sum::<usize>();
+        prepared.items.extend(items);
+        if bytes >= BYTES_PER_BATCH {
+            break;
+        }
+    }
+    Ok(prepared)
+}
+
+/// The part of a bank that the sample needs; gold apart from everything that leaves the harness.
+fn parts(
+    mut bank: Bank,
+    sampled: &SampledBank,
+    max_sessions: Option<u32>,
+) -> Result<(BankContent, Vec<Question>, Vec<GoldRecord>), CliError> {
+    if let Some(most) = max_sessions {
+        bank.content.entries.truncate(most as usize);
+    }
+    let entries = u32::try_from(bank.content.entries.len()).unwrap_or(u32::MAX);
+    let wanted: HashSet<u32> = sampled.questions.iter().copied().collect();
+    let (mut questions, mut gold) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
+    for (mut question, record) in bank.questions.into_iter().zip(bank.gold) {
+        if wanted.contains(&question.index) {
+            question.ask_after = question.ask_after.min(entries);
+            questions.push(question);
+            gold.push(record);
+        }
+    }
+    if questions.len() != wanted.len() {
+        return Err(CliError::infrastructure(format!(
+            "bank {} has {} of the {} questions of the sample: the dataset has changed since the run was planned",
+            sampled.bank_id,
+            questions.len(),
+            wanted.len()
+        )));
+    }
+    Ok((bank.content, questions, gold))
+}

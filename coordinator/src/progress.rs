@@ -1,0 +1,191 @@
+//! Progress of a run as numbers, read from its counters; views only show it.
+
+use std::time::Instant;
+
+use bench_proto::{ids::RunId, money::PicoUsd};
+use bench_store::{RunCounters, RunRow};
+use serde::Serialize;
+
+/// What a progress view shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Snapshot {
+    /// The run.
+    pub run: RunId,
+    /// State word.
+    pub state: String,
+    /// Questions in the sample.
+    pub questions: u64,
+    /// Questions that ended.
+    pub ended: u64,
+    /// Questions answered (they may wait for a judge).
+    pub answered: u64,
+    /// Of the ended: scored, abstained, infra_error.
+    pub scored: u64,
+    /// See `scored`.
+    pub abstained: u64,
+    /// See `scored`.
+    pub infra_error: u64,
+    /// Banks of the sample.
+    pub banks: u64,
+    /// Banks proven ready.
+    pub banks_ready: u64,
+    /// Stream entries retained.
+    pub entries_retained: u64,
+    /// Stream entries planned so far.
+    pub entries_planned: u64,
+    /// Mean headline score so far; absent before the first.
+    pub score: Option<f64>,
+    /// Spent so far, in dollars.
+    pub usd: f64,
+    /// The cap, in dollars.
+    pub usd_cap: Option<f64>,
+    /// Questions that ended per second, over the last looks.
+    pub per_second: f64,
+    /// Seconds to go at that rate; absent while it is not known.
+    pub eta_seconds: Option<f64>,
+    /// Seconds of running time.
+    pub elapsed_seconds: f64,
+}
+
+/// Turns successive looks at a run's row into snapshots with a rate.
+#[derive(Debug)]
+pub struct ProgressMeter {
+    began: Instant,
+    ended_at_begin: i64,
+    last: Option<(Instant, i64)>,
+    per_second: f64,
+}
+
+impl Default for ProgressMeter {
+    fn default() -> Self {
+        Self { began: Instant::now(), ended_at_begin: 0, last: None, per_second: 0.0 }
+    }
+}
+
+impl ProgressMeter {
+    /// The snapshot at this look.
+    pub fn look(&mut self, run: &RunRow) -> Snapshot {
+        let now = Instant::now();
+        let ended = run.counters.ended();
+        match self.last {
+            None => {
+                self.ended_at_begin = ended;
+                self.last = Some((now, ended));
+            }
+            Some((then, before)) => {
+                let seconds = now.duration_since(then).as_secs_f64();
+                if seconds >= 0.5 {
+                    let current = (ended - before).max(0) as f64 / seconds;
+                    // half-life of about two looks: steady to read, quick to follow
+                    self.per_second = if self.per_second == 0.0 { current } else { 0.7 * self.per_second + 0.3 * current };
+                    self.last = Some((now, ended));
+                }
+            }
+        }
+        let overall = (ended - self.ended_at_begin).max(0) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-3);
+        snapshot(run, if self.per_second > 0.0 { self.per_second } else { overall }, self.began.elapsed().as_secs_f64())
+    }
+}
+
+fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
+    let RunCounters { banks_ready, entries_planned, entries_retained, scored, abstained, infra_error, answered, headline_sum, spent, .. } =
+        run.counters;
+    let count = |n: i64| u64::try_from(n).unwrap_or(0);
+    let ended = count(run.counters.ended());
+    let with_score = scored + abstained;
+    let left = run.spec.sample.n.saturating_sub(ended);
+    Snapshot {
+        run: run.run_id.clone(),
+        state: run.state.name().to_owned(),
+        questions: run.spec.sample.n,
+        ended,
+        answered: count(answered),
+        scored: count(scored),
+        abstained: count(abstained),
+        infra_error: count(infra_error),
+        banks: run.spec.sample.banks,
+        banks_ready: count(banks_ready),
+        entries_retained: count(entries_retained),
+        entries_planned: count(entries_planned),
+        score: (with_score > 0).then(|| headline_sum / with_score as f64),
+        usd: spent.usd(),
+        usd_cap: run.spec.limits.max_cost.map(PicoUsd::usd),
+        per_second,
+        eta_seconds: (per_second > 0.0 && left > 0).then(|| left as f64 / per_second),
+        elapsed_seconds,
+    }
+}
+
+/// One line for people: `120/200 questions · 10/10 banks ready · score 0.412 · 56.1/s · 1 s left · $0.0042 of $20.00`.
+#[must_use]
+pub fn line(s: &Snapshot) -> String {
+    let mut parts = vec![format!("{}/{} questions", s.ended, s.questions)];
+    if s.banks_ready < s.banks {
+        parts.push(format!("{}/{} banks ready ({} sessions retained)", s.banks_ready, s.banks, s.entries_retained));
+    }
+    if s.answered > s.ended {
+        parts.push(format!("{} to judge", s.answered - s.ended));
+    }
+    if let Some(score) = s.score {
+        parts.push(format!("score {score:.3}"));
+    }
+    if s.infra_error > 0 {
+        parts.push(format!("{} infra_error", s.infra_error));
+    }
+    if s.per_second > 0.0 {
+        parts.push(format!("{:.1}/s", s.per_second));
+    }
+    if let Some(eta) = s.eta_seconds {
+        parts.push(format!("{} left", duration(eta)));
+    }
+    if s.usd > 0.0 || s.usd_cap.is_some() {
+        let cap = s.usd_cap.map(|cap| format!(" of ${cap:.2}")).unwrap_or_default();
+        parts.push(format!("${:.4}{cap}", s.usd));
+    }
+    parts.join(" · ")
+}
+
+/// Seconds for people: `3 s`, `4 min 10 s`, `2 h 5 min`.
+#[must_use]
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_is_going_on() {
+        let snapshot = Snapshot {
+            run: RunId("r".into()),
+            state: "running".into(),
+            questions: 200,
+            ended: 120,
+            answered: 130,
+            scored: 110,
+            abstained: 8,
+            infra_error: 2,
+            banks: 10,
+            banks_ready: 10,
+            entries_retained: 272,
+            entries_planned: 272,
+            score: Some(0.4123),
+            usd: 0.0042,
+            usd_cap: Some(20.0),
+            per_second: 56.14,
+            eta_seconds: Some(1.4),
+            elapsed_seconds: 3.0,
+        };
+        assert_eq!(
+            line(&snapshot),
+            "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00"
+        );
+        assert_eq!((duration(250.0).as_str(), duration(7500.0).as_str()), ("4 min 10 s", "2 h 5 min"));
+    }
+}

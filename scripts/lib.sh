@@ -1,0 +1,36 @@
+# Shared by the scripts: finds what is missing and installs it, saying so first. Sourced, not run.
+
+# say WORDS...: one line to standard error
+say() { printf '%s\n' "$*" >&2; }
+
+# need_tools: a C compiler and linker for the bundled SQLite, zstd and aws-lc; a Rust toolchain.
+need_tools() {
+    if ! command -v cargo >/dev/null 2>&1; then
+        say "no Rust toolchain: install one from https://rustup.rs (1.94 or newer), then run this again"
+        exit 2
+    fi
+    missing=""
+    command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+    install_packages $missing
+}
+
+# install_packages NAME...: Debian packages, unless forbidden or not possible.
+install_packages() {
+    [ $# -gt 0 ] || return 0
+    if [ -n "${BENCH_NO_INSTALL:-}" ]; then
+        say "missing: $*; BENCH_NO_INSTALL is set, so install them yourself and run this again"
+        exit 2
+    fi
+    if ! command -v apt-get >/dev/null 2>&1; then
+        say "missing: $*; no apt-get here, so install them yourself and run this again"
+        exit 2
+    fi
+    sudo=""
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null 2>&1 || { say "missing: $*; run 'apt-get install $*' as root, then this again"; exit 2; }
+        sudo="sudo"
+    fi
+    say "installing with apt-get: $*"
+    $sudo apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}

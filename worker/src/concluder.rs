@@ -1,0 +1,92 @@
+//! Ends questions: reads the stored steps, derives the facts with a pure function, stores them (P7).
+//!
+//! It works from the store alone, so the sweep after a crash ends questions in exactly the same way.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bench_proto::{
+    facts::{QuestionFacts, QuestionIdentity, conclude},
+    failure::Failure,
+    ids::{RunNo, TaskKey},
+    step::StoredStep,
+};
+use bench_store::StoreError;
+use tokio::sync::{Notify, mpsc, watch};
+use tracing::{error, warn};
+
+use crate::engine::Shared;
+
+/// Most questions concluded together.
+const BATCH: usize = 256;
+
+/// Concludes questions until the channel closes.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    mut to_conclude: mpsc::UnboundedReceiver<(RunNo, TaskKey)>,
+    concluded: Arc<Notify>,
+    broken: watch::Sender<Option<String>>,
+) {
+    let mut waiting = Vec::with_capacity(BATCH);
+    while to_conclude.recv_many(&mut waiting, BATCH).await > 0 {
+        let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();
+        for (run, question) in waiting.drain(..) {
+            by_run.entry(run).or_default().push(question);
+        }
+        for (run, questions) in by_run {
+            // whatever is missed here is found again by the sweep
+            if let Err(failure) = conclude_questions(&shared, run, questions).await {
+                error!("questions could not be concluded: {failure}");
+                if failure.code == "store" {
+                    broken.send_replace(Some(failure.message));
+                }
+            }
+        }
+        concluded.notify_one();
+    }
+}
+
+/// Concludes those of `questions` that are complete.
+pub(crate) async fn conclude_questions(shared: &Shared, run: RunNo, mut questions: Vec<TaskKey>) -> Result<(), Failure> {
+    questions.sort_unstable();
+    questions.dedup();
+    let context = shared.context(run).await?;
+    let judges = context.row().spec.judge_plan();
+    let headline = context.row().spec.headline_metric();
+    let steps = patiently(|| shared.store.question_steps(run, &questions)).await?;
+    let mut by_question: BTreeMap<TaskKey, Vec<StoredStep>> = BTreeMap::new();
+    for step in steps {
+        by_question.entry(step.task.question_of()).or_default().push(step);
+    }
+    let mut facts: Vec<QuestionFacts> = Vec::with_capacity(questions.len());
+    for (task, steps) in by_question {
+        let bank = shared.banks.get(run, task.bank()).await.map_err(|e| crate::engine::store_failure(&e))?;
+        let Some(question) = bank.question(task.index()) else {
+            return Err(Failure::permanent("store", format!("question {} is missing in its bank's item", task.index())));
+        };
+        let identity = QuestionIdentity {
+            task,
+            question_id: question.question_id.clone(),
+            bank_id: bank.content.bank_id.clone(),
+            category: question.category.clone(),
+        };
+        facts.extend(conclude(identity, &steps, &judges));
+    }
+    patiently(|| shared.store.conclude(run, &headline, &facts)).await?;
+    Ok(())
+}
+
+/// Repeats a store call while the store is unavailable.
+async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(call: impl Fn() -> F) -> Result<T, Failure> {
+    let mut delay = Duration::from_millis(50);
+    loop {
+        match call().await {
+            Err(error) if error.is_transient() => {
+                warn!("store unavailable: {error}");
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(Duration::from_secs(2));
+            }
+            Err(error) => return Err(Failure::permanent("store", error.to_string())),
+            Ok(value) => return Ok(value),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The four kinds of task, one file each (P6). A task runs in a slot and ends in one of the ways of [`TaskEnd`].
+
+mod judge;
+mod question;
+mod ready;
+mod retain;
+
+use std::{
+    collections::HashMap,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use bench_proto::{
+    call::Usage,
+    failure::{Failure, FailureClass},
+    ids::{RunNo, TaskKey, TaskKind},
+    step::{Effect, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
+};
+use bench_store::ClaimedTask;
+
+use crate::{
+    engine::{Shared, store_failure},
+    writer::WriteError,
+};
+
+/// Losses after which a task is given up (P3).
+const MAX_LOSSES: i32 = 10;
+
+/// How a task ended for its slot.
+#[derive(Debug)]
+pub(crate) enum TaskEnd {
+    /// Its last step is in the store.
+    Stored,
+    /// Given back at once, nothing counted: the run or the worker stops.
+    HandBack {
+        /// Why, for people.
+        reason: String,
+    },
+    /// Given back for a while, nothing counted (P11).
+    Park {
+        /// Earliest next claim.
+        delay_ms: u64,
+        /// Why, for people.
+        reason: String,
+    },
+    /// It failed: retried or given up by its class and attempts.
+    Failed(Failure),
+}
+
+impl From<Failure> for TaskEnd {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<WriteError> for TaskEnd {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Refused(reason) => Self::Failed(Failure::permanent("result_refused", reason)),
+            WriteError::Broken(reason) => Self::HandBack { reason },
+        }
+    }
+}
+
+/// What the store already knows about a task.
+#[derive(Debug, Default)]
+pub(crate) struct TaskInput {
+    steps: Vec<StoredStep>,
+    texts: Vec<(TaskKey, StepNo, StepText)>,
+}
+
+impl TaskInput {
+    /// Facts of a stored step of `task`.
+    fn facts(&self, task: TaskKey, step: StepNo) -> Option<&StepFacts> {
+        self.steps.iter().find(|s| s.task == task && s.step == step).map(|s| &s.facts)
+    }
+
+    /// Text of a stored step of `task`.
+    fn text(&self, task: TaskKey, step: StepNo) -> Option<&StepText> {
+        self.texts.iter().find(|(t, s, _)| *t == task && *s == step).map(|(_, _, text)| text)
+    }
+}
+
+/// Reads what the tasks of a claim need from the store, in one round trip per run and not one per task: the answer for
+/// judges, the earlier steps for questions that were claimed before.
+pub(crate) async fn prepare(shared: &Shared, claimed: Vec<ClaimedTask>) -> Vec<(ClaimedTask, Result<TaskInput, Failure>)> {
+    let needs_texts = |t: &ClaimedTask| t.task.kind() == TaskKind::Judge || (t.task.kind() == TaskKind::Question && t.epoch > 1);
+    let mut wanted: HashMap<RunNo, Vec<TaskKey>> = HashMap::new();
+    for task in claimed.iter().filter(|t| needs_texts(t)) {
+        wanted.entry(task.run).or_default().push(task.task.question_of());
+    }
+    let mut inputs: HashMap<(RunNo, TaskKey), TaskInput> = HashMap::new();
+    let mut failed: HashMap<RunNo, Failure> = HashMap::new();
+    for (run, mut questions) in wanted {
+        questions.sort_unstable();
+        questions.dedup();
+        if let Err(error) = read_inputs(shared, run, &questions, &mut inputs).await {
+            failed.insert(run, store_failure(&error));
+        }
+    }
+    // several votes may share one question: the last taker moves the input out, the others copy the answer's text
+    let mut prepared = Vec::with_capacity(claimed.len());
+    for task in claimed {
+        let input = if !needs_texts(&task) {
+            Ok(TaskInput::default())
+        } else if let Some(failure) = failed.get(&task.run) {
+            Err(failure.clone())
+        } else {
+            let stored = inputs.get(&(task.run, task.task.question_of()));
+            Ok(stored.map_or_else(TaskInput::default, |s| TaskInput { steps: s.steps.clone(), texts: s.texts.clone() }))
+        };
+        prepared.push((task, input));
+    }
+    prepared
+}
+
+async fn read_inputs(
+    shared: &Shared,
+    run: RunNo,
+    questions: &[TaskKey],
+    inputs: &mut HashMap<(RunNo, TaskKey), TaskInput>,
+) -> Result<(), bench_store::StoreError> {
+    for step in shared.store.question_steps(run, questions).await? {
+        inputs.entry((run, step.task.question_of())).or_default().steps.push(step);
+    }
+    for (task, step, text) in shared.store.question_texts(run, questions).await? {
+        inputs.entry((run, task.question_of())).or_default().texts.push((task, step, text));
+    }
+    Ok(())
+}
+
+/// Runs one claimed task to its end.
+pub(crate) async fn run(shared: &Shared, task: ClaimedTask, input: Result<TaskInput, Failure>) -> TaskEnd {
+    let work = async {
+        let input = input?;
+        let context = shared.context(task.run).await?;
+        match task.task.kind() {
+            TaskKind::Retain => retain::run(shared, &context, task).await,
+            TaskKind::Ready => ready::run(shared, &context, task).await,
+            TaskKind::Question => question::run(shared, &context, task, &input).await,
+            TaskKind::Judge => judge::run(shared, &context, task, &input).await,
+        }
+    };
+    work.await.map_or_else(|end: TaskEnd| end, |()| TaskEnd::Stored)
+}
+
+/// Result of a task's body: `Ok` when its last step is stored.
+pub(crate) type TaskResult = Result<(), TaskEnd>;
+
+/// Whether a failed task gets another attempt (P3).
+pub(crate) fn may_retry(failure: &Failure, task: ClaimedTask, retries: u32) -> bool {
+    failure.class == FailureClass::Transient && i64::from(task.attempts) < i64::from(retries) && task.losses < MAX_LOSSES
+}
+
+/// Delay before another attempt of a whole task: 0.5 s doubling to 30 s. Calls have their own, shorter back-off inside.
+pub(crate) fn retry_delay_ms(attempts: i32) -> u64 {
+    500_u64.saturating_mul(1 << attempts.clamp(0, 6)).min(30_000)
+}
+
+/// The record that stores why a task was given up.
+pub(crate) fn failed_record(task: ClaimedTask, failure: Failure) -> StepRecord {
+    let timing = Timing { started_us: now_us(), attempts: u32::try_from(task.attempts).unwrap_or(0) + 1, ..Timing::default() };
+    StepRecord {
+        run: task.run,
+        task: task.task,
+        step: StepNo::FAILED,
+        epoch: task.epoch,
+        facts: StepFacts::Failed { failure, usage: Usage::default(), timing },
+        text: None,
+        calls: Vec::new(),
+        effect: Effect::Failed,
+    }
+}
+
+/// Microseconds since 1970 by this machine's clock; for display only.
+pub(crate) fn now_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Measures a step.
+pub(crate) struct StepClock {
+    started_us: i64,
+    started: Instant,
+}
+
+impl StepClock {
+    pub(crate) fn start() -> Self {
+        Self { started_us: now_us(), started: Instant::now() }
+    }
+
+    pub(crate) fn elapsed_us(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The timing of a step without waits, of which `provider_us` were spent in the memory system.
+    pub(crate) fn timing(&self, task: &ClaimedTask, provider_us: u64) -> Timing {
+        Timing {
+            started_us: self.started_us,
+            queue_wait_us: u64::try_from(task.queue_wait_us).unwrap_or(0),
+            rate_wait_us: 0,
+            provider_us,
+            total_us: self.elapsed_us(),
+            attempts: u32::try_from(task.attempts).unwrap_or(0) + 1,
+            calls: Vec::new(),
+        }
+    }
+}

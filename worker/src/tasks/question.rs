@@ -1,0 +1,172 @@
+//! One question: recall → answer → deterministic scores. Each step is a checkpoint of its own; before a paid call the steps
+//! that it rests on are in the store, everything else of the question is committed together.
+
+use bench_proto::{
+    dataset::{GoldRecord, Question},
+    ids::{Sha256Hash, TaskKey},
+    step::{Effect, Opens, RankHits, RetrievedHit, Retrieval, StepFacts, StepNo, StepRecord, StepText},
+};
+use bench_store::{ClaimedTask, StoreError};
+
+use super::{StepClock, TaskEnd, TaskInput, TaskResult, prepare};
+use crate::{
+    answerer::Answered,
+    banks::BankData,
+    context::RunContext,
+    engine::{Shared, store_failure},
+    scorers::{ScoreCase, abstention::is_abstention},
+    systems::RecallQuery,
+};
+
+pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
+    let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
+    let missing = || store_failure(&StoreError::Corrupt(format!("{:?} is not in its bank's items", task.task)));
+    let question = data.question(task.task.index()).ok_or_else(missing)?;
+    let gold = data.gold(&question.question_id).ok_or_else(missing)?;
+
+    let mut records = Vec::with_capacity(3);
+    let mut hits = match stored_hits(context, &task, input) {
+        Some(hits) => hits,
+        None => recall(shared, context, task, &data, question, gold, &mut records).await?,
+    };
+    let stored_answer = stored_answer(&task, input);
+    if stored_answer.is_none() && context.answerer().is_remote() && !records.is_empty() {
+        // what is paid for next rests on this recall: it is stored first, and whoever stored first is followed
+        let already = shared.writer.submit(std::mem::take(&mut records)).await?;
+        if already.iter().any(Option::is_some) {
+            hits = read_hits_again(shared, context, task).await?.unwrap_or(hits);
+        }
+    }
+    let answer = match stored_answer {
+        Some(answer) => answer,
+        None => {
+            let answered = context.answerer().answer(context, &task, question, &hits).await?;
+            let text = answered.answer.clone();
+            records.push(answer_record(task, answered));
+            text
+        }
+    };
+    records.push(score_record(context, task, question, gold, &answer));
+    shared.writer.submit(records).await?;
+    Ok(())
+}
+
+/// The hits of an earlier claim's recall, when they are in the store with their texts.
+fn stored_hits(context: &RunContext, task: &ClaimedTask, input: &TaskInput) -> Option<Vec<RetrievedHit>> {
+    if context.system().capabilities().ignores_k {
+        // the whole bank is not stored again with each question: it is read anew from the items, and equal by construction
+        return None;
+    }
+    match input.text(task.task, StepNo::RECALL) {
+        Some(StepText::Recalled { hits }) => Some(hits.clone()),
+        _ => None,
+    }
+}
+
+fn stored_answer(task: &ClaimedTask, input: &TaskInput) -> Option<String> {
+    match input.text(task.task, StepNo::ANSWER) {
+        Some(StepText::Answered { answer, .. }) => Some(answer.clone()),
+        _ => None,
+    }
+}
+
+async fn read_hits_again(shared: &Shared, context: &RunContext, task: ClaimedTask) -> Result<Option<Vec<RetrievedHit>>, TaskEnd> {
+    let again = ClaimedTask { epoch: task.epoch.max(2), ..task };
+    let Some((task, input)) = prepare(shared, vec![again]).await.pop() else { return Ok(None) };
+    Ok(stored_hits(context, &task, &input?))
+}
+
+async fn recall(
+    shared: &Shared,
+    context: &RunContext,
+    task: ClaimedTask,
+    data: &BankData,
+    question: &Question,
+    gold: &GoldRecord,
+    records: &mut Vec<StepRecord>,
+) -> Result<Vec<RetrievedHit>, TaskEnd> {
+    context.check_running()?;
+    let clock = StepClock::start();
+    let row = context.current_row(shared, data).await?;
+    let capabilities = context.system().capabilities();
+    let query = RecallQuery {
+        question_id: &question.question_id,
+        text: &question.text,
+        time_text: question.time_text.as_deref(),
+        k: context.row().spec.system.top_k,
+        visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
+        evidence: capabilities.sees_gold.then_some(gold.evidence_turns.as_slice()),
+    };
+    let recall = context.system().recall(&context.bank_ref(&row, data), &query).await?;
+    let ids = recall.hits.iter().map(|h| h.id.as_str());
+    let sessions = recall.hits.iter().map(|h| h.session_id.as_str());
+    let retrieval = Retrieval {
+        turn: RankHits::of(ids, gold.evidence_turns.iter().map(String::as_str)),
+        session: RankHits::of(sessions, gold.evidence_sessions.iter().map(String::as_str)),
+    };
+    let stored_text = |hit: &RetrievedHit| if capabilities.ignores_k { String::new() } else { hit.text.clone() };
+    let hits = recall.hits.iter().map(|hit| RetrievedHit { text: stored_text(hit), ..hit.clone() }).collect();
+    records.push(StepRecord {
+        run: task.run,
+        task: task.task,
+        step: StepNo::RECALL,
+        epoch: task.epoch,
+        facts: StepFacts::Recalled {
+            generation: row.generation,
+            hits: u32::try_from(recall.hits.len()).unwrap_or(u32::MAX),
+            effective_k: recall.effective_k,
+            context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
+            retrieval,
+            usage: recall.usage,
+            timing: clock.timing(&task, clock.elapsed_us()),
+        },
+        text: Some(StepText::Recalled { hits }),
+        calls: Vec::new(),
+        effect: Effect::Continue,
+    });
+    Ok(recall.hits)
+}
+
+fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {
+    StepRecord {
+        run: task.run,
+        task: task.task,
+        step: StepNo::ANSWER,
+        epoch: task.epoch,
+        facts: StepFacts::Answered { finish: answered.finish, usage: answered.usage, timing: answered.timing },
+        text: Some(StepText::Answered { answer: answered.answer, raw: answered.raw, citations: answered.citations }),
+        calls: answered.calls,
+        effect: Effect::Continue,
+    }
+}
+
+fn score_record(context: &RunContext, task: ClaimedTask, question: &Question, gold: &GoldRecord, answer: &str) -> StepRecord {
+    let case = ScoreCase { prediction: answer, gold: Some(&gold.gold), category: &question.category };
+    let scores = context.scorers().iter().filter_map(|s| Some((s.name().to_owned(), s.score(&case)?))).collect();
+    let plan = context.row().spec.judge_plan();
+    let (bank, index) = (task.task.bank(), task.task.index());
+    let judges: Vec<TaskKey> = (0..plan.metrics.len() as u32)
+        .flat_map(|judge| (0..plan.votes).map(move |vote| TaskKey::judge(bank, index, judge, vote)))
+        .collect();
+    StepRecord {
+        run: task.run,
+        task: task.task,
+        step: StepNo::SCORE,
+        epoch: task.epoch,
+        facts: StepFacts::Scored {
+            scores,
+            abstained: is_abstention(answer, &context.row().spec.dataset.abstention_phrases),
+            answer_hash: answer_hash(answer),
+        },
+        text: None,
+        calls: Vec::new(),
+        effect: Effect::Done { opens: if judges.is_empty() { Opens::Nothing } else { Opens::Judges(judges) } },
+    }
+}
+
+/// First 8 bytes of the sha256 of the lower-cased, trimmed answer: equal answers are counted by it.
+fn answer_hash(answer: &str) -> u64 {
+    let hash = Sha256Hash::of(answer.trim().to_lowercase().as_bytes());
+    hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
+}
+

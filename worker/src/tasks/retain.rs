@@ -1,0 +1,126 @@
+//! Retains one segment of a bank: one checkpoint per stream entry, in order, from the stored position on.
+
+use bench_proto::{
+    failure::FailureClass,
+    step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
+};
+use bench_store::{BankRow, ClaimedTask, StoreError};
+use tracing::warn;
+
+use super::{StepClock, TaskEnd, TaskResult};
+use crate::{
+    banks::BankData,
+    context::RunContext,
+    engine::{Shared, store_failure},
+    systems::BankRef,
+};
+
+/// Checkpoints per submission: a bound on the memory of one commit.
+const CHECKPOINTS_PER_SUBMISSION: u32 = 64;
+
+pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
+    let bank_no = task.task.bank();
+    let data = shared.banks.get(task.run, bank_no).await.map_err(|e| store_failure(&e))?;
+    let row = fresh_row(shared, task, bank_no).await?;
+    let segment = row.segments.get(task.task.index() as usize).ok_or_else(|| missing_segment(&task))?;
+    let system = context.system();
+    let mut bank = context.bank_ref(&row, &data);
+    if bank.handle.is_none() {
+        let handle = system.open_bank(&bank).await?;
+        let stored = shared.store.set_bank_handle(task.run, bank_no, row.generation, &handle).await;
+        bank.handle = Some(stored.map_err(|e| store_failure(&e))?);
+    }
+    let batch = system.capabilities().max_batch.clamp(1, CHECKPOINTS_PER_SUBMISSION);
+    let mut position = row.position;
+    while position < segment.until {
+        // a worker that drains hands a bank back between two sessions (P26)
+        context.check_running()?;
+        let until = segment.until.min(position + batch);
+        retain_batch(shared, context, task, &data, &bank, &row, (position, until, segment.until)).await?;
+        position = until;
+    }
+    if row.position >= segment.until {
+        finish_empty_segment(shared, task, &row).await?;
+    }
+    Ok(())
+}
+
+async fn retain_batch(
+    shared: &Shared,
+    context: &RunContext,
+    task: ClaimedTask,
+    data: &BankData,
+    bank: &BankRef,
+    row: &BankRow,
+    (from, until, end): (u32, u32, u32),
+) -> TaskResult {
+    let clock = StepClock::start();
+    let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
+    let receipt = match context.system().retain(bank, entries).await {
+        Ok(receipt) => receipt,
+        Err(failure) => {
+            if failure.class == FailureClass::Transient && !context.system().capabilities().retain_idempotent {
+                start_anew(shared, task).await;
+            }
+            return Err(failure.into());
+        }
+    };
+    let count = u64::from(until - from);
+    let spent = clock.timing(&task, clock.elapsed_us());
+    let share = Timing { provider_us: spent.provider_us / count, total_us: spent.total_us / count, ..spent };
+    let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
+        run: task.run,
+        task: task.task,
+        step: StepNo::retain(position),
+        epoch: task.epoch,
+        facts: StepFacts::Retained {
+            generation: row.generation,
+            turns: entry.turns() as u64,
+            usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
+            timing: Timing { queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 }, ..share.clone() },
+        },
+        text: None,
+        calls: Vec::new(),
+        effect: if position + 1 == end { Effect::Done { opens: Opens::ReadyTask } } else { Effect::Continue },
+    });
+    shared.writer.submit(records.collect()).await?;
+    Ok(())
+}
+
+/// It cannot be known what was written: the bank goes on in a fresh namespace (P5).
+async fn start_anew(shared: &Shared, task: ClaimedTask) {
+    if let Err(error) = shared.store.new_generation(task.run, task.task.bank(), task.epoch).await {
+        warn!("a new generation could not be started, the next attempt will try: {error}");
+    }
+}
+
+/// A segment without new entries (or whose entries were all stored before a crash) still has to open its readiness check.
+async fn finish_empty_segment(shared: &Shared, task: ClaimedTask, row: &BankRow) -> TaskResult {
+    let clock = StepClock::start();
+    let record = StepRecord {
+        run: task.run,
+        task: task.task,
+        step: StepNo::retain(row.position),
+        epoch: task.epoch,
+        facts: StepFacts::Retained {
+            generation: row.generation,
+            turns: 0,
+            usage: bench_proto::call::Usage::default(),
+            timing: clock.timing(&task, 0),
+        },
+        text: None,
+        calls: Vec::new(),
+        effect: Effect::Done { opens: Opens::ReadyTask },
+    };
+    shared.writer.submit(vec![record]).await?;
+    Ok(())
+}
+
+async fn fresh_row(shared: &Shared, task: ClaimedTask, bank_no: u32) -> Result<BankRow, TaskEnd> {
+    let mut rows = shared.store.banks(task.run, Some(&[bank_no])).await.map_err(|e| store_failure(&e))?;
+    Ok(rows.pop().ok_or_else(|| store_failure(&StoreError::Missing(format!("bank {bank_no}"))))?)
+}
+
+fn missing_segment(task: &ClaimedTask) -> TaskEnd {
+    store_failure(&StoreError::Corrupt(format!("{:?} names entries that its bank does not have", task.task))).into()
+}

@@ -1,0 +1,178 @@
+//! The checkpoint writer (P8): one per process, commits whatever waits as soon as the previous commit has returned.
+
+use std::{sync::Arc, time::Duration};
+
+use bench_proto::{
+    ids::{Role, RunNo, TaskKey},
+    step::{StepFacts, StepRecord, StepText},
+};
+use bench_store::{CommitOutcome, Store, StoreError};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tracing::{error, warn};
+
+/// Most records in one commit.
+const MAX_RECORDS: usize = 100;
+/// Most bytes of text in one commit.
+const MAX_BYTES: usize = 1 << 20;
+/// Commits that may wait: with the slots as a bound on senders this never fills up.
+const QUEUE_LENGTH: usize = 4096;
+/// First and longest wait between tries while the store is unavailable.
+const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// What became of the records of one submission: for each, `None` when it was stored now, else what was stored before.
+pub type Committed = Vec<Option<StepFacts>>;
+
+/// Why a submission could not be stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The store refuses exactly this submission: its task fails.
+    #[error("the store refuses this result: {0}")]
+    Refused(String),
+    /// The store cannot be written any more; the process has to stop.
+    #[error("{0}")]
+    Broken(String),
+}
+
+struct Submission {
+    records: Vec<StepRecord>,
+    done: oneshot::Sender<Result<Committed, WriteError>>,
+}
+
+/// Hands finished steps to the writer task.
+#[derive(Clone)]
+pub struct Writer {
+    sender: mpsc::Sender<Submission>,
+}
+
+/// What the writer tells the rest of the process.
+#[derive(Clone)]
+pub struct WriterHooks {
+    /// Questions of which no step is missing any more.
+    pub to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
+    /// Woken when tasks became ready.
+    pub opened: Arc<Notify>,
+    /// Told once when the store is broken for good.
+    pub broken: tokio::sync::watch::Sender<Option<String>>,
+}
+
+impl Writer {
+    /// Starts the writer task.
+    #[must_use]
+    pub fn start(store: Arc<dyn Store>, hooks: WriterHooks) -> Self {
+        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
+        tokio::spawn(write_until_closed(store, hooks, receiver));
+        Self { sender }
+    }
+
+    /// Stores the records of one task together and waits for the commit.
+    ///
+    /// # Errors
+    /// When the store refuses them or is broken; an unavailable store is waited for.
+    pub async fn submit(&self, records: Vec<StepRecord>) -> Result<Committed, WriteError> {
+        let (done, answer) = oneshot::channel();
+        let closed = || WriteError::Broken("the checkpoint writer has stopped".to_owned());
+        self.sender.send(Submission { records, done }).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+}
+
+async fn write_until_closed(store: Arc<dyn Store>, hooks: WriterHooks, mut receiver: mpsc::Receiver<Submission>) {
+    let mut carried: Option<Submission> = None;
+    while let Some(first) = match carried.take() {
+        Some(submission) => Some(submission),
+        None => receiver.recv().await,
+    } {
+        let (mut records, mut bytes) = (first.records.len(), weight(&first));
+        let mut batch = vec![first];
+        while let Ok(next) = receiver.try_recv() {
+            records += next.records.len();
+            bytes += weight(&next);
+            if records > MAX_RECORDS || bytes > MAX_BYTES {
+                carried = Some(next);
+                break;
+            }
+            batch.push(next);
+        }
+        commit_batch(store.as_ref(), &hooks, batch).await;
+    }
+}
+
+/// Rough size of a submission in bytes: texts dominate.
+fn weight(submission: &Submission) -> usize {
+    let of_text = |text: &StepText| match text {
+        StepText::Recalled { hits } => hits.iter().map(|h| h.text.len() + 64).sum(),
+        StepText::Answered { answer, raw, .. } => answer.len() + raw.as_ref().map_or(0, String::len),
+        StepText::Judged { raw, .. } => raw.len(),
+    };
+    let of_record = |r: &StepRecord| 256 + r.text.as_ref().map_or(0, of_text) + r.calls.iter().map(|c| c.reply.len()).sum::<usize>();
+    submission.records.iter().map(of_record).sum()
+}
+
+/// Commits a batch; one that is refused for its data is halved until the bad submission stands alone.
+async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submission>) {
+    let mut parts = vec![batch];
+    while let Some(mut part) = parts.pop() {
+        let mut records = Vec::with_capacity(part.iter().map(|s| s.records.len()).sum());
+        for submission in &mut part {
+            records.extend_from_slice(&submission.records);
+        }
+        match commit_when_available(store, &records).await {
+            Ok(outcome) => {
+                announce(hooks, &outcome);
+                let mut already = outcome.already.into_iter();
+                for submission in part {
+                    let mine = already.by_ref().take(submission.records.len()).collect();
+                    // a task that was dropped (cancel --now) no longer waits for its answer
+                    let _ = submission.done.send(Ok(mine));
+                }
+            }
+            Err(StoreError::BadData(reason)) if part.len() == 1 => {
+                for submission in part {
+                    let _ = submission.done.send(Err(WriteError::Refused(reason.clone())));
+                }
+            }
+            Err(StoreError::BadData(_)) => {
+                let second = part.split_off(part.len() / 2);
+                parts.push(second);
+                parts.push(part);
+            }
+            Err(fatal) => {
+                error!("checkpoints cannot be written: {fatal}");
+                hooks.broken.send_if_modified(|reason| {
+                    let first = reason.is_none();
+                    if first {
+                        *reason = Some(fatal.to_string());
+                    }
+                    first
+                });
+                for submission in part {
+                    let _ = submission.done.send(Err(WriteError::Broken(fatal.to_string())));
+                }
+            }
+        }
+    }
+}
+
+fn announce(hooks: &WriterHooks, outcome: &CommitOutcome) {
+    for question in &outcome.to_conclude {
+        let _ = hooks.to_conclude.send(*question);
+    }
+    if outcome.opened.iter().any(|(_, role)| Role::ALL.contains(role)) {
+        hooks.opened.notify_one();
+    }
+}
+
+/// Repeats the commit while the store is unavailable: every row is keyed by its own id, so an unknown commit is harmless.
+async fn commit_when_available(store: &dyn Store, records: &[StepRecord]) -> Result<CommitOutcome, StoreError> {
+    let (mut delay, longest) = STORE_BACKOFF;
+    loop {
+        match store.commit(records).await {
+            Err(error) if error.is_transient() => {
+                warn!("store unavailable, {} records wait: {error}", records.len());
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(longest);
+            }
+            result => return result,
+        }
+    }
+}
