@@ -1,7 +1,7 @@
 //! Runs in this process (P21): the owner's lock, the worker library, the dispatcher and the watch over completion. Only
 //! the URLs differ from a cluster; the code is the same.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bench_proto::ids::{Role, RunNo};
 use bench_queue::Queue;
@@ -49,8 +49,6 @@ pub struct LocalRun {
     pub store: Arc<dyn Store>,
     /// The queue.
     pub queue: Arc<dyn Queue>,
-    /// File of the store, for the lock.
-    pub store_file: PathBuf,
     /// Accounts, settings and shared clients.
     pub environment: Arc<WorkerEnvironment>,
     /// Slots per role.

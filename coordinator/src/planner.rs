@@ -58,7 +58,7 @@ impl Planner {
             // reading and serialising is computing: off the threads that talk to the store
             let (dataset, banks, max_sessions) = (Arc::clone(&self.dataset), self.banks[next..].iter().take(BANKS_PER_BATCH).cloned().collect::<Vec<_>>(), self.max_sessions);
             let first = next as u32;
-            let prepared = tokio::task::spawn_blocking(move || prepare(dataset.as_ref(), &banks, first, max_sessions))
+            let prepared = tokio::task::spawn_blocking(move || prepare(dataset.as_ref(), &banks, first, max_sessions, BYTES_PER_BATCH))
                 .await
                 .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
             next += prepared.banks.len();
@@ -72,20 +72,45 @@ impl Planner {
     }
 }
 
-struct Prepared {
-    items: Vec<Item>,
-    banks: Vec<NewBank>,
+/// Banks as items and rows.
+pub struct Prepared {
+    /// Three items per bank.
+    pub items: Vec<Item>,
+    /// The rows.
+    pub banks: Vec<NewBank>,
+    /// The sample's questions and their gold, per bank.
+    pub parts: Vec<BankParts>,
 }
 
-/// Reads banks until the batch is full and turns them into items and rows.
-fn prepare(dataset: &dyn Dataset, sampled: &[SampledBank], first: u32, max_sessions: Option<u32>) -> Result<Prepared, CliError> {
-    let mut prepared = Prepared { items: Vec::new(), banks: Vec::new() };
+/// The questions of a bank that are in the sample.
+pub struct BankParts {
+    /// The dataset's id of the bank.
+    pub bank_id: String,
+    /// In the dataset's order.
+    pub questions: Vec<Question>,
+    /// One record per question, in the same order.
+    pub gold: Vec<GoldRecord>,
+}
+
+/// Reads banks until the batch is full and turns them into items and rows; at least one.
+///
+/// # Errors
+/// When the dataset fails or is not the one that was sampled.
+pub fn prepare(
+    dataset: &dyn Dataset,
+    sampled: &[SampledBank],
+    first: u32,
+    max_sessions: Option<u32>,
+    most_bytes: usize,
+) -> Result<Prepared, CliError> {
+    let mut prepared = Prepared { items: Vec::new(), banks: Vec::new(), parts: Vec::new() };
     let mut bytes = 0;
     for (bank_no, sampled) in (first..).zip(sampled) {
-        let bank = dataset.bank(sampled.file_index)?;
+        let bank = dataset.bank(sampled.file_index as usize)?;
         let (content, questions, gold) = parts(bank, sampled, max_sessions)?;
-        let ask_after: Vec<(u32, u32)> = questions.iter().map(|q| (q.index, q.ask_after)).collect();
-        let segments = segments(&ask_after).into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
+        let entries = u32::try_from(content.entries.len()).unwrap_or(u32::MAX);
+        let segments = segments(questions.iter().map(|q| (q.index, q.ask_after)), entries);
+        let segments = segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
         let item = |value: serde_json::Result<Vec<u8>>| {
             value.map(Item::of).map_err(|e| CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)))
         };
@@ -100,7 +125,8 @@ fn prepare(dataset: &dyn Dataset, sampled: &[SampledBank], first: u32, max_sessi
         });
         bytes += items.iter().map(|i| i.bytes.len()).sum::<usize>();
         prepared.items.extend(items);
-        if bytes >= BYTES_PER_BATCH {
+        prepared.parts.push(BankParts { bank_id: sampled.bank_id.clone(), questions, gold });
+        if bytes >= most_bytes {
             break;
         }
     }

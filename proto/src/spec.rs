@@ -58,6 +58,9 @@ pub struct DatasetSpec {
     pub banks: u64,
     /// Sessions in the whole dataset.
     pub sessions: u64,
+    /// `--dataset-path`: where a resumed run looks for the file again; not part of the fingerprint.
+    #[serde(default)]
+    pub path: Option<std::path::PathBuf>,
 }
 
 /// The sample of a run.

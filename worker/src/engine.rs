@@ -3,8 +3,10 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use bench_proto::{
+    call::{CallRecord, Usage},
     failure::Failure,
-    ids::{Role, RunNo, TaskKind},
+    ids::{Role, RunNo, TaskKey},
+    step::StepRecord,
     task::{QueueName, TaskEvent},
 };
 use bench_queue::{Consumer, Delivery, Queue, QueueError};
@@ -59,6 +61,7 @@ pub struct Shared {
     environment: Arc<WorkerEnvironment>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
     opened: Arc<Notify>,
+    to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
 }
 
 impl Shared {
@@ -109,7 +112,7 @@ impl Worker {
         let session = store.open_session(&config.name, &config.domain, "{}").await?;
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
-        let hooks = WriterHooks { to_conclude, opened: Arc::clone(&opened), broken: broken_sender.clone() };
+        let hooks = WriterHooks { to_conclude: to_conclude.clone(), opened: Arc::clone(&opened), broken: broken_sender.clone() };
         let writer = Writer::start(Arc::clone(&store), hooks);
         let shared = Arc::new(Shared {
             banks: BankCache::new(Arc::clone(&store)),
@@ -120,6 +123,7 @@ impl Worker {
             environment,
             contexts: Mutex::default(),
             opened,
+            to_conclude,
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let concluded = Arc::new(Notify::new());
@@ -165,6 +169,14 @@ impl Worker {
     pub async fn stop_now(self) {
         self.drop_calls.cancel();
         self.stop().await;
+    }
+
+    /// Concludes questions that a sweep found complete.
+    pub fn conclude(&self, questions: Vec<(RunNo, TaskKey)>) {
+        for question in questions {
+            // the concluder lives as long as the worker
+            let _ = self.shared.to_conclude.send(question);
+        }
     }
 
     /// A handle that drops calls in flight when cancelled.
@@ -219,8 +231,12 @@ async fn follow_run_states(shared: Arc<Shared>) {
                 for (run, state, _) in states {
                     if let Some(context) = contexts.iter().find(|c| c.run_no() == run) {
                         match state {
-                            RunState::Running => context.allow_calls(),
-                            RunState::Paused | RunState::Cancelled | RunState::Finished => context.stop_calls(state.name()),
+                            RunState::Running => {}
+                            RunState::Paused | RunState::Cancelled | RunState::Finished => {
+                                context.stop_calls(state.name());
+                                // a resumed run is a new context: fresh limits, fresh flag
+                                shared.contexts.lock().await.remove(&run);
+                            }
                         }
                     }
                 }
@@ -287,7 +303,7 @@ async fn consume(
 /// unknown, or of a run that does not run.
 async fn claim_and_ack(shared: &Shared, consumer: &mut dyn Consumer, deliveries: Vec<Delivery>) -> Result<Vec<ClaimedTask>, StoreError> {
     let mut tasks: Vec<_> =
-        deliveries.iter().map(|d| (RunNo(d.message.run_no), bench_proto::ids::TaskKey(d.message.task))).collect();
+        deliveries.iter().map(|d| (RunNo(d.message.run_no), TaskKey(d.message.task))).collect();
     tasks.sort_unstable();
     tasks.dedup();
     let mut tries = 0_u32;
@@ -322,7 +338,7 @@ async fn start_tasks(
         running.spawn(async move {
             let work = AssertUnwindSafe(tasks::run(&shared, task, input)).catch_unwind();
             let end = tokio::select! {
-                () = drop_calls.cancelled() => TaskEnd::HandBack { reason: "dropped".to_owned() },
+                () = drop_calls.cancelled() => TaskEnd::hand_back("dropped"),
                 end = work => end.unwrap_or_else(|panic| TaskEnd::Failed(panic_failure(panic.as_ref()))),
             };
             settle(&shared, task, end).await;
@@ -342,8 +358,17 @@ async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
     let release = |event, delay_ms, reason| Release { run: task.run, task: task.task, epoch: task.epoch, event, delay_ms, reason };
     let release = match end {
         TaskEnd::Stored => return,
-        TaskEnd::HandBack { reason } => release(TaskEvent::Park, 0, Some(reason)),
-        TaskEnd::Park { delay_ms, reason } => release(TaskEvent::Park, delay_ms, Some(reason)),
+        TaskEnd::HandBack { reason, calls } => {
+            keep_calls(shared, task, calls).await;
+            release(TaskEvent::Park, 0, Some(reason))
+        }
+        TaskEnd::Park { delay_ms, reason, calls } => {
+            keep_calls(shared, task, calls).await;
+            release(TaskEvent::Park, delay_ms, Some(reason))
+        }
+        TaskEnd::GiveUp { failure, calls, usage, timing } => {
+            return give_up(shared, task, tasks::failed_record(task, failure, calls, usage, timing)).await;
+        }
         TaskEnd::Failed(failure) => {
             let context = shared.context(task.run).await.ok();
             let retries = context.as_ref().map_or(0, |c| c.row().spec.limits.retries);
@@ -351,8 +376,8 @@ async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
                 let delay_ms = failure.retry_after_ms.unwrap_or_else(|| tasks::retry_delay_ms(task.attempts));
                 release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
             } else {
-                give_up(shared, task, failure).await;
-                return;
+                let record = tasks::failed_record(task, failure, Vec::new(), Usage::default(), tasks::timing_of_failure(task));
+                return give_up(shared, task, record).await;
             }
         }
     };
@@ -362,11 +387,18 @@ async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
     shared.opened.notify_one();
 }
 
-async fn give_up(shared: &Shared, task: ClaimedTask, failure: Failure) {
-    if task.task.kind() != TaskKind::Judge {
-        debug!("{:?} is given up: {failure}", task.task);
+/// Books attempts that belong to no stored step.
+async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) {
+    if calls.is_empty() {
+        return;
     }
-    let record = tasks::failed_record(task, failure);
+    if let Err(error) = shared.store.put_calls(task.run, task.task, &calls).await {
+        warn!("{} paid attempts of {:?} could not be booked: {error}", calls.len(), task.task);
+    }
+}
+
+async fn give_up(shared: &Shared, task: ClaimedTask, record: StepRecord) {
+    debug!("{:?} is given up", task.task);
     if let Err(error) = shared.writer.submit(vec![record]).await {
         warn!("the failure of {:?} could not be stored: {error}", task.task);
     }

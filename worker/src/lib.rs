@@ -3,7 +3,16 @@
 //! `systems` (memory systems), `models` (chat models), `scorers` and `prompts` are registries of small files. The rest is
 //! the loop around them: claim tasks, run their steps, hand every finished step to the one checkpoint writer.
 
+mod answerer;
+pub mod banks;
+mod calls;
+mod concluder;
+pub mod context;
+pub mod engine;
+mod judge;
 pub mod models;
 pub mod prompts;
 pub mod scorers;
 pub mod systems;
+mod tasks;
+mod writer;

@@ -19,7 +19,7 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         return Err(missing("the answer").into());
     };
     let judge = context.judge(task.task.judge_no()).ok_or_else(|| missing("the judge"))?;
-    let judged = judge.judge(context, &task, question, gold, answer).await?;
+    let judged = judge.judge(&task, question, gold, answer).await?;
     let record = StepRecord {
         run: task.run,
         task: task.task,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bench_proto::{
-    call::Usage,
+    call::{CallRecord, Usage},
     failure::{Failure, FailureClass},
     ids::{RunNo, TaskKey, TaskKind},
     step::{Effect, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
@@ -26,25 +26,26 @@ use crate::{
 /// Losses after which a task is given up (P3).
 const MAX_LOSSES: i32 = 10;
 
-/// How a task ended for its slot.
+/// How a task ended for its slot. `calls` are attempts that belong to no stored step but may have been paid.
 #[derive(Debug)]
 pub(crate) enum TaskEnd {
     /// Its last step is in the store.
     Stored,
     /// Given back at once, nothing counted: the run or the worker stops.
-    HandBack {
-        /// Why, for people.
-        reason: String,
-    },
+    HandBack { reason: String, calls: Vec<CallRecord> },
     /// Given back for a while, nothing counted (P11).
-    Park {
-        /// Earliest next claim.
-        delay_ms: u64,
-        /// Why, for people.
-        reason: String,
-    },
+    Park { delay_ms: u64, reason: String, calls: Vec<CallRecord> },
     /// It failed: retried or given up by its class and attempts.
     Failed(Failure),
+    /// It failed for good: its calls have used up their attempts.
+    GiveUp { failure: Failure, calls: Vec<CallRecord>, usage: Usage, timing: Timing },
+}
+
+impl TaskEnd {
+    /// Given back at once, without calls.
+    pub(crate) fn hand_back(reason: impl Into<String>) -> Self {
+        Self::HandBack { reason: reason.into(), calls: Vec::new() }
+    }
 }
 
 impl From<Failure> for TaskEnd {
@@ -57,7 +58,7 @@ impl From<WriteError> for TaskEnd {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Refused(reason) => Self::Failed(Failure::permanent("result_refused", reason)),
-            WriteError::Broken(reason) => Self::HandBack { reason },
+            WriteError::Broken(reason) => Self::hand_back(reason),
         }
     }
 }
@@ -157,19 +158,23 @@ pub(crate) fn retry_delay_ms(attempts: i32) -> u64 {
     500_u64.saturating_mul(1 << attempts.clamp(0, 6)).min(30_000)
 }
 
-/// The record that stores why a task was given up.
-pub(crate) fn failed_record(task: ClaimedTask, failure: Failure) -> StepRecord {
-    let timing = Timing { started_us: now_us(), attempts: u32::try_from(task.attempts).unwrap_or(0) + 1, ..Timing::default() };
+/// The record that stores why a task was given up, with what it cost up to then.
+pub(crate) fn failed_record(task: ClaimedTask, failure: Failure, calls: Vec<CallRecord>, usage: Usage, timing: Timing) -> StepRecord {
     StepRecord {
         run: task.run,
         task: task.task,
         step: StepNo::FAILED,
         epoch: task.epoch,
-        facts: StepFacts::Failed { failure, usage: Usage::default(), timing },
+        facts: StepFacts::Failed { failure, usage, timing },
         text: None,
-        calls: Vec::new(),
+        calls,
         effect: Effect::Failed,
     }
+}
+
+/// The timing of a failure that has no calls of its own.
+pub(crate) fn timing_of_failure(task: ClaimedTask) -> Timing {
+    Timing { started_us: now_us(), attempts: u32::try_from(task.attempts).unwrap_or(0) + 1, ..Timing::default() }
 }
 
 /// Microseconds since 1970 by this machine's clock; for display only.

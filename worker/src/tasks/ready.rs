@@ -21,7 +21,8 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         Readiness::Proven => true,
         Readiness::Promised => false,
         Readiness::NotYet { poll_after_ms } => {
-            return Err(TaskEnd::Park { delay_ms: poll_after_ms, reason: format!("bank {} is not ready yet", row.bank_id) });
+            let reason = format!("bank {} is not ready yet", row.bank_id);
+            return Err(TaskEnd::Park { delay_ms: poll_after_ms, reason, calls: Vec::new() });
         }
     };
     let record = StepRecord {

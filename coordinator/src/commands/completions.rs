@@ -1,0 +1,17 @@
+//! `completions SHELL`: the script on standard output.
+
+use clap::CommandFactory;
+
+use crate::{
+    cli::Cli,
+    exit::{CliResult, Exit},
+    out,
+};
+
+/// Runs the verb.
+pub fn run(shell: clap_complete::Shell) -> CliResult {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "bench-coord", &mut script);
+    out::result(&String::from_utf8_lossy(&script));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,15 @@
+//! `config show`: effective settings and where each comes from.
+
+use crate::{
+    app::App,
+    cli::ConfigVerb,
+    exit::{CliResult, Exit},
+    out,
+};
+
+/// Runs the verb.
+pub fn run(app: &App, verb: &ConfigVerb) -> CliResult {
+    let ConfigVerb::Show { all } = verb;
+    out::result(&app.settings().show(*all));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,38 @@
+//! `doctor`: is everything reachable and usable? One line each, and what to do where not.
+
+use crate::{
+    app::App,
+    exit::{CliError, CliResult, Exit},
+    out, results,
+};
+
+/// Runs the verb.
+pub async fn run(app: &App) -> CliResult {
+    let mut failed = 0;
+    let mut line = |what: &str, found: Result<String, String>| match found {
+        Ok(detail) => out::result(&format!("ok      {what}: {detail}")),
+        Err(problem) => {
+            failed += 1;
+            out::result(&format!("FAILED  {what}: {problem}"));
+        }
+    };
+    match app.open_store().await {
+        Ok(store) => line("store", store.check().await.map_err(|e| e.to_string())),
+        Err(error) => line("store", Err(error.message)),
+    }
+    line("queue", app.open_queue().await.map(|q| q.describe()).map_err(|e| e.message));
+    let runs = app.home().join("runs");
+    line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
+    for entry in bench_datasets::DATASETS.iter().filter(|d| !d.manifest.file.is_empty()) {
+        let place = app.datasets_dir().map(|dir| dir.join(entry.manifest.name).join(entry.manifest.file)).filter(|path| path.exists());
+        let cached = app.home().join("datasets").join(entry.manifest.name).join(entry.manifest.file);
+        let found = place.or_else(|| cached.exists().then_some(cached));
+        let detail = found.map_or_else(|| "not here yet, submit downloads it".to_owned(), |path| path.display().to_string());
+        line(&format!("dataset {}", entry.manifest.name), Ok(detail));
+    }
+    for (role, account) in app.accounts() {
+        let key = if account.key.is_some() { "key set" } else { "no key" };
+        line(&format!("account {role}"), Ok(format!("{}, {key}", bench_telemetry::redact_url(&account.base_url))));
+    }
+    if failed == 0 { Ok(Exit::Done) } else { Err(CliError::infrastructure(format!("{failed} of the checks above failed"))) }
+}

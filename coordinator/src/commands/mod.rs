@@ -1,0 +1,58 @@
+//! One verb, one file.
+
+mod cancel;
+mod completions;
+mod config;
+mod datasets;
+mod doctor;
+pub mod estimate;
+mod import;
+mod list;
+mod pause;
+mod report;
+mod resume;
+mod retry;
+mod score;
+mod status;
+mod submit;
+mod systems;
+mod watch;
+
+use crate::{
+    app::App,
+    cli::{Cli, Verb},
+    exit::CliResult,
+};
+
+/// Runs a verb.
+///
+/// # Errors
+/// A readable message with its exit code.
+pub async fn run(cli: Cli) -> CliResult {
+    // these need no settings, so that they work where settings are broken
+    match &cli.verb {
+        Verb::Completions { shell } => return completions::run(*shell),
+        Verb::Score(args) => return score::run(args),
+        _ => {}
+    }
+    let app = App::load(&cli)?;
+    match &cli.verb {
+        Verb::Submit(args) => submit::run(&app, args).await,
+        Verb::Estimate(args) => estimate::run(&app, args).await,
+        Verb::Resume(args) => resume::run(&app, args).await,
+        Verb::Retry(args) => retry::run(&app, args).await,
+        Verb::Pause(args) => pause::run(&app, args).await,
+        Verb::Cancel(args) => cancel::run(&app, args).await,
+        Verb::Status(args) => status::run(&app, args).await,
+        Verb::List(args) => list::run(&app, args).await,
+        Verb::Watch(args) => watch::run(&app, args).await,
+        Verb::Report(args) => report::run(&app, args).await,
+        Verb::Import(args) => import::run(&app, args).await,
+        Verb::Datasets(verb) => datasets::run(&app, verb).await,
+        Verb::Systems(verb) => systems::run(verb),
+        Verb::Config(verb) => config::run(&app, verb),
+        Verb::Doctor => doctor::run(&app).await,
+        Verb::Completions { shell } => completions::run(*shell),
+        Verb::Score(args) => score::run(args),
+    }
+}

@@ -1,0 +1,121 @@
+//! `resume RUN`: goes on where a run stopped; nothing that is stored is done again.
+
+use std::{path::PathBuf, sync::Arc};
+
+use bench_store::{RunRow, RunState, Store};
+
+use super::submit::{Ending, RESUMABLE, conclude, lock, own};
+use crate::{
+    app::App,
+    cli::{ResumeArgs, SampleArgs},
+    exit::{CliError, CliResult},
+    local::Interrupts,
+    out,
+    planner::Planner,
+    planning::{dataset_spec, open_dataset, parse_usd, take_sample},
+    results,
+    runs::{Standing, find_run},
+};
+
+/// Runs the verb.
+pub async fn run(app: &App, args: &ResumeArgs) -> CliResult {
+    let store = app.open_store().await?;
+    let run = find_run(store.as_ref(), &args.run).await?;
+    resume(app, store, run, args).await
+}
+
+/// Goes on with a run, or prints the result of one that is finished.
+///
+/// # Errors
+/// Exit 2 when another process owns it or it was cancelled without `--reopen`.
+pub async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
+    match run.state {
+        RunState::Finished => return results::finish(app, store.as_ref(), run.run_no, args.json, args.output_dir.as_deref()).await,
+        RunState::Cancelled if !args.reopen => {
+            return Err(CliError::usage(format!("{}: {}", run.run_id, Standing::Cancelled.advice(&run.run_id).unwrap_or_default())));
+        }
+        RunState::Running | RunState::Paused | RunState::Cancelled => {}
+    }
+    let ending = run_folder(app, &run, args.output_dir.as_ref());
+    results::check_writable(&ending)?;
+    // everything that could refuse comes before the run's state is touched
+    app.check_run_accounts(&run.spec)?;
+    let lock = lock(app, &run.run_id)?;
+    let planner = if run.planned { None } else { Some(planner_of(app, store.as_ref(), &run).await?) };
+    change_limits(store.as_ref(), &run, args).await?;
+    if run.state == RunState::Running {
+        // its owner was killed: the lock is ours, so nobody else can be at work
+        store.close_lost_interval(run.run_no).await?;
+        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
+    }
+    let from: &[RunState] = if args.reopen { &[RunState::Running, RunState::Paused, RunState::Cancelled] } else { &RESUMABLE };
+    if !store.set_run_state(run.run_no, from, RunState::Running, None).await? {
+        return Err(CliError::usage(format!("{} was changed by somebody else just now; `bench-coord status {}`", run.run_id, run.run_id)));
+    }
+    go_on(app, store, &run, &lock, planner, args, &ending).await
+}
+
+/// Owns a run that has just been put into state `running`, to its rest.
+///
+/// # Errors
+/// As [`conclude`].
+pub async fn go_on(
+    app: &App,
+    store: Arc<dyn Store>,
+    run: &RunRow,
+    lock: &crate::lock::OwnerLock,
+    planner: Option<Planner>,
+    args: &ResumeArgs,
+    folder: &std::path::Path,
+) -> CliResult {
+    let row = store.run(run.run_no).await?;
+    let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
+    out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
+    let interrupts = Interrupts::listen();
+    let end = own(app, Arc::clone(&store), &row, lock, planner, args.display, &interrupts).await?;
+    let ending = Ending { json: args.json, output_dir: args.output_dir.as_deref(), folder };
+    conclude(app, store.as_ref(), &row, end, &ending).await
+}
+
+/// Folder of the run's files.
+#[must_use]
+pub fn run_folder(app: &App, run: &RunRow, output_dir: Option<&PathBuf>) -> PathBuf {
+    results::run_folder(app, run, output_dir.map(PathBuf::as_path))
+}
+
+/// A run that was killed while its plan was being written needs its dataset again; the sample must be the same.
+///
+/// # Errors
+/// Exit 2 when the dataset is another one now.
+pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
+    let spec = &run.spec;
+    let args = SampleArgs { dataset_path: spec.dataset.path.clone(), allow_modified_dataset: spec.dataset.modified, ..SampleArgs::default() };
+    let dataset = open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await?;
+    let request = serde_json::from_value(spec.sample.request.clone())
+        .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")))?;
+    let sample = take_sample(&dataset, request).await?;
+    if sample.spec.signature != spec.sample.signature || dataset_spec(dataset.as_ref(), &sample).sha256 != spec.dataset.sha256 {
+        return Err(CliError::usage(format!(
+            "the dataset found now is not the one that run {} began with (sha256 {} then); give the same file",
+            run.run_id, spec.dataset.sha256
+        )));
+    }
+    let done = store.banks(run.run_no, None).await?.len();
+    let banks = bench_plan::bank_order(&sample).into_iter().map(|at| sample.banks[at as usize].clone()).collect();
+    Ok(Planner { run: run.run_no, dataset, banks, max_sessions: spec.sample.max_sessions, done: u32::try_from(done).unwrap_or(u32::MAX) })
+}
+
+async fn change_limits(store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
+    let mut limits = run.spec.limits.clone();
+    if let Some(text) = &args.max_cost {
+        limits.max_cost = Some(parse_usd("--max-cost", text)?);
+    }
+    limits.max_rpm = args.max_rpm.or(limits.max_rpm);
+    limits.max_tpm = args.max_tpm.or(limits.max_tpm);
+    limits.concurrency = args.concurrency.or(limits.concurrency);
+    limits.retries = args.retries.unwrap_or(limits.retries);
+    if limits != run.spec.limits {
+        store.set_limits(run.run_no, &limits).await?;
+    }
+    Ok(())
+}

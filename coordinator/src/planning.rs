@@ -1,0 +1,323 @@
+//! From settings and flags to a run: dataset, sample, spec. Everything that can be wrong is found here, before any work.
+
+use std::{
+    collections::BTreeMap,
+    io::IsTerminal,
+    sync::{Arc, Mutex},
+};
+
+use bench_datasets::{Dataset, OpenOptions};
+use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order};
+use bench_proto::{
+    money::PicoUsd,
+    spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+};
+use bench_worker::{
+    models::{capabilities, prices::PriceBook, registry as models},
+    prompts, scorers,
+    systems::{Capabilities, registry as systems},
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    cli::{SampleArgs, SubmitArgs},
+    exit::CliError,
+};
+
+/// Cap of runs with paid models when the user gives none.
+pub const DEFAULT_CAP: PicoUsd = PicoUsd(20_000_000_000_000);
+
+/// A run that could start.
+pub struct PlannedRun {
+    /// The open dataset.
+    pub dataset: Arc<dyn Dataset>,
+    /// The sample.
+    pub sample: Sample,
+    /// Effective settings.
+    pub spec: RunSpec,
+    /// What the memory system can do.
+    pub capabilities: Capabilities,
+    /// Known prices, the user's included.
+    pub prices: PriceBook,
+}
+
+impl PlannedRun {
+    /// The sample's banks in the order of work.
+    #[must_use]
+    pub fn banks_in_order(&self) -> Vec<SampledBank> {
+        bank_order(&self.sample).into_iter().map(|at| self.sample.banks[at as usize].clone()).collect()
+    }
+
+    /// Whether anything of the run may cost money.
+    #[must_use]
+    pub fn is_paid(&self) -> bool {
+        let price = |model: &ModelSpec| model.is_remote() && self.prices.price(&model.name).is_some_and(|p| !p.is_free());
+        price(&self.spec.answerer) || self.spec.judges.iter().any(price)
+    }
+}
+
+/// Opens a dataset, with a progress bar when it has to be downloaded.
+///
+/// # Errors
+/// Exit 2 with what to do.
+pub async fn open_dataset(app: &App, name: &str, args: &SampleArgs, settings: BTreeMap<String, Value>) -> Result<Arc<dyn Dataset>, CliError> {
+    let options = OpenOptions {
+        path: args.dataset_path.clone(),
+        datasets_dir: app.datasets_dir(),
+        cache_dir: app.home().join("datasets"),
+        allow_modified: args.allow_modified_dataset,
+        allow_download: true,
+        settings,
+    };
+    let name = name.to_owned();
+    let opened = tokio::task::spawn_blocking(move || {
+        let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
+        let on_progress = |so_far: u64, total: Option<u64>| show_download(&bar, so_far, total);
+        let opened = bench_datasets::open(&name, &options, &on_progress);
+        if let Some(bar) = bar.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            bar.finish_and_clear();
+        }
+        opened
+    });
+    let dataset = opened.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")))??;
+    Ok(Arc::from(dataset))
+}
+
+fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u64>) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let mut bar = bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let bar = bar.get_or_insert_with(|| {
+        let bar = ProgressBar::new(total.unwrap_or(0));
+        if let Ok(style) = ProgressStyle::with_template("downloading [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar
+    });
+    bar.set_position(so_far);
+}
+
+/// Turns flags into a sample request.
+///
+/// # Errors
+/// Exit 2 for unknown presets and samplers.
+pub fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleRequest, CliError> {
+    let settings = app.settings();
+    let chosen = args.per_bank.is_some() || args.sample.is_some() || args.limit.is_some() || !args.question_id.is_empty();
+    let preset = match &args.preset {
+        Some(name) => Some(name.clone()),
+        None if chosen => None,
+        None => Some(settings.run.preset.clone()),
+    };
+    let preset = preset
+        .map(|name| Preset::from_name(&name).ok_or_else(|| unknown("preset", &name, Preset::ALL.map(Preset::name).as_slice(), "")))
+        .transpose()?;
+    let sampler = settings.run.sampler.clone();
+    let sampler =
+        Sampler::from_name(&sampler).ok_or_else(|| unknown("sampler", &sampler, Sampler::ALL.map(Sampler::name).as_slice(), ""))?;
+    Ok(SampleRequest {
+        preset,
+        sampler,
+        seed: settings.run.seed.clone(),
+        limit: args.limit,
+        sample_per_category: args.sample,
+        per_bank: args.per_bank,
+        max_banks: args.max_banks,
+        max_sessions: args.max_sessions,
+        categories: args.category.clone(),
+        exclude_categories: args.exclude_category.clone(),
+        question_ids: args.question_id.clone(),
+    })
+}
+
+/// An unknown name with its nearest neighbours.
+#[must_use]
+pub fn unknown(what: &str, name: &str, known: &[&str], where_to_look: &str) -> CliError {
+    let nearest = known.iter().map(|k| (strsim::jaro_winkler(&name.to_lowercase(), k), *k)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = match nearest {
+        Some((likeness, nearest)) if likeness > 0.7 => format!(", did you mean '{nearest}'?"),
+        _ => String::new(),
+    };
+    let all = if where_to_look.is_empty() { format!("known: {}", known.join(", ")) } else { where_to_look.to_owned() };
+    CliError::usage(format!("unknown {what} '{name}'{hint} ({all})"))
+}
+
+/// Samples a dataset.
+///
+/// # Errors
+/// Exit 2 when the request does not fit the dataset.
+pub async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Sample, CliError> {
+    let dataset = Arc::clone(dataset);
+    let sampled = tokio::task::spawn_blocking(move || {
+        let mut sampling = bench_plan::Sampling::new(request).map_err(|e| CliError::usage(e.to_string()))?;
+        for bank in 0..dataset.bank_count() {
+            sampling.push(&dataset.outline(bank)?).map_err(|e| CliError::usage(e.to_string()))?;
+        }
+        sampling.finish().map_err(|e| CliError::usage(e.to_string()))
+    });
+    sampled.await.map_err(|e| CliError::infrastructure(format!("sampling stopped: {e}")))?
+}
+
+/// The dataset's part of a spec.
+#[must_use]
+pub fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
+    let manifest = dataset.manifest();
+    DatasetSpec {
+        name: manifest.name.to_owned(),
+        version: manifest.version.to_owned(),
+        sha256: dataset.sha256().to_owned(),
+        modified: dataset.is_modified(),
+        loader: manifest.loader_version,
+        settings: dataset.settings(),
+        abstention_phrases: manifest.abstention_phrases.iter().map(|p| (*p).to_owned()).collect(),
+        population: sample.population.by_category.clone(),
+        banks: sample.population.banks,
+        sessions: sample.population.entries,
+        path: None,
+    }
+}
+
+/// Plans a run from flags and settings.
+///
+/// # Errors
+/// Exit 2: unknown names, a missing key, an unpriced model, a k that the system cannot do.
+pub async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun, CliError> {
+    let settings = app.settings();
+    // names are cheap to check and come first; the dataset may have to be downloaded
+    let request = sample_request(app, &args.sample)?;
+    let name = args.sample.dataset.clone().or_else(|| settings.run.dataset.clone()).ok_or_else(|| {
+        CliError::usage("no dataset: give --dataset locomo-sim (generated, no download), --dataset locomo, or see `bench-coord datasets list`")
+    })?;
+    let system_name = settings.run.system.clone();
+    let system_settings = app.system_settings(&system_name);
+    let system = systems::build(&system_name, &system_settings, &systems::BuildContext::default()).map_err(|e| CliError::usage(e.to_string()))?;
+    let capabilities = system.capabilities().clone();
+    let top_k = settings.run.top_k;
+    if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
+        return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
+    }
+    let prices = price_book(args)?;
+    let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices)?;
+    let judges = match &settings.run.judge {
+        Some(judge) => vec![model_spec(app, judge, ModelRole::Judge, args, &prices)?],
+        None => Vec::new(),
+    };
+    let votes = settings.run.votes;
+    if votes == 0 || votes > 31 || votes % 2 == 0 {
+        return Err(CliError::usage(format!("--votes {votes}: give an odd number below 32, so that a majority exists")));
+    }
+
+    let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
+    let sample = take_sample(&dataset, request).await?;
+    let scorers = scorer_specs(dataset.manifest().scorers, &args.scorer)?;
+    let mut spec = RunSpec {
+        spec_version: SPEC_VERSION,
+        dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec(dataset.as_ref(), &sample) },
+        sample: sample.spec.clone(),
+        system: SystemSpec { name: system_name, version: capabilities.version.clone(), top_k, settings: system_settings },
+        answerer,
+        judges,
+        votes,
+        scorers,
+        limits: Limits {
+            max_cost: None,
+            max_rpm: args.max_rpm,
+            max_tpm: args.max_tpm,
+            concurrency: settings.run.concurrency,
+            retries: settings.run.retries,
+            pool: settings.run.pool.clone(),
+            prices: prices.overrides(),
+            unpriced_ok: args.unpriced_ok,
+        },
+    };
+    let mut planned = PlannedRun { dataset, sample, spec: spec.clone(), capabilities, prices };
+    spec.limits.max_cost = match args.max_cost.as_deref() {
+        Some(text) => Some(parse_usd("--max-cost", text)?),
+        None => planned.is_paid().then_some(DEFAULT_CAP),
+    };
+    planned.spec = spec;
+    Ok(planned)
+}
+
+/// Reads an amount of dollars.
+///
+/// # Errors
+/// Exit 2 naming the flag.
+pub fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
+    PicoUsd::parse(text.trim_start_matches('$')).ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
+}
+
+fn price_book(args: &SubmitArgs) -> Result<PriceBook, CliError> {
+    let mut prices = PriceBook::embedded();
+    if let Some(text) = &args.price {
+        let models = [args.answerer.as_deref(), args.judge.as_deref()];
+        for model in models.into_iter().flatten().filter_map(|m| m.split_once(':').map(|(_, name)| name)) {
+            prices.set_override(model, text).map_err(|e| CliError::usage(e.to_string()))?;
+        }
+    }
+    Ok(prices)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ModelRole {
+    Answerer,
+    Judge,
+}
+
+impl ModelRole {
+    const fn flag(self) -> &'static str {
+        match self {
+            Self::Answerer => "--answerer",
+            Self::Judge => "--judge",
+        }
+    }
+}
+
+/// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
+fn model_spec(app: &App, text: &str, role: ModelRole, args: &SubmitArgs, prices: &PriceBook) -> Result<ModelSpec, CliError> {
+    let parsed = models::parse(text).map_err(|e| CliError::usage(format!("{} {text}: {e}", role.flag())))?;
+    let remote = models::is_remote(&parsed.provider);
+    if role == ModelRole::Judge && !remote {
+        return Err(CliError::usage(format!("--judge {text}: a judge is a chat model such as openai:gpt-4o-mini")));
+    }
+    let (prompts, version) = match role {
+        ModelRole::Answerer if remote => (prompts::answer::hashes(), prompts::answer::VERSION),
+        ModelRole::Answerer => (BTreeMap::new(), bench_worker::models::extractive::VERSION),
+        ModelRole::Judge => (prompts::judge::hashes(), prompts::judge::VERSION),
+    };
+    let mut spec = ModelSpec { provider: parsed.provider, name: parsed.name, account: String::new(), params: BTreeMap::new(), prompts, version };
+    if !remote {
+        return Ok(spec);
+    }
+    let wanted = match role {
+        ModelRole::Answerer => app.answerer_params(),
+        ModelRole::Judge => app.judge_params(),
+    };
+    spec.params = capabilities::effective_params(&spec.name, &wanted);
+    spec.account = match role {
+        ModelRole::Answerer => "answerer".to_owned(),
+        ModelRole::Judge => "judge".to_owned(),
+    };
+    app.check_account(&spec, role.flag())?;
+    if prices.price(&spec.name).is_none() && !args.unpriced_ok && !app.is_local_endpoint(&spec) {
+        return Err(CliError::usage(format!(
+            "no price is known for {}: give it with --price IN,OUT (dollars per million tokens), or --unpriced-ok to count it as free",
+            spec.name
+        )));
+    }
+    Ok(spec)
+}
+
+fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {
+    let mut specs: Vec<ScorerSpec> = Vec::new();
+    for name in of_dataset.iter().copied().chain(more.iter().map(String::as_str)) {
+        let scorer = scorers::registry::find(name).map_err(|e| CliError::usage(e.to_string()))?;
+        if specs.iter().all(|s| s.name != scorer.name()) {
+            specs.push(ScorerSpec { name: scorer.name().to_owned(), version: scorer.version() });
+        }
+    }
+    Ok(specs)
+}

@@ -1,0 +1,127 @@
+//! Who answers: nobody, the demo extractor, or a chat model.
+
+use bench_proto::{
+    call::{CallRecord, Phase, Usage},
+    dataset::Question,
+    failure::Failure,
+    spec::ModelSpec,
+    step::{RetrievedHit, Timing},
+};
+use bench_store::ClaimedTask;
+
+use crate::{
+    calls::{RunCaller, RunCallers},
+    models::{ChatReply, ChatRequest, capabilities, extractive},
+    prompts,
+    tasks::{StepClock, TaskEnd},
+};
+
+/// Output limit of answers when the parameters have none.
+const MAX_ANSWER_TOKENS: u32 = 256;
+
+/// An answer with what it cost.
+pub(crate) struct Answered {
+    pub(crate) answer: String,
+    pub(crate) raw: Option<String>,
+    pub(crate) citations: Vec<String>,
+    pub(crate) finish: String,
+    pub(crate) usage: Usage,
+    pub(crate) timing: Timing,
+    pub(crate) calls: Vec<CallRecord>,
+}
+
+/// The answerer of a run.
+pub(crate) enum Answerer {
+    /// Empty answers: retrieval only.
+    None,
+    /// The deterministic demo answerer.
+    Extractive,
+    /// A chat model.
+    Chat { caller: RunCaller, spec: ModelSpec },
+}
+
+impl Answerer {
+    /// The answerer that a run names.
+    pub(crate) fn build(callers: &RunCallers<'_>, spec: &ModelSpec) -> Result<Self, Failure> {
+        Ok(match spec.provider.as_str() {
+            "none" => Self::None,
+            "extractive" => Self::Extractive,
+            _ => Self::Chat { caller: callers.caller(spec, Phase::Answer)?, spec: spec.clone() },
+        })
+    }
+
+    /// Whether answering sends requests to somebody.
+    pub(crate) const fn is_remote(&self) -> bool {
+        matches!(self, Self::Chat { .. })
+    }
+
+    /// Answers a question from its hits.
+    pub(crate) async fn answer(&self, task: &ClaimedTask, question: &Question, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
+        let clock = StepClock::start();
+        let local = |answer: String, citations: Vec<String>| {
+            let mut timing = clock.timing(task, clock.elapsed_us());
+            timing.queue_wait_us = 0;
+            Answered { answer, raw: None, citations, finish: "stop".to_owned(), usage: Usage::default(), timing, calls: Vec::new() }
+        };
+        match self {
+            Self::None => Ok(local(String::new(), Vec::new())),
+            Self::Extractive => {
+                let extracted = extractive::extract(&question.text, hits, &question.choices);
+                Ok(local(extracted.answer, extracted.citations))
+            }
+            Self::Chat { caller, spec } => {
+                let request = chat_request(spec, prompts::answer::messages(question, hits), None, MAX_ANSWER_TOKENS);
+                let called = caller.call(task, &question.question_id, 0, &request, &usable_answer).await?;
+                let mut timing = called.timing;
+                timing.queue_wait_us = 0;
+                let raw = (called.reply.text != called.value).then_some(called.reply.text);
+                Ok(Answered {
+                    answer: called.value,
+                    raw,
+                    citations: Vec::new(),
+                    finish: called.reply.finish,
+                    usage: called.usage,
+                    timing,
+                    calls: called.records,
+                })
+            }
+        }
+    }
+}
+
+/// A request with a model's parameters as sent.
+pub(crate) fn chat_request(
+    spec: &ModelSpec,
+    messages: Vec<crate::models::ChatMessage>,
+    schema: Option<crate::models::ReplySchema>,
+    max_output_tokens: u32,
+) -> ChatRequest {
+    let max_output_tokens = capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
+    ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }
+}
+
+/// An answer is whatever the model says, trimmed. An empty reply that the model ended freely is an answer too (an
+/// abstention); one that was cut off by the output limit before its first word, or by the provider, is none.
+fn usable_answer(reply: &ChatReply) -> Result<String, String> {
+    let text = reply.text.trim();
+    if text.is_empty() && reply.finish != "stop" {
+        return Err(format!("empty reply, finish reason '{}'", reply.finish));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_replies_are_answers_only_when_the_model_ended_freely() {
+        let reply = |text: &str, finish: &str| ChatReply { text: text.to_owned(), finish: finish.to_owned(), ..ChatReply::default() };
+        assert_eq!(usable_answer(&reply(" Paris \n", "stop")), Ok("Paris".to_owned()));
+        assert_eq!(usable_answer(&reply("Paris, the", "length")), Ok("Paris, the".to_owned()));
+        assert_eq!(usable_answer(&reply("", "stop")), Ok(String::new()));
+        for finish in ["length", "content_filter", "refusal"] {
+            assert!(usable_answer(&reply(" ", finish)).is_err());
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the model calls of one run share in a process, and how a call that brought nothing ends its task.
+
+use std::sync::Arc;
+
+use bench_proto::{
+    call::{CallRecord, Phase, Usage},
+    failure::Failure,
+    spec::ModelSpec,
+    step::Timing,
+};
+use bench_store::{ClaimedTask, RunRow, Store};
+
+use crate::{
+    context::WorkerEnvironment,
+    models::{
+        ChatReply, ChatRequest,
+        budget::Budget,
+        call_store::{CallStore, StoredCalls},
+        caller::{CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts},
+        pace::{LocalPace, Pace},
+        prices,
+        registry::build_chat,
+        stop::{StopCause, StopFlag},
+    },
+    tasks::{StepClock, TaskEnd},
+};
+
+/// Code of the failure that stops a run at its cap; the reason begins with the same word.
+pub const BUDGET: &str = "budget";
+
+/// What the callers of one run share.
+pub(crate) struct RunCallers<'a> {
+    environment: &'a WorkerEnvironment,
+    row: &'a RunRow,
+    stop: StopFlag,
+    budget: Arc<Budget>,
+    pace: Option<Arc<dyn Pace>>,
+    stored: Option<Arc<dyn CallStore>>,
+}
+
+impl<'a> RunCallers<'a> {
+    /// Opens the run's money, pace and stored calls.
+    pub(crate) async fn open(
+        environment: &'a WorkerEnvironment,
+        store: Arc<dyn Store>,
+        row: &'a RunRow,
+        stop: StopFlag,
+    ) -> Result<Self, Failure> {
+        let limits = &row.spec.limits;
+        // a run that no earlier run shares its calls with has nothing to look up
+        let known = store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))?;
+        let stored: Option<Arc<dyn CallStore>> = (known > 0).then(|| Arc::new(StoredCalls(store)) as Arc<dyn CallStore>);
+        let pace = LocalPace::new(limits.max_rpm, limits.max_tpm).map(|pace| Arc::new(pace) as Arc<dyn Pace>);
+        Ok(Self { environment, row, stop, budget: Budget::new(limits.max_cost, row.counters.spent), pace, stored })
+    }
+
+    /// A caller of a model of the run.
+    pub(crate) fn caller(&self, model: &ModelSpec, phase: Phase) -> Result<RunCaller, Failure> {
+        let account = self.environment.accounts.get(&model.account).ok_or_else(|| {
+            Failure::terminal("worker_cannot_serve", format!("account '{}' is not configured on this worker", model.account))
+        })?;
+        let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
+        let gate = self.environment.gates.gate(chat.endpoint(), &account.name, prices::limit_group(&model.name));
+        let limits = &self.row.spec.limits;
+        let caller = Caller::new(CallerParts {
+            model: chat,
+            account: account.name.clone(),
+            gate,
+            pace: self.pace.clone(),
+            stop: self.stop.clone(),
+            budget: Arc::clone(&self.budget),
+            price: prices::price_of(&model.name, &limits.prices),
+            store: self.stored.clone(),
+            settings: CallSettings { retries: limits.retries, ..self.environment.calls },
+        });
+        Ok(RunCaller { caller, phase, lineage: self.row.lineage.clone(), stop: self.stop.clone() })
+    }
+}
+
+/// A caller together with what all its calls have in common.
+pub(crate) struct RunCaller {
+    caller: Caller,
+    phase: Phase,
+    lineage: String,
+    stop: StopFlag,
+}
+
+/// A call that brought a value, as a step needs it.
+pub(crate) struct Called<T> {
+    pub(crate) value: T,
+    pub(crate) reply: ChatReply,
+    pub(crate) records: Vec<CallRecord>,
+    pub(crate) usage: Usage,
+    pub(crate) timing: Timing,
+}
+
+impl RunCaller {
+    /// Calls the model for a task; a call that brings nothing is how the task ends.
+    pub(crate) async fn call<T: Send>(
+        &self,
+        task: &ClaimedTask,
+        question_id: &str,
+        draw: u32,
+        request: &ChatRequest,
+        accept: &(dyn Fn(&ChatReply) -> Result<T, String> + Sync),
+    ) -> Result<Called<T>, TaskEnd> {
+        let clock = StepClock::start();
+        let context = CallContext {
+            run: task.run,
+            task: task.task,
+            question_id,
+            draw,
+            phase: self.phase,
+            lineage: &self.lineage,
+            known_calls: true,
+            failed_attempts: 0,
+        };
+        let CallResult { outcome, records, usage, timing: spent } = self.caller.call(context, request, accept).await;
+        let mut timing = clock.timing(task, 0);
+        timing.attempts = 0;
+        spent.add_to(&mut timing, 0);
+        match outcome {
+            Ok(answered) => Ok(Called { value: answered.value, reply: answered.reply, records, usage, timing }),
+            Err(stop) => Err(self.end(stop, records, usage, timing)),
+        }
+    }
+
+    fn end(&self, stop: CallStop, calls: Vec<CallRecord>, usage: Usage, timing: Timing) -> TaskEnd {
+        match stop {
+            CallStop::Failed(failure) => TaskEnd::GiveUp { failure, calls, usage, timing },
+            CallStop::Terminal(failure) => TaskEnd::HandBack { reason: failure.message, calls },
+            CallStop::Stopped(StopCause::Asked(reason)) => TaskEnd::HandBack { reason, calls },
+            CallStop::Stopped(StopCause::Terminal(failure)) => TaskEnd::HandBack { reason: failure.message, calls },
+            CallStop::Budget(over_cap) => {
+                let reason = format!("{BUDGET}: {over_cap}");
+                self.stop.set(StopCause::Terminal(Failure::terminal(BUDGET, reason.clone())));
+                TaskEnd::HandBack { reason, calls }
+            }
+            CallStop::Park { wait, reason, .. } => {
+                let delay_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                TaskEnd::Park { delay_ms, reason, calls }
+            }
+        }
+    }
+}

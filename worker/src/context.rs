@@ -1,0 +1,145 @@
+//! What the tasks of one run share in a process: system, answerer, judges, scorers, stop flag.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bench_proto::{failure::Failure, ids::RunNo};
+use bench_store::{BankRow, RunRow, Store};
+
+use crate::{
+    answerer::Answerer,
+    banks::BankData,
+    engine::{Shared, store_failure},
+    judge::Judge,
+    models::{
+        caller::CallSettings,
+        gate::Gates,
+        openai::SharedHttp,
+        registry::Account,
+        stop::{StopCause, StopFlag},
+    },
+    scorers::{self, Scorer},
+    systems::{self, BankRef, MemorySystem, registry::BuildContext},
+    tasks::TaskEnd,
+};
+
+/// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
+pub struct WorkerEnvironment {
+    /// Accounts by name: base URL and key belong together (P32).
+    pub accounts: BTreeMap<String, Account>,
+    /// The HTTP client of the process.
+    pub http: SharedHttp,
+    /// One limiter per endpoint, account and limit group.
+    pub gates: Gates,
+    /// Delays between attempts and the longest wait in place; `retries` is each run's own.
+    pub calls: CallSettings,
+    /// What built-in memory systems share (index cache).
+    pub systems: BuildContext,
+}
+
+/// Why a run stopped by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopReason {
+    /// One line, with the provider's own words where they are the cause.
+    pub message: String,
+}
+
+/// Everything that the tasks of a run need besides the task.
+pub struct RunContext {
+    row: RunRow,
+    system: Arc<dyn MemorySystem>,
+    answerer: Answerer,
+    judges: Vec<Judge>,
+    scorers: Vec<&'static dyn Scorer>,
+    stop: StopFlag,
+}
+
+impl RunContext {
+    /// Builds the context of a run.
+    ///
+    /// # Errors
+    /// When this worker cannot serve the run: an unknown name, a missing account or key.
+    pub async fn build(environment: &WorkerEnvironment, store: Arc<dyn Store>, row: RunRow) -> Result<Self, Failure> {
+        let cannot = |what: String| Failure::terminal("worker_cannot_serve", what);
+        let spec = &row.spec;
+        let system = systems::registry::build(&spec.system.name, &spec.system.settings, &environment.systems)
+            .map_err(|e| cannot(e.to_string()))?;
+        let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
+        let stop = StopFlag::new();
+        let callers = crate::calls::RunCallers::open(environment, store, &row, stop.clone()).await?;
+        let answerer = Answerer::build(&callers, &spec.answerer)?;
+        let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
+        Ok(Self { system, answerer, judges, scorers: scorers.map_err(|e| cannot(e.to_string()))?, stop, row })
+    }
+
+    /// Number of the run.
+    #[must_use]
+    pub fn run_no(&self) -> RunNo {
+        self.row.run_no
+    }
+
+    /// The run as it was when the context was built.
+    #[must_use]
+    pub fn row(&self) -> &RunRow {
+        &self.row
+    }
+
+    pub(crate) fn system(&self) -> &dyn MemorySystem {
+        self.system.as_ref()
+    }
+
+    pub(crate) fn answerer(&self) -> &Answerer {
+        &self.answerer
+    }
+
+    pub(crate) fn judge(&self, judge_no: u32) -> Option<&Judge> {
+        self.judges.get(judge_no as usize)
+    }
+
+    pub(crate) fn scorers(&self) -> &[&'static dyn Scorer] {
+        &self.scorers
+    }
+
+    /// Stops all calls of the run in this process (P23); a resumed run gets a new context.
+    pub(crate) fn stop_calls(&self, reason: &str) {
+        self.stop.stop(reason);
+    }
+
+    /// Why the run has to stop by itself, when it has to.
+    #[must_use]
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        match self.stop.cause()? {
+            StopCause::Asked(_) => None,
+            StopCause::Terminal(failure) => Some(StopReason { message: failure.message }),
+        }
+    }
+
+    /// Hands the task back when the run no longer runs.
+    pub(crate) fn check_running(&self) -> Result<(), TaskEnd> {
+        match self.stop.cause() {
+            None => Ok(()),
+            Some(StopCause::Asked(reason)) => Err(TaskEnd::hand_back(reason)),
+            Some(StopCause::Terminal(failure)) => Err(TaskEnd::hand_back(failure.message)),
+        }
+    }
+
+    /// The bank's row as it is now. Systems that are computed from items have nothing in it that changes.
+    pub(crate) async fn current_row(&self, shared: &Shared, data: &BankData) -> Result<BankRow, Failure> {
+        if self.system.capabilities().from_items {
+            return Ok(data.row.clone());
+        }
+        let mut rows = shared.store.banks(self.run_no(), Some(&[data.row.bank_no])).await.map_err(|e| store_failure(&e))?;
+        rows.pop().ok_or_else(|| Failure::permanent("store", format!("bank {} is missing", data.row.bank_no)))
+    }
+
+    /// How a memory system is told which bank is meant.
+    pub(crate) fn bank_ref(&self, row: &BankRow, data: &BankData) -> BankRef {
+        let content = self.system.capabilities().from_items.then(|| Arc::clone(&data.content));
+        BankRef {
+            name: format!("bench-{}-g{}", row.bank_row, row.generation),
+            handle: row.handle.clone(),
+            bank_id: row.bank_id.clone(),
+            content_hash: row.content,
+            content,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Model judges: a binary verdict by a structured reply, strictly parsed.
+
+use bench_proto::{
+    call::{CallRecord, Phase, Usage},
+    dataset::{GoldRecord, Question},
+    failure::Failure,
+    spec::ModelSpec,
+    step::Timing,
+};
+use bench_store::ClaimedTask;
+use serde_json::Value;
+
+use crate::{
+    answerer::chat_request,
+    calls::{RunCaller, RunCallers},
+    prompts,
+    tasks::TaskEnd,
+};
+
+/// Output limit of judgements when the parameters have none.
+const MAX_JUDGEMENT_TOKENS: u32 = 256;
+/// Temperature of votes after the first (P38): equal draws of a deterministic model would be one vote.
+const VOTE_TEMPERATURE: f64 = 0.7;
+
+/// A vote with what it cost.
+pub(crate) struct Judged {
+    pub(crate) score: f64,
+    pub(crate) verdict: String,
+    pub(crate) raw: String,
+    pub(crate) usage: Usage,
+    pub(crate) timing: Timing,
+    pub(crate) calls: Vec<CallRecord>,
+}
+
+/// A judge of a run.
+pub(crate) struct Judge {
+    caller: RunCaller,
+    spec: ModelSpec,
+    name: String,
+}
+
+impl Judge {
+    /// The judge that a run names.
+    pub(crate) fn build(callers: &RunCallers<'_>, spec: &ModelSpec) -> Result<Self, Failure> {
+        Ok(Self { caller: callers.caller(spec, Phase::Judge)?, name: spec.display(), spec: spec.clone() })
+    }
+
+    /// `provider:name`, for the stored judgement.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Casts one vote on an answer.
+    pub(crate) async fn judge(&self, task: &ClaimedTask, question: &Question, gold: &GoldRecord, answer: &str) -> Result<Judged, TaskEnd> {
+        let vote = task.task.vote();
+        let prompt = prompts::judge::prompt(question, &gold.gold, answer);
+        let mut request = chat_request(&self.spec, prompt.messages, Some(prompt.schema), MAX_JUDGEMENT_TOKENS);
+        if vote > 0 {
+            vary(&mut request.params, question, vote);
+        }
+        let accept = |reply: &crate::models::ChatReply| prompts::judge::parse(&reply.text).map_err(|e| e.to_string());
+        let called = self.caller.call(task, &question.question_id, vote, &request, &accept).await?;
+        Ok(Judged {
+            score: if called.value.correct { 1.0 } else { 0.0 },
+            verdict: called.value.word().to_owned(),
+            raw: called.reply.text,
+            usage: called.usage,
+            timing: called.timing,
+            calls: called.records,
+        })
+    }
+}
+
+/// Makes a further vote an independent draw, where the model takes a temperature at all.
+fn vary(params: &mut std::collections::BTreeMap<String, Value>, question: &Question, vote: u32) {
+    if params.contains_key("temperature") {
+        params.insert("temperature".to_owned(), VOTE_TEMPERATURE.into());
+    }
+    if params.contains_key("seed") {
+        let hash = bench_proto::ids::Sha256Hash::of(format!("{}\n{vote}", question.question_id).as_bytes());
+        let seed = hash.0[..4].iter().fold(0_u32, |seed, byte| (seed << 8) | u32::from(*byte));
+        params.insert("seed".to_owned(), seed.into());
+    }
+}
