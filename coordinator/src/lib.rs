@@ -1,1 +1,55 @@
-//! placeholder
+//! bench-coord: plans runs, hands out their tasks, watches over them, reports.
+//!
+//! `cli` says what can be typed, `commands` holds one file per verb. `planning` and `planner` turn settings into a spec and
+//! a plan, `dispatcher` and `local` keep a run going, `results` turns what is stored into a report.
+
+mod app;
+pub mod cli;
+mod commands;
+mod dispatcher;
+mod display;
+mod exit;
+mod local;
+mod lock;
+mod out;
+mod planner;
+mod planning;
+mod progress;
+mod results;
+mod runs;
+mod self_check;
+mod times;
+
+pub use exit::{CliError, Exit};
+
+/// Runs a parsed command line to its exit code. Messages go to standard error, results to standard output.
+#[must_use]
+pub fn run(cli: cli::Cli) -> u8 {
+    let filter = match cli.global.verbose {
+        0 => None,
+        1 => Some("info".to_owned()),
+        _ => Some("debug".to_owned()),
+    };
+    let _telemetry = bench_telemetry::init(&bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() });
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            out::note(&format!("error: the process cannot start its threads: {error}"));
+            return Exit::Infrastructure as u8;
+        }
+    };
+    // a panic anywhere becomes one readable line and an exit code: nothing else reaches a person
+    let outcome = runtime.block_on(async { tokio::spawn(commands::run(cli)).await });
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    match outcome {
+        Ok(Ok(exit)) => exit as u8,
+        Ok(Err(error)) => {
+            out::note(&format!("error: {}", error.message));
+            error.exit as u8
+        }
+        Err(failure) => {
+            out::note(&format!("error: an internal fault stopped the program ({failure}); stored work is kept, please report this"));
+            Exit::Infrastructure as u8
+        }
+    }
+}

@@ -12,10 +12,11 @@ use bench_proto::{
     money::PicoUsd,
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
 };
+use bench_settings::ModelRole;
 use bench_worker::{
-    models::{capabilities, prices::PriceBook, registry as models},
+    models::{capabilities, extractive, prices, registry as models},
     prompts, scorers,
-    systems::{Capabilities, registry as systems},
+    systems::{BuildContext, Capabilities, registry as systems},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
@@ -39,23 +40,28 @@ pub struct PlannedRun {
     pub spec: RunSpec,
     /// What the memory system can do.
     pub capabilities: Capabilities,
-    /// Known prices, the user's included.
-    pub prices: PriceBook,
 }
 
 impl PlannedRun {
     /// The sample's banks in the order of work.
     #[must_use]
     pub fn banks_in_order(&self) -> Vec<SampledBank> {
-        bank_order(&self.sample).into_iter().map(|at| self.sample.banks[at as usize].clone()).collect()
+        banks_in_order(&self.sample)
     }
 
     /// Whether anything of the run may cost money.
     #[must_use]
     pub fn is_paid(&self) -> bool {
-        let price = |model: &ModelSpec| model.is_remote() && self.prices.price(&model.name).is_some_and(|p| !p.is_free());
-        price(&self.spec.answerer) || self.spec.judges.iter().any(price)
+        let prices = &self.spec.limits.prices;
+        let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, prices).is_some();
+        paid(&self.spec.answerer) || self.spec.judges.iter().any(paid)
     }
+}
+
+/// The banks of a sample in the order of work, longest first.
+#[must_use]
+pub fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {
+    bank_order(sample).into_iter().map(|at| sample.banks[at as usize].clone()).collect()
 }
 
 /// Opens a dataset, with a progress bar when it has to be downloaded.
@@ -100,49 +106,41 @@ fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u6
     bar.set_position(so_far);
 }
 
-/// Turns flags into a sample request.
+/// Turns settings and flags into a sample request.
 ///
 /// # Errors
 /// Exit 2 for unknown presets and samplers.
 pub fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleRequest, CliError> {
-    let settings = app.settings();
-    let chosen = args.per_bank.is_some() || args.sample.is_some() || args.limit.is_some() || !args.question_id.is_empty();
-    let preset = match &args.preset {
-        Some(name) => Some(name.clone()),
-        None if chosen => None,
-        None => Some(settings.run.preset.clone()),
-    };
-    let preset = preset
-        .map(|name| Preset::from_name(&name).ok_or_else(|| unknown("preset", &name, Preset::ALL.map(Preset::name).as_slice(), "")))
-        .transpose()?;
-    let sampler = settings.run.sampler.clone();
-    let sampler =
-        Sampler::from_name(&sampler).ok_or_else(|| unknown("sampler", &sampler, Sampler::ALL.map(Sampler::name).as_slice(), ""))?;
+    let run = &app.settings().run;
+    // a count chooses the questions by itself: it takes the place of the preset unless that was typed too
+    let counted = run.per_bank.is_some() || run.sample.is_some() || run.limit.is_some() || !args.question_id.is_empty();
+    let preset = (args.preset.is_some() || !counted).then_some(run.preset.as_str());
+    let known = Preset::ALL.map(Preset::name);
+    let preset = preset.map(|name| Preset::from_name(name).ok_or_else(|| unknown("preset", name, &known))).transpose()?;
+    let known = Sampler::ALL.map(Sampler::name);
     Ok(SampleRequest {
         preset,
-        sampler,
-        seed: settings.run.seed.clone(),
-        limit: args.limit,
-        sample_per_category: args.sample,
-        per_bank: args.per_bank,
-        max_banks: args.max_banks,
-        max_sessions: args.max_sessions,
-        categories: args.category.clone(),
-        exclude_categories: args.exclude_category.clone(),
+        sampler: Sampler::from_name(&run.sampler).ok_or_else(|| unknown("sampler", &run.sampler, &known))?,
+        seed: run.seed.clone(),
+        limit: run.limit,
+        sample_per_category: run.sample,
+        per_bank: run.per_bank,
+        max_banks: run.max_banks,
+        max_sessions: run.max_sessions,
+        categories: run.category.clone(),
+        exclude_categories: run.exclude_category.clone(),
         question_ids: args.question_id.clone(),
     })
 }
 
-/// An unknown name with its nearest neighbours.
-#[must_use]
-pub fn unknown(what: &str, name: &str, known: &[&str], where_to_look: &str) -> CliError {
+/// An unknown name with its nearest neighbour.
+fn unknown(what: &str, name: &str, known: &[&str]) -> CliError {
     let nearest = known.iter().map(|k| (strsim::jaro_winkler(&name.to_lowercase(), k), *k)).max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match nearest {
         Some((likeness, nearest)) if likeness > 0.7 => format!(", did you mean '{nearest}'?"),
         _ => String::new(),
     };
-    let all = if where_to_look.is_empty() { format!("known: {}", known.join(", ")) } else { where_to_look.to_owned() };
-    CliError::usage(format!("unknown {what} '{name}'{hint} ({all})"))
+    CliError::usage(format!("unknown {what} '{name}'{hint} (known: {})", known.join(", ")))
 }
 
 /// Samples a dataset.
@@ -188,57 +186,53 @@ pub async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun, CliErr
     let settings = app.settings();
     // names are cheap to check and come first; the dataset may have to be downloaded
     let request = sample_request(app, &args.sample)?;
-    let name = args.sample.dataset.clone().or_else(|| settings.run.dataset.clone()).ok_or_else(|| {
+    let name = settings.run.dataset.clone().ok_or_else(|| {
         CliError::usage("no dataset: give --dataset locomo-sim (generated, no download), --dataset locomo, or see `bench-coord datasets list`")
     })?;
     let system_name = settings.run.system.clone();
     let system_settings = app.system_settings(&system_name);
-    let system = systems::build(&system_name, &system_settings, &systems::BuildContext::default()).map_err(|e| CliError::usage(e.to_string()))?;
+    let system = systems::build(&system_name, &system_settings, &BuildContext::default()).map_err(|e| CliError::usage(e.to_string()))?;
     let capabilities = system.capabilities().clone();
     let top_k = settings.run.top_k;
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
     }
-    let prices = price_book(args)?;
+    let prices = user_prices(args)?;
     let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices)?;
-    let judges = match &settings.run.judge {
-        Some(judge) => vec![model_spec(app, judge, ModelRole::Judge, args, &prices)?],
-        None => Vec::new(),
-    };
-    let votes = settings.run.votes;
-    if votes == 0 || votes > 31 || votes % 2 == 0 {
-        return Err(CliError::usage(format!("--votes {votes}: give an odd number below 32, so that a majority exists")));
+    let judges = settings.run.judge.iter().map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices)).collect::<Result<Vec<_>, _>>()?;
+    if settings.run.votes > 31 || settings.run.votes % 2 == 0 {
+        return Err(CliError::usage(format!("--votes {}: give an odd number below 32, so that a majority exists", settings.run.votes)));
     }
+    let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
 
     let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
     let sample = take_sample(&dataset, request).await?;
-    let scorers = scorer_specs(dataset.manifest().scorers, &args.scorer)?;
-    let mut spec = RunSpec {
+    let mut scorers = scorer_specs(dataset.manifest().scorers, &[])?;
+    scorers.extend(more_scorers.into_iter().filter(|s| dataset.manifest().scorers.iter().all(|name| *name != s.name)));
+    let spec = RunSpec {
         spec_version: SPEC_VERSION,
         dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec(dataset.as_ref(), &sample) },
         sample: sample.spec.clone(),
         system: SystemSpec { name: system_name, version: capabilities.version.clone(), top_k, settings: system_settings },
         answerer,
         judges,
-        votes,
+        votes: settings.run.votes,
         scorers,
         limits: Limits {
-            max_cost: None,
-            max_rpm: args.max_rpm,
-            max_tpm: args.max_tpm,
+            max_cost: settings.run.max_cost,
+            max_rpm: settings.run.max_rpm,
+            max_tpm: settings.run.max_tpm,
             concurrency: settings.run.concurrency,
             retries: settings.run.retries,
             pool: settings.run.pool.clone(),
-            prices: prices.overrides(),
-            unpriced_ok: args.unpriced_ok,
+            prices,
+            unpriced_ok: settings.run.unpriced_ok,
         },
     };
-    let mut planned = PlannedRun { dataset, sample, spec: spec.clone(), capabilities, prices };
-    spec.limits.max_cost = match args.max_cost.as_deref() {
-        Some(text) => Some(parse_usd("--max-cost", text)?),
-        None => planned.is_paid().then_some(DEFAULT_CAP),
-    };
-    planned.spec = spec;
+    let mut planned = PlannedRun { dataset, sample, spec, capabilities };
+    if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
+        planned.spec.limits.max_cost = Some(DEFAULT_CAP);
+    }
     Ok(planned)
 }
 
@@ -250,59 +244,47 @@ pub fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
     PicoUsd::parse(text.trim_start_matches('$')).ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
 }
 
-fn price_book(args: &SubmitArgs) -> Result<PriceBook, CliError> {
-    let mut prices = PriceBook::embedded();
-    if let Some(text) = &args.price {
-        let models = [args.answerer.as_deref(), args.judge.as_deref()];
-        for model in models.into_iter().flatten().filter_map(|m| m.split_once(':').map(|(_, name)| name)) {
-            prices.set_override(model, text).map_err(|e| CliError::usage(e.to_string()))?;
-        }
-    }
-    Ok(prices)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ModelRole {
-    Answerer,
-    Judge,
-}
-
-impl ModelRole {
-    const fn flag(self) -> &'static str {
-        match self {
-            Self::Answerer => "--answerer",
-            Self::Judge => "--judge",
-        }
-    }
+/// Prices that the user gave, by model: `--price` holds for every model of the run.
+fn user_prices(args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
+    let Some(text) = &args.price else { return Ok(BTreeMap::new()) };
+    let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
+    let models = [args.answerer.as_deref(), args.judge.as_deref()];
+    let names = models.into_iter().flatten().filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
+    Ok(names.map(|name| (name, price)).collect())
 }
 
 /// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
-fn model_spec(app: &App, text: &str, role: ModelRole, args: &SubmitArgs, prices: &PriceBook) -> Result<ModelSpec, CliError> {
-    let parsed = models::parse(text).map_err(|e| CliError::usage(format!("{} {text}: {e}", role.flag())))?;
-    let remote = models::is_remote(&parsed.provider);
-    if role == ModelRole::Judge && !remote {
-        return Err(CliError::usage(format!("--judge {text}: a judge is a chat model such as openai:gpt-4o-mini")));
+fn model_spec(
+    app: &App,
+    text: &str,
+    role: ModelRole,
+    args: &SubmitArgs,
+    user_prices: &BTreeMap<String, (PicoUsd, PicoUsd)>,
+) -> Result<ModelSpec, CliError> {
+    let flag = if role == ModelRole::Judge { "--judge" } else { "--answerer" };
+    let parsed = models::parse_model(text).map_err(|e| CliError::usage(format!("{flag} {text}: {e}")))?;
+    if role == ModelRole::Judge && !parsed.provider.remote {
+        return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
     }
     let (prompts, version) = match role {
-        ModelRole::Answerer if remote => (prompts::answer::hashes(), prompts::answer::VERSION),
-        ModelRole::Answerer => (BTreeMap::new(), bench_worker::models::extractive::VERSION),
         ModelRole::Judge => (prompts::judge::hashes(), prompts::judge::VERSION),
+        _ if parsed.provider.remote => (prompts::answer::hashes(), prompts::answer::VERSION),
+        _ => (BTreeMap::new(), extractive::VERSION),
     };
-    let mut spec = ModelSpec { provider: parsed.provider, name: parsed.name, account: String::new(), params: BTreeMap::new(), prompts, version };
-    if !remote {
+    let mut spec = ModelSpec {
+        provider: parsed.provider.name.to_owned(),
+        name: parsed.model,
+        account: String::new(),
+        params: BTreeMap::new(),
+        prompts,
+        version,
+    };
+    if !parsed.provider.remote {
         return Ok(spec);
     }
-    let wanted = match role {
-        ModelRole::Answerer => app.answerer_params(),
-        ModelRole::Judge => app.judge_params(),
-    };
-    spec.params = capabilities::effective_params(&spec.name, &wanted);
-    spec.account = match role {
-        ModelRole::Answerer => "answerer".to_owned(),
-        ModelRole::Judge => "judge".to_owned(),
-    };
-    app.check_account(&spec, role.flag())?;
-    if prices.price(&spec.name).is_none() && !args.unpriced_ok && !app.is_local_endpoint(&spec) {
+    spec.params = capabilities::effective_params(&spec.name, &app.model_params(role));
+    spec.account = app.account(role, flag)?.name;
+    if prices::price_of(&spec.name, user_prices).is_none() && !args.unpriced_ok && !app.settings().run.unpriced_ok {
         return Err(CliError::usage(format!(
             "no price is known for {}: give it with --price IN,OUT (dollars per million tokens), or --unpriced-ok to count it as free",
             spec.name

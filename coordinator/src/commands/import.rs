@@ -108,7 +108,7 @@ pub async fn run(app: &App, args: &ImportArgs) -> CliResult {
     results::check_writable(&args.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0)))?;
 
     // everything is scored before anything is written: a bad line starts nothing
-    let banks: Vec<_> = bench_plan::bank_order(&sample).into_iter().map(|at| sample.banks[at as usize].clone()).collect();
+    let banks = planning::banks_in_order(&sample);
     let phrases = &new_run.spec.dataset.abstention_phrases;
     let mut left: HashMap<&str, &(usize, Line)> = lines.iter().map(|(id, line)| (id.as_str(), line)).collect();
     let mut prepared = planner::prepare(dataset.as_ref(), &banks, 0, None, usize::MAX)?;

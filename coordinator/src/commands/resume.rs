@@ -12,7 +12,7 @@ use crate::{
     local::Interrupts,
     out,
     planner::Planner,
-    planning::{dataset_spec, open_dataset, parse_usd, take_sample},
+    planning::{banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
     results,
     runs::{Standing, find_run},
 };
@@ -101,7 +101,7 @@ pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
         )));
     }
     let done = store.banks(run.run_no, None).await?.len();
-    let banks = bench_plan::bank_order(&sample).into_iter().map(|at| sample.banks[at as usize].clone()).collect();
+    let banks = banks_in_order(&sample);
     Ok(Planner { run: run.run_no, dataset, banks, max_sessions: spec.sample.max_sessions, done: u32::try_from(done).unwrap_or(u32::MAX) })
 }
 

@@ -1,0 +1,312 @@
+//! What every verb needs: settings, store, queue, accounts.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use bench_proto::{
+    ids::Role,
+    spec::{ModelSpec, RunSpec},
+};
+use bench_queue::Queue;
+use bench_settings::{Account, ApiKey, CommandLine, ExtraKey, FlagValue, ModelRole, Settings};
+use bench_store::Store;
+use bench_worker::{
+    context::WorkerEnvironment,
+    models::{
+        backoff::BackoffSettings,
+        caller::CallSettings,
+        gate::Gates,
+        openai::{HttpSettings, SharedHttp},
+        registry,
+    },
+    systems::registry::SYSTEMS,
+};
+use serde_json::Value;
+
+use crate::{
+    cli::{Cli, GlobalArgs, SampleArgs, SubmitArgs, Verb},
+    exit::CliError,
+    runs,
+};
+
+/// Slots for tasks that wait for a model: the call limiter, not the slots, finds the right number of calls in flight.
+const SLOTS_WITH_MODEL: usize = 512;
+/// Slots for tasks that only compute.
+const SLOTS_COMPUTING: usize = 64;
+/// Slots for retaining: whole banks, each with its own memory.
+const SLOTS_RETAIN: usize = 16;
+
+/// A command's surroundings.
+pub struct App {
+    settings: Settings,
+}
+
+impl App {
+    /// Reads the settings of this process.
+    ///
+    /// # Errors
+    /// Exit 2: unknown keys, wrong types, unreadable files, each with its place.
+    pub fn load(cli: &Cli) -> Result<Self, CliError> {
+        let line = CommandLine {
+            config: cli.global.config.clone(),
+            profile: cli.global.profile.clone(),
+            sets: cli.global.set.clone(),
+            flags: flags(cli),
+        };
+        let settings = bench_settings::from_process(line, extra_keys()).map_err(|e| CliError::usage(e.to_string()))?;
+        Ok(Self { settings })
+    }
+
+    /// The effective settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// `$BENCH_HOME`.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.settings.home.clone()
+    }
+
+    /// `$BENCH_DATASETS_DIR`.
+    #[must_use]
+    pub fn datasets_dir(&self) -> Option<PathBuf> {
+        self.settings.datasets_dir.clone()
+    }
+
+    /// File of the store, when it is a local one.
+    #[must_use]
+    pub fn store_file(&self) -> Option<PathBuf> {
+        runs::store_file(&self.settings.store_url)
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// With what to do.
+    pub async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
+        Ok(bench_store::open(&self.settings.store_url).await?)
+    }
+
+    /// Connects to the queue.
+    ///
+    /// # Errors
+    /// Exit 2 for a combination that cannot work, with the reason.
+    pub async fn open_queue(&self) -> Result<Arc<dyn Queue>, CliError> {
+        if self.store_file().is_some() && !self.settings.queue_url.starts_with("memory:") {
+            return Err(CliError::usage(format!(
+                "queue {} with a sqlite: store: workers on other machines could not reach the store; use --queue memory:",
+                bench_telemetry::redact_url(&self.settings.queue_url)
+            )));
+        }
+        bench_queue::connect(&self.settings.queue_url).await.map_err(|e| CliError::usage(e.to_string()))
+    }
+
+    /// Settings of a memory system, by their dotted names.
+    #[must_use]
+    pub fn system_settings(&self, system: &str) -> BTreeMap<String, Value> {
+        let known = SYSTEMS.iter().filter(|entry| entry.name == system).flat_map(|entry| entry.settings);
+        known
+            .filter_map(|setting| {
+                let (section, name) = setting.name.split_once('.')?;
+                Some((setting.name.to_owned(), self.settings.section(section).remove(name)?))
+            })
+            .collect()
+    }
+
+    /// Settings of a dataset's generator, without the section's name.
+    #[must_use]
+    pub fn dataset_settings(&self, dataset: &str) -> BTreeMap<String, Value> {
+        if dataset == "locomo-sim" { self.settings.section("sim") } else { BTreeMap::new() }
+    }
+
+    /// Parameters that are wanted of the answerer, before the model's own limits.
+    #[must_use]
+    pub fn model_params(&self, role: ModelRole) -> BTreeMap<String, Value> {
+        let role = if role == ModelRole::Judge { &self.settings.judge } else { &self.settings.answerer };
+        BTreeMap::from([
+            ("temperature".to_owned(), Value::from(role.temperature)),
+            ("max_completion_tokens".to_owned(), Value::from(role.max_output_tokens)),
+        ])
+    }
+
+    /// The account of a role, usable: with a base URL, and with a key unless the server is a local one.
+    ///
+    /// # Errors
+    /// Exit 2 with the variable to set, before the first call.
+    pub fn account(&self, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
+        let account = self.settings.account_of(role);
+        let base_url = account.base_url.clone().ok_or_else(|| {
+            CliError::usage(format!("{flag}: account '{}' has no base URL; set accounts.{}.base_url", account.name, account.name))
+        })?;
+        let usable = registry::Account { name: account.name.clone(), base_url, key: account.key.secret().cloned() };
+        if usable.key.is_none() && !usable.is_local() {
+            return Err(CliError::usage(format!("{flag}: {}", missing_key(&account, role))));
+        }
+        Ok(usable)
+    }
+
+    /// Checks that a stored run's models can be reached from here.
+    ///
+    /// # Errors
+    /// As [`App::account`].
+    pub fn check_run_accounts(&self, spec: &RunSpec) -> Result<(), CliError> {
+        self.accounts_of(spec).map(|_| ())
+    }
+
+    fn accounts_of(&self, spec: &RunSpec) -> Result<BTreeMap<String, registry::Account>, CliError> {
+        let mut accounts = BTreeMap::new();
+        if spec.answerer.is_remote() {
+            accounts.insert(spec.answerer.account.clone(), self.account(ModelRole::Answerer, "--answerer")?);
+        }
+        if let Some(judge) = spec.judges.iter().find(|judge| judge.is_remote()) {
+            accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, "--judge")?);
+        }
+        Ok(accounts)
+    }
+
+    /// Accounts of both roles, for `doctor`.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<(&'static str, Account)> {
+        [ModelRole::Answerer, ModelRole::Judge].map(|role| (role.name(), self.settings.account_of(role))).into()
+    }
+
+    /// Whether a key for OpenAI's own servers is set.
+    #[must_use]
+    pub fn has_openai_key(&self) -> bool {
+        matches!(self.settings.account_of(ModelRole::Answerer).key, ApiKey::Set(..))
+    }
+
+    /// What this process brings to a run.
+    ///
+    /// # Errors
+    /// Exit 2 when an account is missing.
+    pub fn worker_environment(&self, spec: &RunSpec) -> Result<Arc<WorkerEnvironment>, CliError> {
+        let models = &self.settings.models;
+        let http = HttpSettings { timeout: models.timeout, connect_timeout: models.connect_timeout, ..HttpSettings::default() };
+        let backoff = &self.settings.backoff;
+        Ok(Arc::new(WorkerEnvironment {
+            accounts: self.accounts_of(spec)?,
+            http: SharedHttp::new(http).map_err(|e| CliError::infrastructure(e.to_string()))?,
+            gates: Gates::new(models.max_concurrency as usize),
+            calls: CallSettings {
+                backoff: BackoffSettings {
+                    initial_interval: backoff.initial_interval,
+                    multiplier: backoff.multiplier as f32,
+                    randomization_factor: backoff.randomization_factor as f32,
+                    max_interval: backoff.max_interval,
+                    max_elapsed_time: backoff.max_elapsed_time,
+                },
+                ..CallSettings::default()
+            },
+            systems: Default::default(),
+        }))
+    }
+
+    /// Slots per role for a run in this process.
+    #[must_use]
+    pub fn slots(&self, spec: &RunSpec) -> Vec<(Role, usize)> {
+        let chosen = self.settings.worker.slots.map(|slots| slots as usize);
+        let of = |remote: bool| chosen.unwrap_or(if remote { SLOTS_WITH_MODEL } else { SLOTS_COMPUTING });
+        let mut slots = vec![(Role::Retain, chosen.unwrap_or(SLOTS_RETAIN)), (Role::Question, of(spec.answerer.is_remote()))];
+        if !spec.judges.is_empty() {
+            slots.push((Role::Judge, of(spec.judges.iter().any(ModelSpec::is_remote))));
+        }
+        slots
+    }
+
+    /// Longest wait for calls in flight after a stop.
+    #[must_use]
+    pub fn drain(&self) -> Duration {
+        self.settings.worker.drain
+    }
+}
+
+/// What to do about a missing key.
+fn missing_key(account: &Account, role: ModelRole) -> String {
+    let own = format!("BENCH_{}_API_KEY", role.name().to_uppercase());
+    match &account.key {
+        ApiKey::Missing(why) => format!("account '{}' needs a key, but {why}; set it, or {own}", account.name),
+        ApiKey::None | ApiKey::Set(..) => format!("account '{}' needs a key; set {own}, or accounts.{}.api_key_env", account.name, account.name),
+    }
+}
+
+/// Settings that memory systems and generators bring along.
+fn extra_keys() -> Vec<ExtraKey> {
+    let of_systems = SYSTEMS
+        .iter()
+        .flat_map(|entry| entry.settings)
+        .map(|setting| ExtraKey { name: setting.name.to_owned(), default: Some(setting.default.to_owned()) });
+    of_systems.collect()
+}
+
+/// Flags that were given, as settings: so that `config show` and error messages can name them.
+fn flags(cli: &Cli) -> Vec<FlagValue> {
+    let mut flags = Flags::default();
+    global_flags(&cli.global, &mut flags);
+    match &cli.verb {
+        Verb::Submit(args) | Verb::Estimate(args) => submit_flags(args, &mut flags),
+        Verb::Import(args) => sample_flags(&args.sample, &mut flags),
+        _ => {}
+    }
+    flags.0
+}
+
+#[derive(Default)]
+struct Flags(Vec<FlagValue>);
+
+impl Flags {
+    fn one<T: ToString>(&mut self, key: &str, flag: &str, value: Option<&T>) {
+        if let Some(value) = value {
+            self.0.push(FlagValue::new(key, flag, value.to_string()));
+        }
+    }
+
+    fn many(&mut self, key: &str, flag: &str, values: &[String]) {
+        if !values.is_empty() {
+            self.0.push(FlagValue { key: key.to_owned(), flag: flag.to_owned(), values: values.to_vec() });
+        }
+    }
+}
+
+fn global_flags(args: &GlobalArgs, flags: &mut Flags) {
+    flags.one("store.url", "--store", args.store.as_ref());
+    flags.one("queue.url", "--queue", args.queue.as_ref());
+}
+
+fn sample_flags(args: &SampleArgs, flags: &mut Flags) {
+    flags.one("run.dataset", "--dataset", args.dataset.as_ref());
+    flags.one("run.preset", "--preset", args.preset.as_ref());
+    flags.one("run.sampler", "--sampler", args.sampler.as_ref());
+    flags.one("run.seed", "--seed", args.seed.as_ref());
+    flags.one("run.limit", "--limit", args.limit.as_ref());
+    flags.one("run.sample", "--sample", args.sample.as_ref());
+    flags.one("run.per_bank", "--per-bank", args.per_bank.as_ref());
+    flags.one("run.max_banks", "--max-banks", args.max_banks.as_ref());
+    flags.one("run.max_sessions", "--max-sessions", args.max_sessions.as_ref());
+    flags.many("run.category", "--category", &args.category);
+    flags.many("run.exclude_category", "--exclude-category", &args.exclude_category);
+}
+
+fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
+    sample_flags(&args.sample, flags);
+    flags.one("run.system", "--system", args.system.as_ref());
+    flags.one("run.answerer", "--answerer", args.answerer.as_ref());
+    flags.many("run.judge", "--judge", args.judge.as_slice());
+    flags.many("run.scorer", "--scorer", &args.scorer);
+    flags.one("run.top_k", "--top-k", args.top_k.as_ref());
+    flags.one("run.votes", "--votes", args.votes.as_ref());
+    flags.one("run.controls", "--controls", args.controls.then_some(&true));
+    flags.one("run.concurrency", "--concurrency", args.concurrency.as_ref());
+    flags.one("run.max_rpm", "--max-rpm", args.max_rpm.as_ref());
+    flags.one("run.max_tpm", "--max-tpm", args.max_tpm.as_ref());
+    flags.one("run.max_cost", "--max-cost", args.max_cost.as_ref());
+    flags.one("run.retries", "--retries", args.retries.as_ref());
+    flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
+    flags.one("run.pool", "--pool", args.pool.as_ref());
+}
