@@ -1,1 +1,30 @@
-//! placeholder
+//! From a dataset's outlines and a request to a plan: which questions, in which banks, in which order, at what price.
+//!
+//! Pure: no I/O, no clock, no randomness. The caller streams [`bench_proto::dataset::BankOutline`]s in; nothing here
+//! keeps the ids of questions that it can do without, so that a million of them fit.
+//!
+//! - [`Sampling`] chooses the questions: presets, counts, filters ([`SampleRequest`] holds the rules).
+//! - [`bank_order`] numbers the banks by length, [`segments`] cuts a bank's stream at its question points.
+//! - [`announce`] says before a run how wide its interval will be.
+//! - [`estimate`] turns counts, tokens, prices and limits into dollars and minutes.
+//!
+//! To add a sampler, add a variant to [`Sampler`] and its order to `sampling/order.rs`, and raise
+//! [`SAMPLER_VERSION`] when an existing sample would change.
+
+mod announce;
+mod bank_order;
+mod error;
+mod estimate;
+mod request;
+mod sample;
+mod sampling;
+mod segments;
+
+pub use announce::{Announcement, DISCORDANCE, WeightedHalfWidth, announce};
+pub use bank_order::bank_order;
+pub use error::SampleError;
+pub use estimate::{CallProfile, Estimate, EstimateInput, PhaseCalls, PhaseEstimate, TokenGuess, TokenPrice, estimate};
+pub use request::{Preset, SampleRequest, Sampler};
+pub use sample::{Population, Sample, SampledBank};
+pub use sampling::{FAIR_PER_BANK, QUICK_SIZE, SAMPLER_VERSION, Sampling, sample};
+pub use segments::{Segment, segments};

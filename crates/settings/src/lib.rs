@@ -1,1 +1,37 @@
-//! placeholder
+//! Settings in layers: defaults < file < profile < environment < flags. Each effective value knows its origin.
+//!
+//! - `default-config.toml` holds every setting with its default and meaning; it is inside the program ([`DEFAULT_CONFIG`]).
+//! - [`Settings::load`] is pure over its [`Sources`]; [`from_process`] reads the process.
+//! - Unknown names, wrong types and keys in the open are errors with file, line and column; all are reported at once.
+//! - Keys come from the environment or from key files, are held as [`secrecy::SecretString`], and are shown as set or not.
+//!
+//! To add a setting: a line in `default-config.toml`, one in `schema.rs`, a field in `view.rs`. Settings of a dataset or a
+//! memory system need none of these: they are handed in as [`ExtraKey`]s by whoever knows the registries.
+
+mod accounts;
+mod duration;
+mod error;
+mod file;
+mod layers;
+mod origin;
+mod process;
+mod redact;
+mod schema;
+mod show;
+#[cfg(test)]
+mod tests;
+mod value;
+mod view;
+
+pub use accounts::{Account, ApiKey, ModelRole};
+pub use error::{Problem, SettingsError};
+pub use layers::{Entry, FlagValue, Sources};
+pub use origin::{Origin, Place};
+pub use process::{CommandLine, DEFAULT_FILE, from_process};
+pub use schema::{ExtraKey, Kind};
+pub use show::{ShownSetting, render};
+pub use value::Value;
+pub use view::{BackoffSettings, ModelCallSettings, RoleSettings, RunSettings, Settings, WorkerSettings};
+
+/// The built-in defaults, commented: also the reference of all settings.
+pub const DEFAULT_CONFIG: &str = include_str!("../default-config.toml");

@@ -1,0 +1,189 @@
+//! What a run will be able to say, announced before it starts.
+//!
+//! Worst case throughout: a score of one half, where the binomial variance is largest. Points are hundredths of the
+//! score's range.
+
+use std::fmt;
+
+use crate::sample::Sample;
+
+/// Share of the questions on which two runs are assumed to differ, for the smallest detectable difference: two systems
+/// of similar strength rarely differ on fewer.
+pub const DISCORDANCE: f64 = 0.2;
+
+/// Two-sided 95 % quantile of the normal distribution.
+const Z95: f64 = 1.96;
+/// Its 80 % quantile: the power of the comparison.
+const Z_POWER: f64 = 0.8416;
+/// How much wider intervals get when questions of a bank go together; from published per-question grades.
+const CLUSTERED: (f64, f64) = (1.3, 1.6);
+/// Fewer banks than this give no clustered interval.
+const MIN_BANKS: u64 = 3;
+
+/// Expected half-widths of a sample's 95 % intervals, in points.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Announcement {
+    /// Questions.
+    pub n: u64,
+    /// Banks (clusters).
+    pub banks: u64,
+    /// Unweighted mean, questions taken as independent: 1.96 · √(0.25/n).
+    pub naive_points: f64,
+    /// The weighted score of a stratified sample; absent otherwise.
+    pub weighted: Option<WeightedHalfWidth>,
+    /// The headline's interval over banks like these, (narrow, wide); absent below three banks. Equal to the naive one
+    /// when every bank has one question.
+    pub clustered_points: Option<(f64, f64)>,
+    /// Smallest difference that a paired comparison over these questions finds with 80 % power at the two-sided 5 %
+    /// level, when the runs differ on [`DISCORDANCE`] of the questions (or on as many as the difference itself needs).
+    /// Questions are taken as independent: pairing removes most of what the questions of a bank share.
+    pub detectable_points: f64,
+}
+
+/// Half-widths of a weighted score, in points.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct WeightedHalfWidth {
+    /// 1.96 · √Σ (N_h/N)² · 0.25/n_h.
+    pub naive_points: f64,
+    /// For this benchmark alone, with the factor (1 − n_h/N_h): what the full run would say.
+    pub benchmark_points: f64,
+}
+
+/// What `sample` will be able to say.
+#[must_use]
+pub fn announce(sample: &Sample) -> Announcement {
+    let spec = &sample.spec;
+    let n = spec.n.max(1) as f64;
+    let naive_points = half_width_points(1.0 / n);
+    let strata = spec.stratified.then(|| strata(sample));
+    let weighted = strata.as_ref().map(|strata| WeightedHalfWidth {
+        naive_points: half_width_points(strata.iter().map(|s| s.share.powi(2) / s.n).sum()),
+        benchmark_points: half_width_points(
+            strata
+                .iter()
+                .map(|s| s.share.powi(2) / s.n * (1.0 - s.n / s.population))
+                .sum(),
+        ),
+    });
+    let effective_n = strata.map_or(n, |strata| {
+        1.0 / strata.iter().map(|s| s.share.powi(2) / s.n).sum::<f64>()
+    });
+    let headline = weighted.map_or(naive_points, |weighted| weighted.naive_points);
+    let clustered_points = match spec.banks {
+        banks if banks < MIN_BANKS => None,
+        banks if banks >= spec.n => Some((headline, headline)),
+        _ => Some((headline * CLUSTERED.0, headline * CLUSTERED.1)),
+    };
+    Announcement {
+        n: spec.n,
+        banks: spec.banks,
+        naive_points,
+        weighted,
+        clustered_points,
+        detectable_points: detectable_points(effective_n, DISCORDANCE),
+    }
+}
+
+/// One category: N_h/N, n_h, N_h.
+struct Stratum {
+    share: f64,
+    n: f64,
+    population: f64,
+}
+
+/// N counts only the categories that are in the sample.
+fn strata(sample: &Sample) -> Vec<Stratum> {
+    let sizes: Vec<(f64, f64)> = sample
+        .spec
+        .by_category
+        .iter()
+        .filter_map(|(category, n)| Some((*n as f64, *sample.population.by_category.get(category)? as f64)))
+        .collect();
+    let all: f64 = sizes.iter().map(|(_, population)| population).sum();
+    sizes
+        .into_iter()
+        .map(|(n, population)| Stratum {
+            share: population / all,
+            n,
+            population,
+        })
+        .collect()
+}
+
+fn half_width_points(inverse_n: f64) -> f64 {
+    100.0 * Z95 * (0.25 * inverse_n).max(0.0).sqrt()
+}
+
+/// Solves δ = z · √((ψ − δ²)/n) for δ, where (ψ − δ²)/n is the variance of the mean paired difference when the runs
+/// differ on the share ψ of the questions (Connor 1987). A difference cannot exceed ψ: where it would, ψ = δ.
+fn detectable_points(n: f64, discordance: f64) -> f64 {
+    let z2 = (Z95 + Z_POWER).powi(2);
+    let difference = (z2 * discordance / (n + z2)).sqrt();
+    100.0
+        * if difference <= discordance {
+            difference
+        } else {
+            z2 / (n + z2)
+        }
+}
+
+impl fmt::Display for Announcement {
+    /// One line for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |n: u64| if n == 1 { "" } else { "s" };
+        write!(
+            f,
+            "{} question{} in {} bank{}: ",
+            self.n,
+            plural(self.n),
+            self.banks,
+            plural(self.banks)
+        )?;
+        let headline = self
+            .weighted
+            .map_or(self.naive_points, |weighted| weighted.naive_points);
+        match self.clustered_points {
+            Some((low, high)) if low < high => {
+                write!(f, "expect ±{low:.1} to ±{high:.1} points for conversations like these")?
+            }
+            Some((low, _)) => write!(f, "expect ±{low:.1} points for conversations like these")?,
+            None => write!(
+                f,
+                "too few banks for an interval over conversations like these, ±{headline:.1} points if questions were independent"
+            )?,
+        }
+        if self.clustered_points.is_some() {
+            write!(f, ", ±{:.1} if questions were independent", self.naive_points)?;
+        }
+        if let Some(weighted) = self.weighted {
+            write!(f, ", ±{:.1} for this benchmark", weighted.benchmark_points)?;
+        }
+        write!(
+            f,
+            "; a paired comparison can detect {:.1} points",
+            self.detectable_points
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn naive_half_widths_are_the_known_ones() {
+        let rounded = |n: f64| (half_width_points(1.0 / n) * 10.0).round() / 10.0;
+        assert_eq!([rounded(50.0), rounded(200.0), rounded(1986.0)], [13.9, 6.9, 2.2]);
+    }
+
+    #[test]
+    fn the_detectable_difference_solves_its_equation_and_never_exceeds_the_discordance_in_use() {
+        for n in [20.0, 50.0, 200.0, 1986.0, 1e6] {
+            let delta = detectable_points(n, 0.2) / 100.0;
+            let psi = delta.max(0.2);
+            let back = (Z95 + Z_POWER) * ((psi - delta * delta) / n).sqrt();
+            assert!((back - delta).abs() < 1e-12, "n = {n}: {delta} against {back}");
+        }
+        assert!(detectable_points(1.0, 0.2) < 100.0);
+    }
+}

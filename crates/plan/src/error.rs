@@ -1,0 +1,99 @@
+//! What can be wrong with a sample request.
+
+/// Why no sample could be taken. Every message says what to do next; all of them are bad input (exit code 2).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SampleError {
+    /// A count of nothing.
+    #[error("{flag} must be at least 1; leave it out to ask for all")]
+    Zero {
+        /// The flag.
+        flag: &'static str,
+    },
+    /// Two selections at once.
+    #[error("{first} and {second} both choose the questions: give one of them")]
+    Conflict {
+        /// One flag.
+        first: &'static str,
+        /// The other flag.
+        second: &'static str,
+    },
+    /// A seed that nothing reads.
+    #[error("--seed has no effect on --sampler astrocyte, which takes questions in file order: leave one of them out")]
+    SeedWithoutEffect,
+    /// No such category.
+    #[error("unknown category '{name}'{}; this dataset has {}", hint(.nearest), .known.join(", "))]
+    UnknownCategory {
+        /// What was asked for.
+        name: String,
+        /// Nearest names, best first.
+        nearest: Vec<String>,
+        /// All categories of the dataset.
+        known: Vec<String>,
+    },
+    /// No such question.
+    #[error("unknown question id '{id}'{}{}; `bench-coord datasets show` lists the ids", hint(.nearest), more(*.others))]
+    UnknownQuestion {
+        /// The first unknown id.
+        id: String,
+        /// Near ids, best first; looked for among the first ids of the dataset only.
+        nearest: Vec<String>,
+        /// Number of further unknown ids.
+        others: usize,
+    },
+    /// The filters leave nothing to ask.
+    #[error("no question is left by {filters}: widen them (the dataset has {questions} questions)")]
+    Empty {
+        /// The filters in use, as flags.
+        filters: String,
+        /// Questions in the dataset.
+        questions: u64,
+    },
+    /// The dataset has no questions at all.
+    #[error("the dataset has no questions")]
+    NoQuestions,
+    /// More than the task keys can number.
+    #[error("{what}: at most {limit} fit into one run; take a part with --max-banks or split the dataset")]
+    TooLarge {
+        /// What there is too much of.
+        what: String,
+        /// The limit.
+        limit: u32,
+    },
+}
+
+fn hint(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        names => format!(
+            " (did you mean {}?)",
+            names
+                .iter()
+                .map(|name| format!("'{name}'"))
+                .collect::<Vec<_>>()
+                .join(" or ")
+        ),
+    }
+}
+
+fn more(count: usize) -> String {
+    if count == 0 {
+        String::new()
+    } else {
+        format!(", and {count} more")
+    }
+}
+
+/// The names closest to `name` by edit distance, best first, at most three; none that is more than a third different.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let mut scored: Vec<(usize, &str)> = known
+        .map(|candidate| (strsim::osa_distance(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
+        .collect();
+    scored.sort_unstable();
+    scored
+        .into_iter()
+        .take(3)
+        .map(|(_, candidate)| candidate.to_owned())
+        .collect()
+}

@@ -1,0 +1,362 @@
+//! Calls, tokens, dollars and minutes before paying. Numbers in, numbers out; where they come from is the caller's.
+
+use bench_proto::{call::Phase, money::PicoUsd};
+
+/// Worst-case prompts are reserved with this many percent on top, because counts differ between tokenizers (P10).
+const PROMPT_RESERVE_PERCENT: u128 = 105;
+
+/// Price of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenPrice {
+    /// Pico-dollars per prompt token.
+    pub input: PicoUsd,
+    /// Pico-dollars per completion token.
+    pub output: PicoUsd,
+}
+
+/// Tokens of one call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenGuess {
+    /// If things go well.
+    pub low: u64,
+    /// On average.
+    pub expected: u64,
+    /// Never more: the longest prompt, the output limit that is sent.
+    pub worst: u64,
+}
+
+/// What calling a model costs and how fast it may go.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CallProfile {
+    /// Name of the account: phases that share one share its limits.
+    pub account: String,
+    /// Prompt tokens per call.
+    pub prompt_tokens: TokenGuess,
+    /// Completion tokens per call.
+    pub completion_tokens: TokenGuess,
+    /// Price per token; zero for models that cost nothing.
+    pub price: TokenPrice,
+    /// Requests per minute of the account, when known.
+    pub rpm: Option<u64>,
+    /// Tokens per minute of the account, when known.
+    pub tpm: Option<u64>,
+    /// The provider counts the output limit against `tpm`, not the tokens that came.
+    pub tpm_counts_max_output: bool,
+    /// Milliseconds per call.
+    pub latency_ms: f64,
+    /// Calls in flight at once, all workers together.
+    pub concurrency: u32,
+}
+
+/// Calls of a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseCalls {
+    /// The phase that pays.
+    pub phase: Phase,
+    /// Its calls, without retries.
+    pub calls: u64,
+    /// Each of them.
+    pub profile: CallProfile,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EstimateInput {
+    /// Questions of the sample.
+    pub questions: u64,
+    /// Model calls that the memory system makes by itself, when they are known.
+    pub system: Vec<PhaseCalls>,
+    /// The answerer; `None` when answering calls no model.
+    pub answerer: Option<CallProfile>,
+    /// The judges, each giving `votes` votes on every question.
+    pub judges: Vec<CallProfile>,
+    /// Votes per judge.
+    pub votes: u32,
+    /// Expected share of calls that are paid twice (a reply that does not pass its parser), such as 0.02.
+    pub repeat_share: f64,
+}
+
+/// Estimate of one phase.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct PhaseEstimate {
+    /// The phase.
+    pub phase: Phase,
+    /// Calls, without retries.
+    pub calls: u64,
+    /// Expected prompt tokens.
+    pub prompt_tokens: u64,
+    /// Expected completion tokens.
+    pub completion_tokens: u64,
+    /// Every call once with the low token counts.
+    pub low: PicoUsd,
+    /// Average token counts, repeats included.
+    pub expected: PicoUsd,
+    /// Every call once at its reservation: longest prompt and 5 %, full output. Retries come on top; only the cap
+    /// bounds those.
+    pub worst: PicoUsd,
+    /// Minutes if nothing else ran: the slowest of latency over concurrency, requests per minute, tokens per minute.
+    pub minutes: f64,
+}
+
+/// Estimate of a run.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Estimate {
+    /// By phase, in the order retain, recall, answer, judge; only those that call models.
+    pub phases: Vec<PhaseEstimate>,
+    /// Calls.
+    pub calls: u64,
+    /// Expected prompt tokens.
+    pub prompt_tokens: u64,
+    /// Expected completion tokens.
+    pub completion_tokens: u64,
+    /// See [`PhaseEstimate::low`].
+    pub low: PicoUsd,
+    /// See [`PhaseEstimate::expected`].
+    pub expected: PicoUsd,
+    /// See [`PhaseEstimate::worst`].
+    pub worst: PicoUsd,
+    /// Minutes when the phases overlap as far as shared accounts let them: the larger of the slowest phase and the
+    /// busiest account.
+    pub minutes: f64,
+    /// Minutes when no two phases overlap.
+    pub minutes_at_most: f64,
+}
+
+/// Adds it up.
+#[must_use]
+pub fn estimate(input: &EstimateInput) -> Estimate {
+    let answer = input
+        .answerer
+        .iter()
+        .map(|profile| (Phase::Answer, input.questions, profile));
+    let votes = input.questions.saturating_mul(u64::from(input.votes.max(1)));
+    let judge = input.judges.iter().map(|profile| (Phase::Judge, votes, profile));
+    let system = input
+        .system
+        .iter()
+        .map(|calls| (calls.phase, calls.calls, &calls.profile));
+    let mut parts: Vec<(Phase, u64, &CallProfile)> = system
+        .chain(answer)
+        .chain(judge)
+        .filter(|(_, calls, _)| *calls > 0)
+        .collect();
+    parts.sort_by_key(|(phase, ..)| *phase);
+
+    let mut result = Estimate::default();
+    for (phase, calls, profile) in &parts {
+        add_phase(&mut result, price(*phase, *calls, profile, input.repeat_share));
+    }
+    let slowest = result.phases.iter().map(|phase| phase.minutes).fold(0.0, f64::max);
+    result.minutes = slowest.max(busiest_account_minutes(&parts));
+    result.minutes_at_most = result
+        .phases
+        .iter()
+        .map(|phase| phase.minutes)
+        .sum::<f64>()
+        .max(result.minutes);
+    result
+}
+
+fn price(phase: Phase, calls: u64, profile: &CallProfile, repeat_share: f64) -> PhaseEstimate {
+    let (prompt, completion) = (profile.prompt_tokens, profile.completion_tokens);
+    let repeat_permille = (repeat_share.clamp(0.0, 10.0) * 1000.0).round() as u128;
+    let cost = |prompt: u128, completion: u128| {
+        let tokens = |n: u128, price: PicoUsd| n.saturating_mul(price.0.max(0).unsigned_abs().into());
+        tokens(prompt, profile.price.input)
+            .saturating_add(tokens(completion, profile.price.output))
+            .saturating_mul(calls.into())
+    };
+    let expected = cost(prompt.expected.into(), completion.expected.into());
+    let reserved = (u128::from(prompt.worst) * PROMPT_RESERVE_PERCENT).div_ceil(100);
+    PhaseEstimate {
+        phase,
+        calls,
+        prompt_tokens: calls.saturating_mul(prompt.expected),
+        completion_tokens: calls.saturating_mul(completion.expected),
+        low: pico(cost(prompt.low.into(), completion.low.into())),
+        expected: pico(expected.saturating_mul(1000 + repeat_permille) / 1000),
+        worst: pico(cost(reserved, completion.worst.into())),
+        minutes: latency_minutes(calls, profile).max(pace_minutes(calls, profile)),
+    }
+}
+
+/// Sums stick at the end of the range: an absurd estimate stays absurd.
+fn pico(amount: u128) -> PicoUsd {
+    PicoUsd(i64::try_from(amount).unwrap_or(i64::MAX))
+}
+
+fn latency_minutes(calls: u64, profile: &CallProfile) -> f64 {
+    calls as f64 * profile.latency_ms / f64::from(profile.concurrency.max(1)) / 60_000.0
+}
+
+/// Minutes that the account's limits alone take.
+fn pace_minutes(calls: u64, profile: &CallProfile) -> f64 {
+    let output = if profile.tpm_counts_max_output {
+        profile.completion_tokens.worst
+    } else {
+        profile.completion_tokens.expected
+    };
+    let tokens = calls as f64 * profile.prompt_tokens.expected.saturating_add(output) as f64;
+    let per_minute = |amount: f64, limit: Option<u64>| limit.map_or(0.0, |limit| amount / limit.max(1) as f64);
+    per_minute(calls as f64, profile.rpm).max(per_minute(tokens, profile.tpm))
+}
+
+/// Requests and tokens of one account pass one after the other, whichever phase they are of.
+fn busiest_account_minutes(parts: &[(Phase, u64, &CallProfile)]) -> f64 {
+    let of = |account: &str| {
+        parts
+            .iter()
+            .filter(|(.., p)| p.account == account)
+            .map(|(_, calls, profile)| pace_minutes(*calls, profile))
+            .sum::<f64>()
+    };
+    parts
+        .iter()
+        .map(|(.., profile)| of(&profile.account))
+        .fold(0.0, f64::max)
+}
+
+/// Several models of one phase (two judges) are one line; they work side by side.
+fn add_phase(result: &mut Estimate, part: PhaseEstimate) {
+    result.calls = result.calls.saturating_add(part.calls);
+    result.prompt_tokens = result.prompt_tokens.saturating_add(part.prompt_tokens);
+    result.completion_tokens = result.completion_tokens.saturating_add(part.completion_tokens);
+    result.low = result.low.saturating_add(part.low);
+    result.expected = result.expected.saturating_add(part.expected);
+    result.worst = result.worst.saturating_add(part.worst);
+    match result.phases.last_mut() {
+        Some(last) if last.phase == part.phase => {
+            last.calls = last.calls.saturating_add(part.calls);
+            last.prompt_tokens = last.prompt_tokens.saturating_add(part.prompt_tokens);
+            last.completion_tokens = last.completion_tokens.saturating_add(part.completion_tokens);
+            last.low = last.low.saturating_add(part.low);
+            last.expected = last.expected.saturating_add(part.expected);
+            last.worst = last.worst.saturating_add(part.worst);
+            last.minutes = last.minutes.max(part.minutes);
+        }
+        _ => result.phases.push(part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// $0.15 and $0.60 per million tokens.
+    fn small_model() -> CallProfile {
+        CallProfile {
+            account: "openai".into(),
+            prompt_tokens: TokenGuess {
+                low: 800,
+                expected: 1000,
+                worst: 2000,
+            },
+            completion_tokens: TokenGuess {
+                low: 10,
+                expected: 50,
+                worst: 500,
+            },
+            price: TokenPrice {
+                input: PicoUsd(150_000),
+                output: PicoUsd(600_000),
+            },
+            rpm: Some(500),
+            tpm: None,
+            tpm_counts_max_output: false,
+            latency_ms: 1200.0,
+            concurrency: 16,
+        }
+    }
+
+    #[test]
+    fn a_fair_run_with_answerer_and_judge_is_priced_to_the_pico_dollar() {
+        let input = EstimateInput {
+            questions: 200,
+            answerer: Some(small_model()),
+            judges: vec![small_model()],
+            votes: 3,
+            ..EstimateInput::default()
+        };
+        let result = estimate(&input);
+        assert_eq!(
+            (result.calls, result.prompt_tokens, result.completion_tokens),
+            (800, 800_000, 40_000)
+        );
+        assert_eq!(result.expected, PicoUsd(800 * (1000 * 150_000 + 50 * 600_000)));
+        assert_eq!(result.low, PicoUsd(800 * (800 * 150_000 + 10 * 600_000)));
+        assert_eq!(result.worst, PicoUsd(800 * (2100 * 150_000 + 500 * 600_000)));
+        assert_eq!(result.expected.to_string(), "$0.1440");
+        let phases: Vec<(Phase, u64)> = result.phases.iter().map(|phase| (phase.phase, phase.calls)).collect();
+        assert_eq!(phases, [(Phase::Answer, 200), (Phase::Judge, 600)]);
+        // 800 requests of one account at 500 a minute
+        assert!((result.minutes - 1.6).abs() < 1e-9, "{}", result.minutes);
+    }
+
+    #[test]
+    fn without_limits_latency_and_slots_decide_and_repeats_cost() {
+        let profile = CallProfile {
+            rpm: None,
+            ..small_model()
+        };
+        let input = EstimateInput {
+            questions: 200,
+            answerer: Some(profile),
+            repeat_share: 0.02,
+            ..EstimateInput::default()
+        };
+        let result = estimate(&input);
+        assert!((result.minutes - 200.0 * 1.2 / 16.0 / 60.0).abs() < 1e-12);
+        assert_eq!(result.expected.0, 200 * 180_000_000 * 102 / 100);
+    }
+
+    #[test]
+    fn token_limits_count_what_the_provider_counts() {
+        let profile = CallProfile {
+            tpm: Some(100_000),
+            tpm_counts_max_output: true,
+            rpm: None,
+            latency_ms: 0.0,
+            ..small_model()
+        };
+        let input = EstimateInput {
+            questions: 100,
+            answerer: Some(profile),
+            ..EstimateInput::default()
+        };
+        assert!(
+            (estimate(&input).minutes - 1.5).abs() < 1e-12,
+            "100 calls of 1,500 counted tokens"
+        );
+    }
+
+    #[test]
+    fn nothing_to_call_costs_nothing() {
+        assert_eq!(
+            estimate(&EstimateInput {
+                questions: 1986,
+                ..EstimateInput::default()
+            }),
+            Estimate::default()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn low_is_at_most_expected_is_at_most_worst_and_nothing_overflows(
+            questions in any::<u64>(), votes in 1_u32..9, low in 0_u64..1000, more in 0_u64..1000, most in 0_u64..100_000,
+            input_price in 0_i64..10_000_000_000, output_price in 0_i64..10_000_000_000, judges_account in "openai|other",
+        ) {
+            let guess = TokenGuess { low, expected: low + more, worst: low + more + most };
+            let price = TokenPrice { input: PicoUsd(input_price), output: PicoUsd(output_price) };
+            let profile = CallProfile { prompt_tokens: guess, completion_tokens: guess, price, ..small_model() };
+            let judge = CallProfile { account: judges_account, ..profile.clone() };
+            let result = estimate(&EstimateInput {
+                questions, answerer: Some(profile), judges: vec![judge.clone(), judge], votes, ..EstimateInput::default()
+            });
+            prop_assert!(PicoUsd::ZERO <= result.low && result.low <= result.expected && result.expected <= result.worst);
+            prop_assert!(result.minutes.is_finite() && result.minutes <= result.minutes_at_most);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What part of a dataset is asked for.
+
+use std::fmt;
+
+/// A named sample; each is contained in the next, so that a grown run keeps every paid answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Preset {
+    /// 50 questions that touch as many (bank, category) cells as they can.
+    Quick,
+    /// 20 questions per bank, spread over its categories.
+    Fair,
+    /// Every question.
+    Full,
+}
+
+impl Preset {
+    /// All presets, smallest first.
+    pub const ALL: [Self; 3] = [Self::Quick, Self::Fair, Self::Full];
+
+    /// The name in flags and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Fair => "fair",
+            Self::Full => "full",
+        }
+    }
+
+    /// The preset of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// In which order questions are taken from a (bank, category) cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Sampler {
+    /// By sha256 of a fixed prefix, the seed and the question's id: independent of the file's order.
+    #[default]
+    Hash,
+    /// In file order, as the astrocyte harness does. LoCoMo's file order follows the conversation, so such a sample
+    /// tests mostly the first sessions and is no estimate of the full score; it exists for comparison with that harness.
+    Astrocyte,
+}
+
+impl Sampler {
+    /// All samplers.
+    pub const ALL: [Self; 2] = [Self::Hash, Self::Astrocyte];
+
+    /// The name in flags and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hash => "hash",
+            Self::Astrocyte => "astrocyte",
+        }
+    }
+
+    /// The sampler of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|sampler| sampler.name() == name)
+    }
+}
+
+/// The part of a dataset that a run asks.
+///
+/// Applied in this order:
+///
+/// 1. `categories` and `exclude_categories` drop questions.
+/// 2. `question_ids` drops all but the named ones.
+/// 3. `max_banks` keeps the first banks (file order) that still have a question.
+/// 4. The selection: at most one of `preset`, `per_bank`, `sample_per_category`; quotas count what steps 1 to 3 left.
+///    Without any of them it is everything when `question_ids` or `limit` is given, else [`Preset::Fair`].
+/// 5. `limit` keeps a head slice: of the file when everything is selected, of the selection's listing otherwise.
+///
+/// `max_sessions` shortens the banks and drops no question.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SampleRequest {
+    /// A named sample. The caller leaves it out when a stronger setting (`--per-bank` on the command line over a
+    /// preset in a file) replaces it.
+    pub preset: Option<Preset>,
+    /// Order inside a cell.
+    pub sampler: Sampler,
+    /// Seed of [`Sampler::Hash`].
+    pub seed: Option<String>,
+    /// `--limit`: head slice.
+    pub limit: Option<u64>,
+    /// `--sample`: so many questions per category over the whole dataset.
+    pub sample_per_category: Option<u64>,
+    /// `--per-bank`: as `fair`, with this number in place of 20.
+    pub per_bank: Option<u64>,
+    /// `--max-banks`: the first banks only.
+    pub max_banks: Option<u64>,
+    /// `--max-sessions`: the first stream entries of each bank only.
+    pub max_sessions: Option<u32>,
+    /// `--category`: only these; all when empty.
+    pub categories: Vec<String>,
+    /// `--exclude-category`: not these.
+    pub exclude_categories: Vec<String>,
+    /// `--question-id`: only these; all when empty.
+    pub question_ids: Vec<String>,
+}

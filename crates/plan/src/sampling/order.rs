@@ -1,0 +1,72 @@
+//! The order in which questions are taken from a (bank, category) cell.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::request::Sampler;
+
+/// Place of a question in its sampler's order: compared as bytes, then by position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// All zero for samplers that go by position.
+    digest: [u8; 32],
+    /// Bank's position in the file.
+    pub(super) file_index: u32,
+    /// Question's index in its bank.
+    pub(super) index: u32,
+}
+
+/// Makes places.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    /// Hash state after the prefix and the seed; absent for file order.
+    prefix: Option<Sha256>,
+}
+
+impl Order {
+    /// sha256("bench-sample-v1:" + [seed + ":"] + question id), or file order.
+    pub(super) fn new(sampler: Sampler, seed: Option<&str>) -> Self {
+        let prefix = match sampler {
+            Sampler::Hash => {
+                let mut state = Sha256::new_with_prefix("bench-sample-v1:");
+                if let Some(seed) = seed {
+                    state.update(seed);
+                    state.update(":");
+                }
+                Some(state)
+            }
+            Sampler::Astrocyte => None,
+        };
+        Self { prefix }
+    }
+
+    pub(super) fn place(&self, file_index: u32, index: u32, question_id: &str) -> Place {
+        let digest = match &self.prefix {
+            Some(prefix) => prefix.clone().chain_update(question_id).finalize().into(),
+            None => [0; 32],
+        };
+        Place {
+            digest,
+            file_index,
+            index,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_the_documented_hashes() {
+        let plain = Order::new(Sampler::Hash, None).place(0, 0, "conv-26:0");
+        assert_eq!(
+            plain.digest,
+            <[u8; 32]>::from(Sha256::digest("bench-sample-v1:conv-26:0"))
+        );
+        let seeded = Order::new(Sampler::Hash, Some("7")).place(0, 0, "conv-26:0");
+        assert_eq!(
+            seeded.digest,
+            <[u8; 32]>::from(Sha256::digest("bench-sample-v1:7:conv-26:0"))
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! What can be wrong with settings. All problems are collected, so that a file is corrected in one go.
+
+use std::fmt;
+
+use crate::origin::Place;
+
+/// Problems with settings, one line each. All are bad input: nothing was started (exit code 2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsError {
+    /// At least one.
+    pub problems: Vec<Problem>,
+}
+
+impl std::error::Error for SettingsError {}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// A problem. `place` is `file:line:column`, `environment NAME` or a flag.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The file is not TOML.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// The parser's words.
+        message: String,
+    },
+    /// The file cannot be read.
+    #[error("{path}: {reason}; give another one with --config")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// No such setting.
+    #[error("{place}: unknown setting '{key}'{}; `bench-coord config show --all` lists all", hint(.nearest))]
+    UnknownKey {
+        /// Where.
+        place: String,
+        /// The name.
+        key: String,
+        /// Nearest names, best first.
+        nearest: Vec<String>,
+    },
+    /// No such profile.
+    #[error("--profile {name}: {path} has no such profile{}{}", hint(.nearest), listed("profiles", .known))]
+    UnknownProfile {
+        /// The name.
+        name: String,
+        /// The file.
+        path: String,
+        /// Nearest names.
+        nearest: Vec<String>,
+        /// All profiles of the file.
+        known: Vec<String>,
+    },
+    /// A profile without a file to hold it.
+    #[error("--profile {name}: there is no configuration file; write bench.toml or give one with --config")]
+    NoFileForProfile {
+        /// The name.
+        name: String,
+    },
+    /// A value of the wrong type or out of range.
+    #[error("{place}: {key} is {found}, expected {expected}")]
+    BadValue {
+        /// Where.
+        place: String,
+        /// The setting.
+        key: String,
+        /// What is there, without secrets.
+        found: String,
+        /// What it takes.
+        expected: String,
+    },
+    /// A key where others can read it.
+    #[error(
+        "{place}: {key} would put a key where others can read it; set an environment variable, \
+         or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file"
+    )]
+    SecretInTheOpen {
+        /// Where.
+        place: String,
+        /// The setting.
+        key: String,
+    },
+    /// `--set` without `=`.
+    #[error("--set needs key=value, such as --set run.top_k=20; '{text}' has no '='")]
+    NotAnAssignment {
+        /// What was given.
+        text: String,
+    },
+    /// An account that nothing describes.
+    #[error("{place}: {key} names the account '{account}', which has no [accounts.{account}] section{}{}", hint(.nearest), listed("accounts", .known))]
+    UnknownAccount {
+        /// Where.
+        place: String,
+        /// The setting.
+        key: String,
+        /// The account.
+        account: String,
+        /// Nearest names.
+        nearest: Vec<String>,
+        /// All accounts.
+        known: Vec<String>,
+    },
+}
+
+fn hint(nearest: &[String]) -> String {
+    if nearest.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = nearest.iter().map(|name| format!("'{name}'")).collect();
+    format!(" (did you mean {}?)", names.join(" or "))
+}
+
+fn listed(what: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        String::new()
+    } else {
+        format!("; {what}: {}", known.join(", "))
+    }
+}

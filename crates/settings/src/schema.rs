@@ -1,0 +1,305 @@
+//! Which settings exist and what values they take. What they mean is said once, in `default-config.toml`; a test holds
+//! the two lists together.
+
+use std::borrow::Cow;
+
+/// What values a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number in a range.
+    Whole {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// A number in a range.
+    Number {
+        /// Smallest.
+        min: f64,
+        /// Largest.
+        max: f64,
+    },
+    /// A duration such as `"500ms"`.
+    Duration,
+    /// One of some words.
+    OneOf(&'static [&'static str]),
+    /// A list of texts.
+    List,
+    /// A URL with its scheme; its password is never shown.
+    Url,
+    /// A file or folder.
+    Path,
+    /// An amount of dollars.
+    Usd,
+    /// A text, number or truth value that its owner (a dataset, a system) checks.
+    Scalar,
+    /// A key: from the environment only, never shown.
+    Secret,
+}
+
+impl Kind {
+    /// What is expected, as the end of "expected …".
+    pub(crate) fn expected(&self) -> String {
+        match self {
+            Self::Text => "a text".into(),
+            Self::Bool => "true or false".into(),
+            Self::Whole { min, max: i64::MAX } => format!("a whole number of at least {min}"),
+            Self::Whole { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::Duration => r#"a duration such as "500ms", "2s" or "15m""#.into(),
+            Self::OneOf(words) => format!("one of {}", words.join(", ")),
+            Self::List => r#"a list of texts such as ["a", "b"]"#.into(),
+            Self::Url => r#"a URL with its scheme, such as "sqlite:bench.db""#.into(),
+            Self::Path => "a path".into(),
+            Self::Usd => "an amount of dollars such as 20 or 0.5".into(),
+            Self::Scalar => "a text, a number, true or false".into(),
+            Self::Secret => "a key".into(),
+        }
+    }
+}
+
+/// A setting.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Key {
+    /// Dotted name.
+    pub name: Cow<'static, str>,
+    /// What values it takes.
+    pub kind: Kind,
+    /// The environment variable that sets it.
+    pub env: Option<&'static str>,
+    /// Whether `config show` lists it without `--all`.
+    pub common: bool,
+}
+
+/// A setting that a dataset or a memory system brings along. Its owner checks the value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtraKey {
+    /// Dotted name (`bm25.k1`), or a whole section (`sim.*`) for programs that only pass it on.
+    pub name: String,
+    /// The owner's default as a person types it, for `config show`; never handed back to the owner.
+    pub default: Option<String>,
+}
+
+const fn key(name: &'static str, kind: Kind) -> Key {
+    Key {
+        name: Cow::Borrowed(name),
+        kind,
+        env: None,
+        common: false,
+    }
+}
+
+impl Key {
+    const fn env(mut self, variable: &'static str) -> Self {
+        self.env = Some(variable);
+        self
+    }
+
+    const fn common(mut self) -> Self {
+        self.common = true;
+        self
+    }
+}
+
+const COUNT: Kind = Kind::Whole { min: 1, max: i64::MAX };
+
+/// Fields of `[accounts.NAME]`.
+pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 3] = [
+    ("base_url", Kind::Url),
+    ("api_key_env", Kind::Text),
+    ("api_key_file", Kind::Path),
+];
+
+/// All settings of the program itself, in the order of the default file.
+pub(crate) const KEYS: &[Key] = &[
+    key("home", Kind::Path).env("BENCH_HOME").common(),
+    key("datasets_dir", Kind::Path).env("BENCH_DATASETS_DIR").common(),
+    key("output_dir", Kind::Path),
+    key("store.url", Kind::Url).env("BENCH_STORE_URL").common(),
+    key("queue.url", Kind::Url).env("BENCH_QUEUE_URL").common(),
+    key("run.dataset", Kind::Text).common(),
+    key("run.preset", Kind::OneOf(&["quick", "fair", "full"])).common(),
+    key("run.sampler", Kind::OneOf(&["hash", "astrocyte"])),
+    key("run.seed", Kind::Text),
+    key("run.limit", COUNT),
+    key("run.sample", COUNT),
+    key("run.per_bank", COUNT),
+    key("run.max_banks", COUNT),
+    key(
+        "run.max_sessions",
+        Kind::Whole {
+            min: 1,
+            max: u32::MAX as i64,
+        },
+    ),
+    key("run.category", Kind::List),
+    key("run.exclude_category", Kind::List),
+    key("run.system", Kind::Text).common(),
+    key("run.top_k", Kind::Whole { min: 1, max: 10_000 }).common(),
+    key("run.answerer", Kind::Text).common(),
+    key("run.judge", Kind::List).common(),
+    key("run.votes", Kind::Whole { min: 1, max: 31 }).common(),
+    key("run.scorer", Kind::List),
+    key("run.controls", Kind::Bool),
+    key("run.cache", Kind::OneOf(&["lineage", "shared"])),
+    key("run.concurrency", Kind::Whole { min: 1, max: 100_000 }),
+    key("run.retries", Kind::Whole { min: 0, max: 1000 }).common(),
+    key("run.pool", Kind::Text),
+    key("run.worker_timeout", Kind::Duration),
+    key("run.max_cost", Kind::Usd),
+    key("run.max_cost_per_day", Kind::Usd),
+    key("run.max_rpm", COUNT),
+    key("run.max_tpm", COUNT),
+    key("run.unpriced_ok", Kind::Bool),
+    key("run.floor", Kind::Number { min: 0.0, max: 1.0 }),
+    key("backoff.initial_interval", Kind::Duration),
+    key("backoff.multiplier", Kind::Number { min: 1.0, max: 100.0 }),
+    key("backoff.randomization_factor", Kind::Number { min: 0.0, max: 1.0 }),
+    key("backoff.max_interval", Kind::Duration),
+    key("backoff.max_elapsed_time", Kind::Duration),
+    key("models.timeout", Kind::Duration),
+    key("models.connect_timeout", Kind::Duration),
+    key("models.max_concurrency", Kind::Whole { min: 1, max: 100_000 }),
+    key("answerer.account", Kind::Text),
+    key("answerer.base_url", Kind::Url).env("BENCH_ANSWERER_BASE_URL"),
+    key("answerer.api_key", Kind::Secret).env("BENCH_ANSWERER_API_KEY"),
+    key("answerer.temperature", Kind::Number { min: 0.0, max: 2.0 }),
+    key("answerer.max_output_tokens", Kind::Whole { min: 1, max: 1_000_000 }),
+    key("judge.account", Kind::Text),
+    key("judge.base_url", Kind::Url).env("BENCH_JUDGE_BASE_URL"),
+    key("judge.api_key", Kind::Secret).env("BENCH_JUDGE_API_KEY"),
+    key("judge.temperature", Kind::Number { min: 0.0, max: 2.0 }),
+    key("judge.max_output_tokens", Kind::Whole { min: 1, max: 1_000_000 }),
+    key("embedder.account", Kind::Text),
+    key("embedder.base_url", Kind::Url).env("BENCH_EMBEDDER_BASE_URL"),
+    key("embedder.api_key", Kind::Secret).env("BENCH_EMBEDDER_API_KEY"),
+    key("accounts.openai.base_url", Kind::Url).env("OPENAI_BASE_URL"),
+    key("accounts.openai.api_key_env", Kind::Text),
+    key("accounts.openai.api_key_file", Kind::Path),
+    key("bm25.k1", Kind::Scalar),
+    key("bm25.b", Kind::Scalar),
+    key("random.seed", Kind::Scalar),
+    key("sim.seed", Kind::Scalar),
+    key("sim.conversations", Kind::Scalar),
+    key("stats.seed", Kind::Whole { min: 0, max: i64::MAX }),
+    key("worker.roles", Kind::List),
+    key("worker.slots", Kind::Whole { min: 1, max: 100_000 }),
+    key("worker.drain", Kind::Duration),
+    key(
+        "display.mode",
+        Kind::OneOf(&["auto", "bar", "plain", "json-lines", "none"]),
+    ),
+    key("log.format", Kind::OneOf(&["human", "json"])),
+    key("log.filter", Kind::Text).env("RUST_LOG"),
+];
+
+/// All settings, those of datasets and systems included.
+#[derive(Debug, Clone)]
+pub(crate) struct Schema {
+    pub(crate) keys: Vec<Key>,
+    /// Sections of which everything is passed on, with their dot: `sim.`.
+    open_sections: Vec<String>,
+}
+
+impl Schema {
+    pub(crate) fn new(extra: &[ExtraKey]) -> Self {
+        let mut schema = Self {
+            keys: KEYS.to_vec(),
+            open_sections: Vec::new(),
+        };
+        for extra in extra {
+            match extra.name.strip_suffix('*') {
+                Some(section) => schema.open_sections.push(section.to_owned()),
+                None if schema.find(&extra.name).is_some() => {}
+                None => schema.keys.push(Key {
+                    name: Cow::Owned(extra.name.clone()),
+                    kind: Kind::Scalar,
+                    env: None,
+                    common: false,
+                }),
+            }
+        }
+        schema
+    }
+
+    /// What values `name` takes; `None` when there is no such setting.
+    pub(crate) fn find(&self, name: &str) -> Option<Kind> {
+        let listed = self.keys.iter().find(|key| key.name == name).map(|key| key.kind);
+        let open = || {
+            self.open_sections
+                .iter()
+                .any(|section| name.starts_with(section.as_str()))
+                .then_some(Kind::Scalar)
+        };
+        listed.or_else(|| account_field(name)).or_else(open)
+    }
+
+    /// Whether some setting lies below the table `path`.
+    pub(crate) fn is_section(&self, path: &str) -> bool {
+        let below =
+            |name: &str| name.len() > path.len() && name.starts_with(path) && name.as_bytes()[path.len()] == b'.';
+        let account = path == "accounts" || path.strip_prefix("accounts.").is_some_and(|name| !name.contains('.'));
+        account
+            || self.keys.iter().any(|key| below(&key.name))
+            || self
+                .open_sections
+                .iter()
+                .any(|section| below(section) || format!("{path}.").starts_with(section.as_str()))
+    }
+
+    /// Names closest to `name`, best first, at most three.
+    pub(crate) fn nearest(&self, name: &str) -> Vec<String> {
+        let plain = name.replace('-', "_").to_lowercase();
+        let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+        let distance = |known: &str| {
+            let whole = strsim::osa_distance(&plain, known);
+            // the right name under the wrong section is one mistake
+            whole.min(strsim::osa_distance(&last(&plain), &last(known)) + 1)
+        };
+        let names = self
+            .keys
+            .iter()
+            .map(|key| key.name.as_ref())
+            .filter(|known| !known.ends_with(".api_key"));
+        let settings = nearest_by(names, distance, 2);
+        if !settings.is_empty() {
+            return settings;
+        }
+        let mut sections: Vec<&str> = self
+            .keys
+            .iter()
+            .filter_map(|key| Some(key.name.rsplit_once('.')?.0))
+            .collect();
+        sections.dedup();
+        nearest_by(sections.into_iter(), |known| strsim::osa_distance(&plain, known), 2)
+    }
+}
+
+/// The candidates with a distance of at most `limit`, best first, at most three.
+pub(crate) fn nearest_by<'a>(
+    known: impl Iterator<Item = &'a str>,
+    distance: impl Fn(&str) -> usize,
+    limit: usize,
+) -> Vec<String> {
+    let mut scored: Vec<(usize, &str)> = known
+        .map(|known| (distance(known), known))
+        .filter(|(distance, _)| *distance <= limit)
+        .collect();
+    scored.sort_unstable();
+    scored.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
+}
+
+/// The kind of `accounts.NAME.field`.
+fn account_field(name: &str) -> Option<Kind> {
+    let (account, field) = name.strip_prefix("accounts.")?.rsplit_once('.')?;
+    let well_formed = !account.is_empty() && !account.contains('.');
+    ACCOUNT_FIELDS
+        .iter()
+        .find(|(known, _)| well_formed && *known == field)
+        .map(|(_, kind)| *kind)
+}

@@ -1,0 +1,394 @@
+//! The settings as typed sections.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use bench_proto::money::PicoUsd;
+
+use crate::{
+    accounts::{Account, ApiKey, ModelRole, accounts},
+    error::Problem,
+    layers::{Entries, Entry, Sources},
+    origin::Origin,
+    schema::{Schema, nearest_by},
+    value::Value,
+};
+
+/// Effective settings; each value knows its origin ([`Settings::entry`]).
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Folder of store, runs and caches.
+    pub home: PathBuf,
+    /// Folder that is looked at before any download.
+    pub datasets_dir: Option<PathBuf>,
+    /// Folder for report files.
+    pub output_dir: Option<PathBuf>,
+    /// URL of the store. May hold a password: shown by [`Settings::show`] only.
+    pub store_url: String,
+    /// URL of the queue. May hold a password.
+    pub queue_url: String,
+    /// What a run asks, and how.
+    pub run: RunSettings,
+    /// Delays between attempts.
+    pub backoff: BackoffSettings,
+    /// Calls of models.
+    pub models: ModelCallSettings,
+    /// Parameters of the answerer.
+    pub answerer: RoleSettings,
+    /// Parameters of judges.
+    pub judge: RoleSettings,
+    /// Seed of bootstraps.
+    pub stats_seed: u64,
+    /// What a worker serves.
+    pub worker: WorkerSettings,
+    /// Progress view: `auto`, `bar`, `plain`, `json-lines`, `none`.
+    pub display_mode: String,
+    /// Log format: `human` or `json`.
+    pub log_format: String,
+    /// Log filter, in the words of `RUST_LOG`.
+    pub log_filter: String,
+    /// Accounts by name.
+    pub accounts: BTreeMap<String, Account>,
+    pub(crate) entries: Entries,
+    pub(crate) schema: Schema,
+}
+
+/// Section `[run]`; see the default file for what they do.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "default-config.toml says it once")]
+pub struct RunSettings {
+    pub dataset: Option<String>,
+    pub preset: String,
+    pub sampler: String,
+    pub seed: Option<String>,
+    pub limit: Option<u64>,
+    pub sample: Option<u64>,
+    pub per_bank: Option<u64>,
+    pub max_banks: Option<u64>,
+    pub max_sessions: Option<u32>,
+    pub category: Vec<String>,
+    pub exclude_category: Vec<String>,
+    pub system: String,
+    pub top_k: u32,
+    pub answerer: String,
+    pub judge: Vec<String>,
+    pub votes: u32,
+    pub scorer: Vec<String>,
+    pub controls: bool,
+    pub cache: String,
+    pub concurrency: Option<u32>,
+    pub retries: u32,
+    pub pool: String,
+    pub worker_timeout: Duration,
+    pub max_cost: Option<PicoUsd>,
+    pub max_cost_per_day: Option<PicoUsd>,
+    pub max_rpm: Option<u64>,
+    pub max_tpm: Option<u64>,
+    pub unpriced_ok: bool,
+    pub floor: Option<f64>,
+}
+
+/// Section `[backoff]`: names that users of exponential back-off know.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BackoffSettings {
+    /// Delay before the first repeat.
+    pub initial_interval: Duration,
+    /// Factor from one delay to the next.
+    pub multiplier: f64,
+    /// Jitter r: a delay d becomes one of [(1 − r) d, (1 + r) d].
+    pub randomization_factor: f64,
+    /// Longest delay before jitter.
+    pub max_interval: Duration,
+    /// After this time no further attempt starts.
+    pub max_elapsed_time: Duration,
+}
+
+/// Section `[models]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelCallSettings {
+    /// Time for a whole reply.
+    pub timeout: Duration,
+    /// Time for a connection.
+    pub connect_timeout: Duration,
+    /// Calls in flight per process.
+    pub max_concurrency: u32,
+}
+
+/// Sections `[answerer]` and `[judge]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoleSettings {
+    /// Sampling temperature.
+    pub temperature: f64,
+    /// Largest number of completion tokens.
+    pub max_output_tokens: u32,
+}
+
+/// Section `[worker]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerSettings {
+    /// Roles that it serves.
+    pub roles: Vec<String>,
+    /// Slots; its own choice when absent.
+    pub slots: Option<u32>,
+    /// How long it may finish its calls when it stops.
+    pub drain: Duration,
+}
+
+impl Settings {
+    pub(crate) fn view(schema: Schema, entries: Entries, sources: &Sources<'_>, problems: &mut Vec<Problem>) -> Self {
+        let read = Read(&entries);
+        check_votes(&entries, problems);
+        let accounts: BTreeMap<String, Account> = accounts(&entries, sources)
+            .into_iter()
+            .map(|account| (account.name.clone(), account))
+            .collect();
+        check_accounts(&entries, &accounts, problems);
+        Self {
+            home: read.path("home").unwrap_or_default(),
+            datasets_dir: read.path("datasets_dir"),
+            output_dir: read.path("output_dir"),
+            store_url: read.text("store.url"),
+            queue_url: read.text("queue.url"),
+            run: run(&read),
+            backoff: BackoffSettings {
+                initial_interval: read.duration("backoff.initial_interval"),
+                multiplier: read.number("backoff.multiplier").unwrap_or_default(),
+                randomization_factor: read.number("backoff.randomization_factor").unwrap_or_default(),
+                max_interval: read.duration("backoff.max_interval"),
+                max_elapsed_time: read.duration("backoff.max_elapsed_time"),
+            },
+            models: ModelCallSettings {
+                timeout: read.duration("models.timeout"),
+                connect_timeout: read.duration("models.connect_timeout"),
+                max_concurrency: read.whole("models.max_concurrency").unwrap_or_default(),
+            },
+            answerer: role(&read, ModelRole::Answerer),
+            judge: role(&read, ModelRole::Judge),
+            stats_seed: read.whole("stats.seed").unwrap_or_default(),
+            worker: WorkerSettings {
+                roles: read.list("worker.roles"),
+                slots: read.whole("worker.slots"),
+                drain: read.duration("worker.drain"),
+            },
+            display_mode: read.text("display.mode"),
+            log_format: read.text("log.format"),
+            log_filter: read.text("log.filter"),
+            accounts,
+            entries,
+            schema,
+        }
+    }
+
+    /// A value and its origin, by dotted name; `None` when it is not set.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// Whether a user set it: neither a default nor following one.
+    #[must_use]
+    pub fn is_set(&self, key: &str) -> bool {
+        self.entry(key).is_some_and(|entry| entry.origin != Origin::Default)
+    }
+
+    /// What users set in a section that a dataset or system owns, names without the section (`conversations` of
+    /// `sim.conversations`). Defaults are left to the owner.
+    #[must_use]
+    pub fn section(&self, section: &str) -> BTreeMap<String, serde_json::Value> {
+        let below = |key: &str| Some(key.strip_prefix(section)?.strip_prefix('.')?.to_owned());
+        self.entries
+            .iter()
+            .filter(|(_, entry)| entry.origin != Origin::Default)
+            .filter_map(|(key, entry)| Some((below(key)?, entry.value.json()?)))
+            .collect()
+    }
+
+    /// The account that a role uses. A role with a base URL of its own has an account of its own, named like the role:
+    /// the key of another account is never sent there. A role with only a key of its own keeps the account's URL.
+    #[must_use]
+    pub fn account_of(&self, role: ModelRole) -> Account {
+        let own = |field: &str| self.entries.get(&format!("{}.{field}", role.name()));
+        let key = match own("api_key") {
+            Some(Entry {
+                value: Value::Secret(secret),
+                origin,
+            }) => Some(ApiKey::Set(secret.clone(), origin.clone())),
+            _ => None,
+        };
+        let name = own("account").map(|entry| entry.value.shown()).unwrap_or_default();
+        let shared = self.accounts.get(&name);
+        match (own("base_url"), key) {
+            (
+                Some(Entry {
+                    value: Value::Url(url), ..
+                }),
+                key,
+            ) => Account {
+                name: role.name().to_owned(),
+                base_url: Some(url.clone()),
+                key: key.unwrap_or(ApiKey::None),
+            },
+            (_, Some(key)) => Account {
+                name: role.name().to_owned(),
+                base_url: shared.and_then(|account| account.base_url.clone()),
+                key,
+            },
+            (_, None) => shared.cloned().unwrap_or(Account {
+                name,
+                base_url: None,
+                key: ApiKey::None,
+            }),
+        }
+    }
+}
+
+fn run(read: &Read<'_>) -> RunSettings {
+    RunSettings {
+        dataset: read.maybe_text("run.dataset"),
+        preset: read.text("run.preset"),
+        sampler: read.text("run.sampler"),
+        seed: read.maybe_text("run.seed"),
+        limit: read.whole("run.limit"),
+        sample: read.whole("run.sample"),
+        per_bank: read.whole("run.per_bank"),
+        max_banks: read.whole("run.max_banks"),
+        max_sessions: read.whole("run.max_sessions"),
+        category: read.list("run.category"),
+        exclude_category: read.list("run.exclude_category"),
+        system: read.text("run.system"),
+        top_k: read.whole("run.top_k").unwrap_or_default(),
+        answerer: read.text("run.answerer"),
+        judge: read.list("run.judge"),
+        votes: read.whole("run.votes").unwrap_or_default(),
+        scorer: read.list("run.scorer"),
+        controls: read.flag("run.controls"),
+        cache: read.text("run.cache"),
+        concurrency: read.whole("run.concurrency"),
+        retries: read.whole("run.retries").unwrap_or_default(),
+        pool: read.text("run.pool"),
+        worker_timeout: read.duration("run.worker_timeout"),
+        max_cost: read.usd("run.max_cost"),
+        max_cost_per_day: read.usd("run.max_cost_per_day"),
+        max_rpm: read.whole("run.max_rpm"),
+        max_tpm: read.whole("run.max_tpm"),
+        unpriced_ok: read.flag("run.unpriced_ok"),
+        floor: read.number("run.floor"),
+    }
+}
+
+fn role(read: &Read<'_>, role: ModelRole) -> RoleSettings {
+    RoleSettings {
+        temperature: read.number(&format!("{}.temperature", role.name())).unwrap_or_default(),
+        max_output_tokens: read
+            .whole(&format!("{}.max_output_tokens", role.name()))
+            .unwrap_or_default(),
+    }
+}
+
+/// A majority needs an odd number of votes.
+fn check_votes(entries: &Entries, problems: &mut Vec<Problem>) {
+    if let Some(Entry {
+        value: Value::Whole(votes),
+        origin,
+    }) = entries.get("run.votes")
+        && votes % 2 == 0
+    {
+        let (place, found) = (origin.to_string(), votes.to_string());
+        problems.push(Problem::BadValue {
+            place,
+            key: "run.votes".into(),
+            found,
+            expected: "an odd number".into(),
+        });
+    }
+}
+
+fn check_accounts(entries: &Entries, accounts: &BTreeMap<String, Account>, problems: &mut Vec<Problem>) {
+    for role in ModelRole::ALL {
+        let key = format!("{}.account", role.name());
+        if let Some(Entry {
+            value: Value::Text(name),
+            origin,
+        }) = entries.get(&key)
+            && !accounts.contains_key(name)
+        {
+            problems.push(Problem::UnknownAccount {
+                place: origin.to_string(),
+                key,
+                account: name.clone(),
+                nearest: nearest_by(
+                    accounts.keys().map(String::as_str),
+                    |known| strsim::osa_distance(name, known),
+                    2,
+                ),
+                known: accounts.keys().cloned().collect(),
+            });
+        }
+    }
+}
+
+/// Reads entries by type. Settings with a default are always there (a test holds the default file to the schema), and the
+/// layers have checked every type, so the fall-backs of the callers above are never taken.
+struct Read<'e>(&'e Entries);
+
+impl Read<'_> {
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.0.get(key).map(|entry| &entry.value)
+    }
+
+    fn maybe_text(&self, key: &str) -> Option<String> {
+        match self.value(key)? {
+            Value::Text(text) | Value::Url(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn text(&self, key: &str) -> String {
+        self.maybe_text(key).unwrap_or_default()
+    }
+
+    fn path(&self, key: &str) -> Option<PathBuf> {
+        match self.value(key)? {
+            Value::Path(path) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    fn list(&self, key: &str) -> Vec<String> {
+        match self.value(key) {
+            Some(Value::List(items)) => items.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn whole<T: TryFrom<i64>>(&self, key: &str) -> Option<T> {
+        match self.value(key)? {
+            Value::Whole(number) => T::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        match self.value(key)? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        matches!(self.value(key), Some(Value::Bool(true)))
+    }
+
+    fn duration(&self, key: &str) -> Duration {
+        match self.value(key) {
+            Some(Value::Duration(duration)) => *duration,
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn usd(&self, key: &str) -> Option<PicoUsd> {
+        match self.value(key)? {
+            Value::Usd(amount) => Some(*amount),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Logs: to standard error, as lines for people or as JSON. Standard output belongs to results.
+
+use std::io;
+
+use tracing::{Dispatch, level_filters::LevelFilter};
+use tracing_subscriber::{
+    EnvFilter, Registry,
+    filter::ParseError,
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt as _,
+    util::TryInitError,
+};
+
+/// The filter when nobody says otherwise: a command line tool speaks through its results.
+pub const DEFAULT_FILTER: &str = "warn";
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Human,
+    /// One JSON object a line, for collectors.
+    Json,
+}
+
+/// How to log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogOptions {
+    /// How lines look.
+    pub format: LogFormat,
+    /// Which events, in the words of `RUST_LOG` (`warn,bench_worker=debug`); without it `RUST_LOG` itself, then
+    /// `default_filter`.
+    pub filter: Option<String>,
+    /// Which events when nobody says: [`DEFAULT_FILTER`] for a command line, `info` for a service.
+    pub default_filter: &'static str,
+    /// Colours; the caller knows the terminal and `NO_COLOR`.
+    pub color: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Human,
+            filter: None,
+            default_filter: DEFAULT_FILTER,
+            color: false,
+        }
+    }
+}
+
+/// Keeps telemetry alive; dropping it flushes what is buffered. Hold it until the end of `main`.
+#[derive(Debug)]
+#[must_use = "telemetry ends when the guard is dropped"]
+pub struct TelemetryGuard {
+    // exporters that must be flushed join here
+    _private: (),
+}
+
+/// Why logging could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// The filter makes no sense.
+    #[error("log filter '{filter}': {source}; use RUST_LOG's words, such as warn,bench_worker=debug")]
+    Filter {
+        /// The filter.
+        filter: String,
+        /// Why.
+        source: ParseError,
+    },
+    /// Somebody has set up logging before.
+    #[error("logging is set up already")]
+    Twice(#[from] TryInitError),
+}
+
+/// Starts logging of this process to standard error.
+///
+/// # Errors
+/// When the filter cannot be read, or when logging was started before.
+pub fn init(options: &LogOptions) -> Result<TelemetryGuard, InitError> {
+    use tracing_subscriber::util::SubscriberInitExt as _;
+    let from_environment = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    dispatch(options, from_environment.as_deref(), io::stderr)?.try_init()?;
+    Ok(TelemetryGuard { _private: () })
+}
+
+/// The subscriber that `options` describe.
+fn dispatch<W>(options: &LogOptions, rust_log: Option<&str>, writer: W) -> Result<Dispatch, InitError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = filter(options.filter.as_deref().or(rust_log).unwrap_or(options.default_filter))?;
+    let registry = Registry::default().with(filter);
+    let lines = fmt::layer().with_writer(writer);
+    Ok(match options.format {
+        LogFormat::Human => Dispatch::new(registry.with(lines.with_ansi(options.color).with_target(false))),
+        LogFormat::Json => Dispatch::new(registry.with(lines.json().flatten_event(true).with_current_span(true))),
+    })
+}
+
+fn filter(text: &str) -> Result<EnvFilter, InitError> {
+    let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
+    builder.parse(text).map_err(|source| InitError::Filter {
+        filter: text.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Captured(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Captured {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0
+                .lock()
+                .expect("no test panics while writing")
+                .extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is logged with `options`.
+    fn logged(options: &LogOptions, rust_log: Option<&str>) -> String {
+        let captured = Captured::default();
+        let writer = captured.clone();
+        let dispatch = dispatch(options, rust_log, move || writer.clone()).expect("a valid filter");
+        tracing::dispatcher::with_default(&dispatch, || {
+            let _span = tracing::warn_span!("question", question = "conv-26:0").entered();
+            tracing::info!("started");
+            tracing::warn!(attempt = 2, "retried");
+        });
+        let bytes = captured.0.lock().expect("no test panics while writing").clone();
+        String::from_utf8(bytes).expect("log lines are UTF-8")
+    }
+
+    #[test]
+    fn warnings_are_the_default_and_lines_carry_their_span() {
+        let text = logged(&LogOptions::default(), None);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(
+            text.contains("WARN question{question=\"conv-26:0\"}: retried attempt=2"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_option_beats_rust_log_and_rust_log_beats_the_default() {
+        let lines = |options: &LogOptions, rust_log| logged(options, rust_log).lines().count();
+        assert_eq!(lines(&LogOptions::default(), Some("info")), 2);
+        let quiet = LogOptions {
+            filter: Some("error".into()),
+            ..LogOptions::default()
+        };
+        assert_eq!(lines(&quiet, Some("info")), 0);
+        let service = LogOptions {
+            default_filter: "info",
+            ..LogOptions::default()
+        };
+        assert_eq!(lines(&service, None), 2);
+    }
+
+    #[test]
+    fn json_lines_are_flat_objects() {
+        let text = logged(
+            &LogOptions {
+                format: LogFormat::Json,
+                ..LogOptions::default()
+            },
+            None,
+        );
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(
+            text.starts_with('{') && text.contains(r#""attempt":2"#) && text.contains(r#""message":"retried""#),
+            "{text}"
+        );
+        assert!(text.contains(r#""question":"conv-26:0""#), "{text}");
+    }
+
+    #[test]
+    fn colours_are_a_choice() {
+        assert!(!logged(&LogOptions::default(), None).contains('\u{1b}'));
+        assert!(
+            logged(
+                &LogOptions {
+                    color: true,
+                    ..LogOptions::default()
+                },
+                None
+            )
+            .contains('\u{1b}')
+        );
+    }
+
+    #[test]
+    fn a_filter_that_makes_no_sense_is_refused_with_an_example() {
+        let options = LogOptions {
+            filter: Some("bench=loud".into()),
+            ..LogOptions::default()
+        };
+        let error = dispatch(&options, None, io::sink)
+            .expect_err("must be refused")
+            .to_string();
+        assert!(
+            error.starts_with("log filter 'bench=loud': ") && error.contains("such as"),
+            "{error}"
+        );
+    }
+}
