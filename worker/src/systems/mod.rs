@@ -5,12 +5,17 @@
 //! the one control that does (`oracle`) says so in its capabilities.
 
 mod bm25;
+#[cfg(test)]
+mod conformance;
+mod documents;
+mod from_items;
 mod full_context;
 pub mod index_cache;
 mod none;
 mod oracle;
 mod random;
 pub mod registry;
+mod settings;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,6 +27,9 @@ use bench_proto::{
     ids::Sha256Hash,
     step::RetrievedHit,
 };
+
+pub use registry::BuildError;
+pub use settings::Setting;
 
 /// What a system can do and where its limits are.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +60,28 @@ pub struct Capabilities {
     pub sees_gold: bool,
     /// Returns nothing by design (`none`): an empty context is no fault.
     pub empty_by_design: bool,
+}
+
+impl Capabilities {
+    /// What all systems have in common that are computed from the stored items alone.
+    #[must_use]
+    pub fn from_items(version: &str) -> Self {
+        Self {
+            version: version.to_owned(),
+            max_k: None,
+            max_batch: u32::MAX,
+            ordered: false,
+            retain_idempotent: true,
+            recall_mutates: false,
+            event_times: true,
+            proves_ready: true,
+            max_parallel: None,
+            from_items: true,
+            ignores_k: false,
+            sees_gold: false,
+            empty_by_design: false,
+        }
+    }
 }
 
 /// Which bank is meant.
@@ -145,5 +175,12 @@ pub trait MemorySystem: Send + Sync {
     async fn health(&self) -> Result<String, Failure>;
 }
 
-/// Settings of a system, from the run spec.
+/// Settings of a system, from the run spec: dotted name (`bm25.k1`) → value.
 pub type SystemSettings = BTreeMap<String, serde_json::Value>;
+
+/// What systems share within a process. One per process, so that the bounds hold for all its runs together.
+#[derive(Clone, Default)]
+pub struct BuildContext {
+    /// Built indexes of banks.
+    pub index_cache: index_cache::IndexCache,
+}

@@ -1,0 +1,88 @@
+//! The common part of all systems that are computed from the stored items alone (P29): nothing is written on retain,
+//! everything is ready at once, and any worker can serve any question.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bench_proto::{
+    call::Usage,
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    step::RetrievedHit,
+};
+
+use super::{BankRef, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, RetainReceipt};
+
+/// How such a system searches: the only thing in which they differ.
+#[async_trait]
+pub(super) trait Search: Send + Sync {
+    /// Hits for the query, best first.
+    async fn search(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Vec<RetrievedHit>, Failure>;
+}
+
+/// A memory system made of a [`Search`].
+pub(super) struct FromItems<S> {
+    capabilities: Capabilities,
+    search: S,
+}
+
+impl<S: Search + 'static> FromItems<S> {
+    /// The system, ready to be handed out.
+    pub(super) fn system(capabilities: Capabilities, search: S) -> Arc<dyn MemorySystem> {
+        Arc::new(Self { capabilities, search })
+    }
+}
+
+#[async_trait]
+impl<S: Search> MemorySystem for FromItems<S> {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+        Ok(bank.name.clone())
+    }
+
+    async fn retain(&self, _bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+        let written = entries.iter().map(|entry| entry.turns() as u64).sum();
+        Ok(RetainReceipt {
+            written,
+            usage: Usage::default(),
+        })
+    }
+
+    async fn readiness(&self, _bank: &BankRef, _entries: u32) -> Result<Readiness, Failure> {
+        Ok(Readiness::Proven)
+    }
+
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        let content = bank.content.as_ref().ok_or_else(|| {
+            let message = format!("the content of bank {} was not handed to its system", bank.bank_id);
+            Failure::permanent("bank_content_missing", message)
+        })?;
+        let hits = self.search.search(bank, content, query).await?;
+        let effective_k = if self.capabilities.ignores_k {
+            hits.len() as u32
+        } else {
+            query.k
+        };
+        Ok(Recall {
+            hits,
+            effective_k,
+            usage: Usage::default(),
+        })
+    }
+
+    async fn reset_bank(&self, _bank: &BankRef) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn health(&self) -> Result<String, Failure> {
+        Ok("built in, nothing to reach".to_owned())
+    }
+}
