@@ -46,6 +46,8 @@ pub struct PhaseTimes {
     pub queue_wait_us: u64,
     /// Waiting for pace, connection slots and retries.
     pub rate_wait_us: u64,
+    /// Inside calls to the memory system and the models: recall, answer and the slowest vote.
+    pub provider_us: u64,
     /// Recall.
     pub recall_us: Option<u64>,
     /// Answer.
@@ -147,6 +149,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         failure: None,
     };
     let mut scored = false;
+    let mut slowest_vote = (0, 0);
     let mut votes: Vec<Vec<f64>> = vec![Vec::new(); judges.metrics.len()];
     let mut votes_missing = judges.metrics.len() * judges.votes as usize;
     for stored in steps {
@@ -157,11 +160,13 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 facts.empty_context = *context_bytes == 0;
                 facts.usage.recall += *usage;
                 facts.times.recall_us = Some(timing.total_us);
+                facts.times.provider_us += timing.provider_us;
                 Some(timing)
             }
             StepFacts::Answered { usage, timing, .. } => {
                 facts.usage.answer += *usage;
                 facts.times.answer_us = Some(timing.total_us);
+                facts.times.provider_us += timing.provider_us;
                 Some(timing)
             }
             StepFacts::Scored { scores, abstained, answer_hash } => {
@@ -180,6 +185,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 }
                 facts.usage.judge += *usage;
                 facts.times.judge_us = facts.times.judge_us.max(Some(timing.total_us));
+                slowest_vote = slowest_vote.max((timing.total_us, timing.provider_us));
                 Some(timing)
             }
             StepFacts::Failed { failure, usage, timing } => {
@@ -221,6 +227,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
     if facts.times.started_us == i64::MAX {
         facts.times.started_us = 0;
     }
+    facts.times.provider_us += slowest_vote.1;
     facts.times.question_us = [facts.times.recall_us, facts.times.answer_us, facts.times.judge_us].into_iter().flatten().sum();
     Some(facts)
 }

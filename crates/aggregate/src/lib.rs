@@ -1,1 +1,34 @@
-//! placeholder
+//! STEP 6: stored results to a [`Summary`](bench_proto::summary::Summary) with honest intervals. Pure: no I/O, no clock.
+//!
+//! [`Aggregator`] takes [`QuestionFacts`](bench_proto::facts::QuestionFacts) in any order, keeps about 120 bytes of each,
+//! merges with others, and ends in the same summary, bit for bit, whatever the order and the split were: counts, money,
+//! times and retrieval sums are added exactly (integers), scores are summed in byte order of the question ids.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`input`] | what must be known of the run beside its questions? |
+//! | `questions` | how is a question kept in few bytes? |
+//! | `cells`, `design`, `interval`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
+//! | `score` | which of these stand where in the report? |
+//! | `retrieval`, `latency`, `extremes`, [`attribution`] | the other tables |
+//! | `verdict` | may the result be used? |
+
+pub mod attribution;
+pub mod input;
+
+mod aggregator;
+mod bootstrap;
+mod cells;
+mod design;
+mod exact;
+mod extremes;
+mod interval;
+mod latency;
+mod questions;
+mod retrieval;
+mod score;
+mod verdict;
+
+pub use aggregator::Aggregator;
+pub use extremes::fill_worst;
+pub use input::{AggregateInput, RunIdentity, SelfCheck};

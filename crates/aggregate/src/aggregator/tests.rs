@@ -1,0 +1,441 @@
+use bench_proto::{
+    failure::Failure,
+    ids::{RunId, TaskKey},
+    money::PicoUsd,
+    spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
+    step::{RankHits, Retrieval, StepNo},
+    summary::{CheckState, ControlScore, Verdict},
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::input::{RunIdentity, SelfCheck};
+
+/// Categories of the tests with their population.
+const CATEGORIES: [(&str, u64); 3] = [("adversarial", 446), ("single-hop", 841), ("temporal", 321)];
+
+fn model(provider: &str) -> ModelSpec {
+    ModelSpec {
+        provider: provider.into(),
+        name: String::new(),
+        account: String::new(),
+        params: BTreeMap::new(),
+        prompts: BTreeMap::from([("answer".to_owned(), "ab".repeat(32))]),
+        version: 1,
+    }
+}
+
+fn spec(n: u64) -> RunSpec {
+    RunSpec {
+        spec_version: SPEC_VERSION,
+        dataset: DatasetSpec {
+            name: "locomo".into(),
+            version: "1".into(),
+            sha256: "cd".repeat(32),
+            modified: true,
+            loader: 1,
+            settings: BTreeMap::new(),
+            abstention_phrases: vec![],
+            population: CATEGORIES.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
+            banks: 10,
+            sessions: 272,
+        },
+        sample: SampleSpec {
+            preset: "fair".into(),
+            sampler: "hash".into(),
+            sampler_version: 1,
+            seed: None,
+            n,
+            banks: 10,
+            by_category: BTreeMap::new(),
+            signature: String::new(),
+            census: false,
+            stratified: true,
+            max_sessions: None,
+            notes: vec![],
+        },
+        system: SystemSpec {
+            name: "bm25".into(),
+            version: "1".into(),
+            top_k: 10,
+            settings: BTreeMap::new(),
+        },
+        answerer: model("extractive"),
+        judges: vec![model("openai")],
+        votes: 1,
+        scorers: vec![ScorerSpec {
+            name: "locomo-f1".into(),
+            version: 1,
+        }],
+        limits: Limits {
+            max_cost: Some(PicoUsd(20_000_000_000_000)),
+            ..Limits::default()
+        },
+    }
+}
+
+fn input(n: u64) -> AggregateInput {
+    let run = RunIdentity {
+        id: RunId("run-1".into()),
+        name: None,
+        status: "finished".into(),
+        code_versions: vec!["0.1.0".into()],
+        started_at: None,
+        finished_at: None,
+        wall_seconds: Some(12.5),
+        resumed_times: 0,
+    };
+    AggregateInput {
+        effective_k: Some(10),
+        self_check: SelfCheck::Passed,
+        controls: vec![ControlScore {
+            name: "none".into(),
+            metric: "judge".into(),
+            value: Some(0.2),
+            n: 20,
+        }],
+        ..AggregateInput::new(spec(n), run)
+    }
+}
+
+/// Whether the judge accepts question `i`.
+fn right(i: u64) -> bool {
+    i * 13 % 5 > 1
+}
+
+/// A question made from a number: every field depends on it.
+fn question(i: u64) -> QuestionFacts {
+    let bank = (i % 7) as u32;
+    let outcome = match i % 11 {
+        0 => Outcome::Abstained,
+        1 => Outcome::InfraError,
+        _ => Outcome::Scored,
+    };
+    let scores = match outcome {
+        Outcome::InfraError => vec![],
+        _ => vec![
+            ("locomo-f1".to_owned(), (i * 31 % 97) as f64 / 96.0),
+            ("judge".to_owned(), f64::from(u8::from(right(i)))),
+        ],
+    };
+    let hits = RankHits {
+        gold: (i % 4) as u32,
+        ranked: 10,
+        ranks: (1..=(i % 3).min(i % 4) as u32).map(|r| r * 2).collect(),
+    };
+    QuestionFacts {
+        task: TaskKey::question(bank, i as u32),
+        question_id: format!("conv-{bank}:{i}"),
+        bank_id: format!("conv-{bank}"),
+        category: CATEGORIES[(i % 3) as usize].0.to_owned(),
+        outcome,
+        scores,
+        retrieval: Some(Retrieval {
+            turn: hits.clone(),
+            session: hits,
+        }),
+        empty_context: false,
+        answer_hash: 1 + i % 5,
+        times: bench_proto::facts::PhaseTimes {
+            started_us: i as i64,
+            queue_wait_us: i * 3,
+            rate_wait_us: i % 2,
+            provider_us: i * 500,
+            recall_us: Some(i * 100),
+            answer_us: Some(i * 700),
+            judge_us: i.is_multiple_of(2).then_some(i),
+            question_us: i * 801,
+        },
+        usage: PhaseUsage {
+            answer: Usage {
+                calls: 1,
+                prompt_tokens: i,
+                cost: PicoUsd(7),
+                ..Usage::default()
+            },
+            ..PhaseUsage::default()
+        },
+        attempts: 1,
+        failure: (outcome == Outcome::InfraError).then(|| Failure::transient("timeout", "no reply")),
+    }
+}
+
+fn ready(bank: u32, proven: bool) -> StoredStep {
+    let facts = StepFacts::Ready {
+        polls: 1,
+        proven,
+        timing: Timing {
+            total_us: 10,
+            ..Timing::default()
+        },
+    };
+    StoredStep {
+        task: TaskKey::ready(bank, 0),
+        step: StepNo::READY,
+        facts,
+    }
+}
+
+fn retained(bank: u32, us: u64) -> StoredStep {
+    let usage = Usage {
+        calls: 2,
+        ..Usage::default()
+    };
+    let facts = StepFacts::Retained {
+        generation: 1,
+        turns: 20,
+        usage,
+        timing: Timing {
+            total_us: us,
+            ..Timing::default()
+        },
+    };
+    StoredStep {
+        task: TaskKey::retain(bank, 0),
+        step: StepNo::retain(0),
+        facts,
+    }
+}
+
+fn aggregate(questions: impl IntoIterator<Item = u64>) -> Aggregator {
+    let mut aggregator = Aggregator::new(input(60));
+    for i in questions {
+        aggregator.add(&question(i));
+        aggregator.add_retain_step(&retained((i % 7) as u32, i * 1_000));
+        aggregator.add_retain_step(&ready((i % 7) as u32, true));
+    }
+    aggregator
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn p22_outcomes_sum_to_the_sample_and_coverage_counts_abstentions() {
+    let summary = aggregate(0..55).finish(["late-1", "late-2", "late-3", "late-4", "late-5"]);
+    let o = &summary.outcomes;
+    assert_eq!(
+        (o.scored, o.abstained, o.infra_error, o.not_run, o.sample),
+        (45, 5, 5, 5, 60)
+    );
+    assert_eq!(o.coverage, Some(50.0 / 60.0));
+    assert_eq!(summary.run.verdict, Verdict::Invalid);
+    assert_eq!(
+        summary.run.reasons,
+        ["coverage 83.3 % is under 99 %: 10 of 60 questions have no score"]
+    );
+    assert_eq!(summary.errors, BTreeMap::from([("timeout".to_owned(), 5)]));
+    assert_eq!(
+        summary.warnings,
+        [
+            "fewer than 8 banks behind some categories, their intervals are rough: adversarial (7), single-hop (7), temporal (7)"
+        ]
+    );
+}
+
+#[test]
+fn every_table_of_the_report_is_filled() {
+    let summary = aggregate(0..60).finish(NONE);
+    assert_eq!(summary.headline.metric, "judge", "a judge outranks scorers");
+    assert_eq!(summary.headline.estimator, Estimator::Weighted);
+    assert_eq!(
+        summary.scores.iter().map(|s| s.metric.as_str()).collect::<Vec<_>>(),
+        ["judge", "locomo-f1"]
+    );
+    assert_eq!(summary.headline.value, summary.scores[0].weighted);
+    assert_eq!(summary.headline.population, Some(1_608));
+    let rest = summary
+        .without_adversarial
+        .expect("the sample has adversarial questions");
+    assert_eq!(
+        (rest.population, rest.n),
+        (Some(1_162), summary.headline.n - summary.scores[0].by_category[0].n)
+    );
+    assert_eq!(summary.labels, [LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET]);
+    assert_eq!(summary.slowest.len(), 10);
+    assert_eq!(summary.slowest[0].question_id, "conv-3:59");
+    assert_eq!(summary.slowest[0].ms, 47.259);
+    assert_eq!(summary.slowest[0].phase_ms["answer"], 41.3);
+    assert!(
+        !summary.slowest[0].phase_ms.contains_key("judge"),
+        "what did not happen is absent"
+    );
+    assert_eq!(summary.worst.len(), 5);
+    assert!(summary.worst.iter().all(|w| w.score == 0.0 && w.gold.is_none()));
+    assert!(summary.worst.is_sorted_by(|a, b| a.question_id < b.question_id));
+    assert_eq!(
+        (
+            summary.usage.retain.calls,
+            summary.usage.answer.calls,
+            summary.total.calls
+        ),
+        (120, 60, 180)
+    );
+    assert_eq!(summary.total.usd_cap, Some(20.0));
+    assert_eq!(summary.latency_ms.retain.as_ref().map(|p| p.n), Some(60));
+    assert_eq!(
+        summary.phase_seconds.recall,
+        Some((0..60).sum::<u64>() as f64 * 100.0 / 1e6)
+    );
+    let failed: u64 = summary.scores[0].n - (0..60).filter(|i| i % 11 != 1 && right(*i)).count() as u64;
+    let a = &summary.failure_attribution;
+    assert_eq!(
+        a.evidence_missing + a.evidence_partial + a.evidence_found + a.no_ground_truth,
+        failed
+    );
+    assert!(summary.retrieval.turn.keys().copied().eq([1, 3, 5, 10]));
+    let bootstrap = summary.headline.bootstrap_ci95.expect("seven banks are enough");
+    assert_eq!(bootstrap.method, "wild cluster bootstrap-t, all 128 sign vectors");
+}
+
+#[test]
+fn worst_questions_get_their_texts_from_the_caller() {
+    let mut summary = aggregate(0..30).finish(NONE);
+    crate::fill_worst(&mut summary, |id| (Some(format!("gold of {id}")), None));
+    assert_eq!(
+        summary.worst[0].gold.as_deref(),
+        Some(format!("gold of {}", summary.worst[0].question_id).as_str())
+    );
+}
+
+#[test]
+fn p17_the_digest_is_the_contracts() {
+    let summary = aggregate((0..20).rev()).finish(["conv-0:999"]);
+    let mut expected = bench_proto::digest::ResultDigest::default();
+    (0..20).for_each(|i| expected.add(&question(i)));
+    expected.add_parts("conv-0:999", Outcome::NotRun, &[]);
+    assert_eq!(summary.result_digest, expected.finish());
+}
+
+#[test]
+fn p9_phases_answered_by_the_call_store_are_no_latency() {
+    let mut cached = question(5);
+    cached.usage.answer = Usage {
+        cached_calls: 1,
+        ..Usage::default()
+    };
+    let mut aggregator = Aggregator::new(input(1));
+    aggregator.add(&cached);
+    let latency = aggregator.finish(NONE).latency_ms;
+    assert!(latency.recall.is_some() && latency.answer.is_none() && latency.question.is_none());
+}
+
+#[test]
+fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed() {
+    let mut plain = AggregateInput {
+        effective_k: None,
+        self_check: SelfCheck::NotRun,
+        ..input(12)
+    };
+    plain.headline_metric = Some("imported".into());
+    let mut aggregator = Aggregator::new(plain);
+    for i in 0..12 {
+        let imported = QuestionFacts {
+            outcome: Outcome::Scored,
+            scores: vec![("imported".into(), 1.0)],
+            retrieval: None,
+            answer_hash: 0,
+            failure: None,
+            ..question(i)
+        };
+        aggregator.add(&imported);
+    }
+    let summary = aggregator.finish(NONE);
+    assert_eq!(summary.run.verdict, Verdict::Valid);
+    let not_checked: Vec<&str> = summary
+        .run
+        .checks
+        .iter()
+        .filter(|c| c.state == CheckState::NotChecked)
+        .map(|c| c.rule.as_str())
+        .collect();
+    assert_eq!(
+        not_checked,
+        [
+            "empty_context",
+            "effective_k",
+            "one_answer",
+            "banks_ready",
+            "self_check"
+        ]
+    );
+    assert_eq!(summary.scores[0].metric, "imported");
+    assert_eq!(
+        (summary.scores[1].micro, summary.scores[1].n),
+        (None, 0),
+        "planned, but nothing has it"
+    );
+    assert_eq!(summary.retrieval.turn[&1].recall, None);
+}
+
+#[test]
+fn an_empty_run_is_all_null() {
+    let summary = Aggregator::new(input(0)).finish(NONE);
+    assert_eq!(
+        (
+            summary.headline.value,
+            summary.headline.strict,
+            summary.outcomes.coverage
+        ),
+        (None, None, None)
+    );
+    assert_eq!(summary.latency_ms, LatencySummary::default());
+    assert_eq!(summary.run.verdict, Verdict::Invalid);
+}
+
+#[test]
+fn unproven_banks_make_the_run_invalid() {
+    let mut aggregator = aggregate((0..44).filter(|i| i % 11 != 1));
+    aggregator.add_retain_step(&ready(3, false));
+    assert_eq!(
+        aggregator.finish(NONE).run.reasons,
+        ["1 of 7 banks were not proven ready (first: conv-3)"]
+    );
+}
+
+#[test]
+fn a_retain_that_was_given_up_is_paid_and_timed() {
+    let mut aggregator = Aggregator::new(input(0));
+    let usage = Usage {
+        calls: 3,
+        cost: PicoUsd(5_000_000_000),
+        ..Usage::default()
+    };
+    let timing = Timing {
+        total_us: 2_000_000,
+        ..Timing::default()
+    };
+    let facts = StepFacts::Failed {
+        failure: Failure::transient("timeout", "no reply"),
+        usage,
+        timing,
+    };
+    aggregator.add_retain_step(&StoredStep {
+        task: TaskKey::retain(0, 0),
+        step: StepNo::FAILED,
+        facts,
+    });
+    let summary = aggregator.finish(NONE);
+    assert_eq!((summary.usage.retain.calls, summary.usage.retain.usd), (3, 0.005));
+    assert_eq!(summary.phase_seconds.retain, Some(2.0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn p36_any_order_and_any_split_give_the_same_summary(
+        order in Just((0..40_u64).collect::<Vec<_>>()).prop_shuffle(),
+        cuts in proptest::collection::vec(0_usize..40, 0..4),
+    ) {
+        let whole = aggregate(0..40).finish(["x", "y"]);
+        let mut cuts = cuts;
+        cuts.extend([0, 40]);
+        cuts.sort_unstable();
+        let mut parts: Vec<Aggregator> = cuts.windows(2).map(|cut| aggregate(order[cut[0]..cut[1]].iter().copied())).collect();
+        let mut merged = parts.pop().expect("there is at least one part");
+        for part in parts {
+            merged.merge(part);
+        }
+        let summary = merged.finish(["y", "x"]);
+        prop_assert_eq!(serde_json::to_string(&summary).expect("serialises"), serde_json::to_string(&whole).expect("serialises"));
+    }
+}

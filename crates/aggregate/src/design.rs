@@ -1,0 +1,112 @@
+//! An estimate as a weighted sum of stratum means, seen as a sum over clusters.
+//!
+//! A plain mean is one stratum with weight 1; the weighted score has one stratum per category with weight N_h / N. The
+//! linearised value of a question is (weight / n_h) · (s_i − mean_h), and with one stratum the variance below is the
+//! formula of the mean: (G / (G − 1)) · (1 / n²) · Σ_g (Σ_{i∈g} (s_i − s̄))².
+
+use crate::cells::{Cell, Tally};
+
+/// The scores of one stratum in one cluster.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct StratumCell {
+    /// Dense number of the cluster within the design.
+    pub(crate) cluster: usize,
+    pub(crate) n: f64,
+    pub(crate) sum: f64,
+}
+
+/// A stratum with at least one score.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stratum {
+    /// Share of the stratum in the estimate; the weights of a design sum to 1.
+    pub(crate) weight: f64,
+    pub(crate) n: f64,
+    pub(crate) mean: f64,
+    pub(crate) cells: Vec<StratumCell>,
+}
+
+/// All strata of an estimate.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Design {
+    pub(crate) strata: Vec<Stratum>,
+    /// G, the number of clusters.
+    pub(crate) clusters: usize,
+    /// No cluster has more than one score.
+    pub(crate) one_score_per_cluster: bool,
+}
+
+impl Design {
+    /// The plain mean over all `cells`.
+    pub(crate) fn mean(cells: &[&Cell]) -> Self {
+        Self::new(&[(1.0, cells.to_vec())])
+    }
+
+    /// Strata with weights that sum to 1; strata without scores must have been left out.
+    pub(crate) fn new(strata: &[(f64, Vec<&Cell>)]) -> Self {
+        let mut names: Vec<u32> = strata
+            .iter()
+            .flat_map(|(_, cells)| cells.iter().map(|cell| cell.cluster))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut per_cluster = vec![0_u64; names.len()];
+        let strata = strata.iter().map(|(weight, cells)| {
+            let mut dense: Vec<StratumCell> = cells
+                .iter()
+                .map(|cell| {
+                    let cluster = names.partition_point(|name| *name < cell.cluster);
+                    per_cluster[cluster] += cell.tally.n;
+                    StratumCell {
+                        cluster,
+                        n: cell.tally.n as f64,
+                        sum: cell.tally.sum,
+                    }
+                })
+                .collect();
+            // cells of several categories in one bank become one
+            dense.sort_by_key(|cell| cell.cluster);
+            dense.dedup_by(|next, first| {
+                let same = next.cluster == first.cluster;
+                if same {
+                    first.n += next.n;
+                    first.sum += next.sum;
+                }
+                same
+            });
+            let all = Tally::of(cells.iter().copied());
+            Stratum {
+                weight: *weight,
+                n: all.n as f64,
+                mean: all.mean().unwrap_or(0.0),
+                cells: dense,
+            }
+        });
+        let strata = strata.collect();
+        Self {
+            strata,
+            clusters: names.len(),
+            one_score_per_cluster: per_cluster.iter().all(|n| *n == 1),
+        }
+    }
+
+    /// Σ weight · mean.
+    pub(crate) fn estimate(&self) -> f64 {
+        self.strata.iter().map(|stratum| stratum.weight * stratum.mean).sum()
+    }
+
+    /// Cluster-robust variance of the estimate: (G / (G − 1)) · Σ_g (Σ_{i∈g} u_i)². Needs two clusters.
+    pub(crate) fn cluster_variance(&self) -> Option<f64> {
+        if self.clusters < 2 {
+            return None;
+        }
+        let mut totals = vec![0.0; self.clusters];
+        for stratum in &self.strata {
+            let scale = stratum.weight / stratum.n;
+            for cell in &stratum.cells {
+                totals[cell.cluster] += scale * (cell.sum - cell.n * stratum.mean);
+            }
+        }
+        let g = self.clusters as f64;
+        Some(g / (g - 1.0) * totals.iter().map(|total| total * total).sum::<f64>())
+    }
+}

@@ -1,0 +1,97 @@
+//! What aggregation must know of a run beside its questions.
+
+use std::collections::BTreeMap;
+
+use bench_proto::{ids::RunId, spec::RunSpec, summary::ControlScore};
+use serde_json::Value;
+
+/// Seed of the bootstrap when the user gives none (`stats.seed`).
+pub const DEFAULT_STATS_SEED: u64 = 20_240_229;
+
+/// Identity, status and times of a run, as the store knows them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunIdentity {
+    /// Public id.
+    pub id: RunId,
+    /// Name given by the user.
+    pub name: Option<String>,
+    /// State of the run in words.
+    pub status: String,
+    /// Versions of all builds that stored a checkpoint, without repeats.
+    pub code_versions: Vec<String>,
+    /// RFC 3339, UTC.
+    pub started_at: Option<String>,
+    /// RFC 3339, UTC.
+    pub finished_at: Option<String>,
+    /// Seconds in which it was being worked on.
+    pub wall_seconds: Option<f64>,
+    /// Times it was resumed.
+    pub resumed_times: u64,
+}
+
+/// Result of the grader self-check before the first paid question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SelfCheck {
+    /// It did not run.
+    NotRun,
+    /// Gold scores 1, the empty answer 0, the whole conversation less than 0.5.
+    Passed,
+    /// It did not; one line says what was seen.
+    Failed(String),
+}
+
+/// All of it. Start from [`AggregateInput::new`] and set what is known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AggregateInput {
+    /// Effective settings of the run.
+    pub spec: RunSpec,
+    /// Identity, status and times.
+    pub run: RunIdentity,
+    /// The metric that heads the report instead of the spec's own (imported grades).
+    pub headline_metric: Option<String>,
+    /// From which score a question counts as passed.
+    pub pass_threshold: f64,
+    /// The system has no memory by design (`none`): empty contexts are no fault.
+    pub empty_context_expected: bool,
+    /// Hits that the system could be asked for after its own cap; `None` when it is not known.
+    pub effective_k: Option<u32>,
+    /// Result of the grader self-check.
+    pub self_check: SelfCheck,
+    /// Controls that were run beside it.
+    pub controls: Vec<ControlScore>,
+    /// What the memory system said of itself.
+    pub system_stats: BTreeMap<String, Value>,
+    /// Mean of the score that the system gave its best hit.
+    pub top1_score: Option<f64>,
+    /// Seed of the bootstrap.
+    pub stats_seed: u64,
+}
+
+impl AggregateInput {
+    /// The input of a run of which nothing further is known; the verdict's rules without data stay `not checked`.
+    #[must_use]
+    pub fn new(spec: RunSpec, run: RunIdentity) -> Self {
+        let empty_context_expected = spec.system.name == "none";
+        Self {
+            spec,
+            run,
+            headline_metric: None,
+            pass_threshold: 0.5,
+            empty_context_expected,
+            effective_k: None,
+            self_check: SelfCheck::NotRun,
+            controls: Vec::new(),
+            system_stats: BTreeMap::new(),
+            top1_score: None,
+            stats_seed: DEFAULT_STATS_SEED,
+        }
+    }
+
+    /// The metric that heads the report.
+    #[must_use]
+    pub fn headline_metric(&self) -> String {
+        self.headline_metric
+            .clone()
+            .unwrap_or_else(|| self.spec.headline_metric())
+    }
+}

@@ -1,0 +1,295 @@
+//! Questions in few bytes: names are numbers, scores lie in one list, times are `f32` microseconds.
+
+use std::collections::HashMap;
+
+use bench_proto::{
+    call::Usage,
+    facts::{Outcome, QuestionFacts},
+};
+
+/// Stands for "no bank, no category, no metrics": questions of which only the id is known.
+const NONE_U32: u32 = u32::MAX;
+const NONE_U16: u16 = u16::MAX;
+
+/// Times of a question in microseconds; NaN where there is none. `f32` is exact to a microsecond below 16 s and to seven
+/// digits beyond.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Times {
+    pub(crate) recall: f32,
+    pub(crate) answer: f32,
+    pub(crate) judge: f32,
+    pub(crate) question: f32,
+    pub(crate) queue_wait: f32,
+    pub(crate) rate_wait: f32,
+    pub(crate) provider: f32,
+    pub(crate) own: f32,
+}
+
+impl Times {
+    const NONE: Self = Self {
+        recall: f32::NAN,
+        answer: f32::NAN,
+        judge: f32::NAN,
+        question: f32::NAN,
+        queue_wait: f32::NAN,
+        rate_wait: f32::NAN,
+        provider: f32::NAN,
+        own: f32::NAN,
+    };
+
+    /// Phases that the call store answered alone are left out: only real calls are latency (P9).
+    fn of(facts: &QuestionFacts) -> Self {
+        let (times, usage) = (&facts.times, &facts.usage);
+        let cached_only = |usage: &Usage| usage.cached_calls > 0 && usage.calls == 0;
+        let phase =
+            |us: Option<u64>, usage: &Usage| us.filter(|_| !cached_only(usage)).map_or(f32::NAN, |us| us as f32);
+        let whole = has_score(facts.outcome) && ![usage.recall, usage.answer, usage.judge].iter().any(cached_only);
+        let of_whole = |us: u64| if whole { us as f32 } else { f32::NAN };
+        Self {
+            recall: phase(times.recall_us, &usage.recall),
+            answer: phase(times.answer_us, &usage.answer),
+            judge: phase(times.judge_us, &usage.judge),
+            question: of_whole(times.question_us),
+            queue_wait: times.queue_wait_us as f32,
+            rate_wait: times.rate_wait_us as f32,
+            provider: of_whole(times.provider_us),
+            own: of_whole(
+                times
+                    .question_us
+                    .saturating_sub(times.provider_us)
+                    .saturating_sub(times.rate_wait_us),
+            ),
+        }
+    }
+}
+
+/// Whether questions with this outcome have scores.
+pub(crate) fn has_score(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Scored | Outcome::Abstained)
+}
+
+/// One question.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) id: Box<str>,
+    pub(crate) answer_hash: u64,
+    scores_at: u32,
+    pub(crate) bank: u32,
+    pub(crate) times: Times,
+    pub(crate) category: u16,
+    layout: u16,
+    pub(crate) outcome: Outcome,
+}
+
+/// Counts of one bank that the verdict needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bank {
+    pub(crate) name: String,
+    /// Its number within the run, as in task keys.
+    pub(crate) number: u32,
+    /// Questions that reached the answerer.
+    pub(crate) contexts: u64,
+    /// Those with an empty context.
+    pub(crate) empty_contexts: u64,
+    /// Questions with a score.
+    pub(crate) with_score: u64,
+}
+
+/// All questions of a run, in any order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Questions {
+    pub(crate) rows: Vec<Question>,
+    scores: Vec<f64>,
+    /// The lists of metrics that occur; nearly always one.
+    layouts: Vec<Vec<String>>,
+    pub(crate) banks: Vec<Bank>,
+    bank_numbers: HashMap<String, u32>,
+    pub(crate) categories: Vec<String>,
+}
+
+impl Questions {
+    pub(crate) fn add(&mut self, facts: &QuestionFacts) {
+        let bank = self.bank(&facts.bank_id, facts.task.bank());
+        let counts = &mut self.banks[bank as usize];
+        counts.contexts += u64::from(facts.retrieval.is_some());
+        counts.empty_contexts += u64::from(facts.retrieval.is_some() && facts.empty_context);
+        counts.with_score += u64::from(has_score(facts.outcome));
+        let row = Question {
+            id: facts.question_id.as_str().into(),
+            answer_hash: facts.answer_hash,
+            scores_at: self.scores.len() as u32,
+            bank,
+            times: if facts.outcome == Outcome::NotRun {
+                Times::NONE
+            } else {
+                Times::of(facts)
+            },
+            category: self.category(&facts.category),
+            layout: self.layout(facts.scores.iter().map(|(metric, _)| metric.as_str())),
+            outcome: facts.outcome,
+        };
+        self.scores.extend(facts.scores.iter().map(|(_, score)| *score));
+        self.rows.push(row);
+    }
+
+    /// Adds a question of which only the id is known.
+    pub(crate) fn add_not_run(&mut self, id: &str) {
+        self.rows.push(Question {
+            id: id.into(),
+            answer_hash: 0,
+            scores_at: 0,
+            bank: NONE_U32,
+            times: Times::NONE,
+            category: NONE_U16,
+            layout: NONE_U16,
+            outcome: Outcome::NotRun,
+        });
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        let banks: Vec<u32> = other
+            .banks
+            .iter()
+            .map(|bank| {
+                let here = self.bank(&bank.name, bank.number);
+                let counts = &mut self.banks[here as usize];
+                counts.contexts += bank.contexts;
+                counts.empty_contexts += bank.empty_contexts;
+                counts.with_score += bank.with_score;
+                here
+            })
+            .collect();
+        let categories: Vec<u16> = other.categories.iter().map(|name| self.category(name)).collect();
+        let layouts: Vec<u16> = other
+            .layouts
+            .iter()
+            .map(|names| self.layout(names.iter().map(String::as_str)))
+            .collect();
+        let shift = self.scores.len() as u32;
+        self.scores.extend_from_slice(&other.scores);
+        self.rows.extend(other.rows.into_iter().map(|mut row| {
+            row.scores_at += shift;
+            row.bank = banks.get(row.bank as usize).copied().unwrap_or(NONE_U32);
+            row.category = categories.get(usize::from(row.category)).copied().unwrap_or(NONE_U16);
+            row.layout = layouts.get(usize::from(row.layout)).copied().unwrap_or(NONE_U16);
+            row
+        }));
+    }
+
+    /// Makes sure that these categories have a number, with or without questions.
+    pub(crate) fn know_categories<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        for name in names {
+            self.category(name);
+        }
+    }
+
+    /// Puts questions in byte order of their ids and numbers banks and categories in that of their names, so that what
+    /// follows cannot depend on the order of arrival.
+    pub(crate) fn settle(&mut self) {
+        self.rows.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        let new_banks = ranks(&self.banks, |bank| &bank.name);
+        let new_categories = ranks(&self.categories, String::as_str);
+        for row in &mut self.rows {
+            row.bank = new_banks.get(row.bank as usize).map_or(NONE_U32, |rank| *rank as u32);
+            row.category = new_categories
+                .get(usize::from(row.category))
+                .map_or(NONE_U16, |rank| *rank as u16);
+        }
+        self.banks.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        self.categories.sort_unstable();
+        self.bank_numbers = HashMap::new(); // the old numbers no longer hold
+    }
+
+    /// (metric, score) of a question, in the order in which they came.
+    pub(crate) fn scores_of<'a>(&'a self, row: &Question) -> impl Iterator<Item = (&'a str, f64)> {
+        let metrics = self.layouts.get(usize::from(row.layout)).map_or(&[][..], Vec::as_slice);
+        let at = row.scores_at as usize;
+        metrics
+            .iter()
+            .map(String::as_str)
+            .zip(self.scores.get(at..).unwrap_or_default().iter().copied())
+    }
+
+    /// The score of every question that has one by `metric`.
+    pub(crate) fn by_metric<'a>(&'a self, metric: &str) -> impl Iterator<Item = (&'a Question, f64)> {
+        let places: Vec<Option<usize>> = self
+            .layouts
+            .iter()
+            .map(|names| names.iter().position(|name| name == metric))
+            .collect();
+        self.rows
+            .iter()
+            .filter(|row| has_score(row.outcome))
+            .filter_map(move |row| {
+                let place = (*places.get(usize::from(row.layout))?)?;
+                Some((row, *self.scores.get(row.scores_at as usize + place)?))
+            })
+    }
+
+    /// All metrics that occur, without order.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = &str> {
+        self.layouts.iter().flatten().map(String::as_str)
+    }
+
+    fn bank(&mut self, name: &str, number: u32) -> u32 {
+        if let Some(known) = self.bank_numbers.get(name) {
+            return *known;
+        }
+        let new = self.banks.len() as u32;
+        self.banks.push(Bank {
+            name: name.to_owned(),
+            number,
+            contexts: 0,
+            empty_contexts: 0,
+            with_score: 0,
+        });
+        self.bank_numbers.insert(name.to_owned(), new);
+        new
+    }
+
+    fn category(&mut self, name: &str) -> u16 {
+        let known = self.categories.iter().position(|known| known == name);
+        let place = known.unwrap_or_else(|| {
+            self.categories.push(name.to_owned());
+            self.categories.len() - 1
+        });
+        place as u16
+    }
+
+    fn layout<'a>(&mut self, metrics: impl Iterator<Item = &'a str> + Clone) -> u16 {
+        let known = self
+            .layouts
+            .iter()
+            .position(|names| names.iter().map(String::as_str).eq(metrics.clone()));
+        let place = known.unwrap_or_else(|| {
+            self.layouts.push(metrics.map(str::to_owned).collect());
+            self.layouts.len() - 1
+        });
+        place as u16
+    }
+}
+
+/// For each item its place in the order of the names.
+fn ranks<T>(items: &[T], name: impl Fn(&T) -> &str) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_unstable_by(|a, b| name(&items[*a]).cmp(name(&items[*b])));
+    let mut ranks = vec![0; items.len()];
+    for (rank, item) in order.into_iter().enumerate() {
+        ranks[item] = rank;
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_small() {
+        assert!(
+            std::mem::size_of::<Question>() <= 72,
+            "{} bytes",
+            std::mem::size_of::<Question>()
+        );
+    }
+}

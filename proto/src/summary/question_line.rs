@@ -1,0 +1,126 @@
+//! One line of `questions.jsonl`: everything that is known of one question.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::UsageFigures;
+use crate::facts::{Outcome, PhaseTimes, PhaseUsage};
+
+/// A question with its texts. The JSON Schema is published as `proto/schema/question.schema.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionLine {
+    /// The dataset's id.
+    pub question_id: String,
+    /// The dataset's id of its bank.
+    pub bank_id: String,
+    /// Its category.
+    pub category: String,
+    /// The question's text.
+    pub question: String,
+    /// The expected answer as a person reads it; null when the dataset has none.
+    pub gold: Option<String>,
+    /// The answer as it was scored; null when there is none.
+    pub answer: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Metric → score in [0, 1].
+    pub scores: BTreeMap<String, f64>,
+    /// The hits, best first.
+    pub retrieved: Vec<RetrievedLine>,
+    /// Ids that the answer cites.
+    pub citations: Vec<String>,
+    /// Where it lost, when it failed: the names of [`super::FailureAttribution`], and what else is known.
+    pub failures: Vec<String>,
+    /// Votes of the model judges.
+    pub judgements: Vec<JudgementLine>,
+    /// `code: message` of an `infra_error`.
+    pub error: Option<String>,
+    /// Usage per phase.
+    pub usage: PhaseUsageLine,
+    /// Times in milliseconds.
+    pub timing_ms: TimingLine,
+    /// 32 hexadecimal characters.
+    pub trace_id: String,
+    /// Attempts over all steps.
+    pub attempts: u32,
+}
+
+/// One hit of a recall.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RetrievedLine {
+    /// Id of the turn or memory.
+    pub id: String,
+    /// Id of its session.
+    pub session_id: String,
+    /// The system's score, when it gives one.
+    pub score: Option<f64>,
+    /// The text.
+    pub text: String,
+}
+
+/// One vote of one judge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JudgementLine {
+    /// The judge as `provider:name`.
+    pub judge: String,
+    /// Number of the vote.
+    pub vote: u32,
+    /// The verdict in the judge's own word.
+    pub verdict: String,
+    /// The raw reply.
+    pub raw: String,
+}
+
+/// Usage of a question per phase.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseUsageLine {
+    /// Recall.
+    pub recall: UsageFigures,
+    /// Answer.
+    pub answer: UsageFigures,
+    /// Judge.
+    pub judge: UsageFigures,
+}
+
+impl From<&PhaseUsage> for PhaseUsageLine {
+    fn from(usage: &PhaseUsage) -> Self {
+        Self {
+            recall: (&usage.recall).into(),
+            answer: (&usage.answer).into(),
+            judge: (&usage.judge).into(),
+        }
+    }
+}
+
+/// Times of a question in milliseconds; null where a phase did not happen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimingLine {
+    /// Recall.
+    pub recall: Option<f64>,
+    /// Answer.
+    pub answer: Option<f64>,
+    /// Judge (slowest vote).
+    pub judge: Option<f64>,
+    /// All phases together.
+    pub question: f64,
+    /// Waiting in queues.
+    pub queue_wait: f64,
+    /// Waiting for pace, connection slots and retries.
+    pub rate_wait: f64,
+}
+
+impl From<&PhaseTimes> for TimingLine {
+    fn from(times: &PhaseTimes) -> Self {
+        let ms = |us: u64| us as f64 / 1e3;
+        Self {
+            recall: times.recall_us.map(ms),
+            answer: times.answer_us.map(ms),
+            judge: times.judge_us.map(ms),
+            question: ms(times.question_us),
+            queue_wait: ms(times.queue_wait_us),
+            rate_wait: ms(times.rate_wait_us),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+use super::*;
+use crate::money::PicoUsd;
+
+const GOLDEN: &str = include_str!("../../golden/report.v1.json");
+
+/// Compares `text` with a file of the repository; `BENCH_BLESS=1 cargo test` writes it anew.
+fn hold_to_file(path: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("BENCH_BLESS").is_some() {
+        std::fs::write(&path, format!("{text}\n")).expect("the file can be written");
+    }
+    let stored = std::fs::read_to_string(&path).expect("the file exists");
+    assert!(
+        stored.trim_end() == text,
+        "{} is not what the types say: run the tests with BENCH_BLESS=1",
+        path.display()
+    );
+}
+
+#[test]
+fn published_schemas_are_those_of_the_types() {
+    let pretty = |schema: schemars::Schema| serde_json::to_string_pretty(&schema).expect("schemas serialise");
+    hold_to_file("schema/report.schema.json", &pretty(schemars::schema_for!(Summary)));
+    hold_to_file(
+        "schema/question.schema.json",
+        &pretty(schemars::schema_for!(QuestionLine)),
+    );
+}
+
+#[test]
+fn the_golden_report_is_read_and_written_unchanged() {
+    let summary: Summary = serde_json::from_str(GOLDEN).expect("the golden report is a summary");
+    assert_eq!(
+        serde_json::to_string_pretty(&summary).expect("serialises"),
+        GOLDEN.trim_end()
+    );
+    assert_eq!(summary.schema_version, REPORT_SCHEMA_VERSION);
+}
+
+/// The keys of the contract, by the object they stand in.
+const CONTRACT: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "schema_version",
+            "run",
+            "dataset",
+            "spec",
+            "outcomes",
+            "headline",
+            "scores",
+            "retrieval",
+            "controls",
+            "latency_ms",
+            "usage",
+            "total",
+            "slowest",
+            "worst",
+            "phase_seconds",
+            "system_stats",
+            "top1_score",
+            "result_digest",
+        ],
+    ),
+    (
+        "/run",
+        &[
+            "id",
+            "name",
+            "fingerprint",
+            "status",
+            "verdict",
+            "reasons",
+            "code_version",
+            "started_at",
+            "finished_at",
+            "wall_seconds",
+            "resumed_times",
+        ],
+    ),
+    (
+        "/dataset",
+        &["name", "version", "sha256", "questions", "banks", "sessions", "sample"],
+    ),
+    ("/dataset/sample", &["preset", "sampler", "n", "signature"]),
+    ("/spec", &["system", "answerer", "judge", "prompts", "scorers", "top_k"]),
+    (
+        "/outcomes",
+        &["scored", "abstained", "infra_error", "not_run", "sample", "coverage"],
+    ),
+    (
+        "/headline",
+        &[
+            "metric",
+            "value",
+            "estimator",
+            "ci95",
+            "naive_ci95",
+            "benchmark_ci95",
+            "strict",
+        ],
+    ),
+    ("/headline/ci95", &["low", "high", "method"]),
+    ("/headline/naive_ci95", &["low", "high"]),
+    (
+        "/scores/0",
+        &[
+            "metric",
+            "micro",
+            "macro",
+            "weighted",
+            "ci95",
+            "naive_ci95",
+            "n",
+            "pass_rate",
+            "pass_threshold",
+            "by_category",
+        ],
+    ),
+    (
+        "/scores/0/by_category/0",
+        &[
+            "category",
+            "n",
+            "population",
+            "value",
+            "min",
+            "max",
+            "clusters",
+            "ci95",
+            "naive_ci95",
+        ],
+    ),
+    (
+        "/retrieval/turn/10",
+        &["recall_any", "recall_all", "recall", "precision", "mrr", "ndcg", "n"],
+    ),
+    (
+        "/retrieval/session/10",
+        &["recall_any", "recall_all", "recall", "precision", "mrr", "ndcg", "n"],
+    ),
+    ("/controls/0", &["name", "metric", "value", "n"]),
+    (
+        "/latency_ms",
+        &[
+            "retain",
+            "recall",
+            "answer",
+            "judge",
+            "question",
+            "queue_wait",
+            "rate_wait",
+        ],
+    ),
+    ("/latency_ms/question", &["p50", "p95", "p99", "n"]),
+    ("/usage", &["retain", "recall", "answer", "judge", "total"]),
+    (
+        "/usage/answer",
+        &[
+            "calls",
+            "cached_calls",
+            "retries",
+            "rate_limited",
+            "prompt_tokens",
+            "completion_tokens",
+            "usd",
+        ],
+    ),
+    ("/usage/total", &["usd", "usd_cap"]),
+    ("/slowest/0", &["question_id", "ms", "phase_ms", "trace_id"]),
+    ("/worst/0", &["question_id", "score", "gold", "answer"]),
+];
+
+#[test]
+fn the_keys_of_the_contract_are_all_there() {
+    let report: Value = serde_json::from_str(GOLDEN).expect("the golden report is JSON");
+    for (place, keys) in CONTRACT {
+        let object = report
+            .pointer(place)
+            .and_then(Value::as_object)
+            .unwrap_or_else(|| panic!("{place} is an object"));
+        for key in *keys {
+            assert!(object.contains_key(*key), "{place}/{key} is missing");
+        }
+    }
+}
+
+#[test]
+fn keys_added_later_are_ignored_and_extra_keys_may_be_absent() {
+    let newer = GOLDEN.replacen('{', "{\"added_later\": {\"x\": 1},", 1);
+    let summary: Summary = serde_json::from_str(&newer).expect("unknown keys are ignored");
+    let mut plain: Value = serde_json::to_value(&summary).expect("serialises");
+    let top = plain.as_object_mut().expect("is an object");
+    for extra in [
+        "labels",
+        "without_adversarial",
+        "failure_attribution",
+        "errors",
+        "warnings",
+    ] {
+        top.remove(extra).expect("the extra key is written");
+    }
+    serde_json::from_value::<Summary>(plain).expect("reads without the extra keys");
+}
+
+#[test]
+fn usage_is_summed_in_whole_picodollars() {
+    let usage = |cost| Usage {
+        calls: 1,
+        cost: PicoUsd(cost),
+        ..Usage::default()
+    };
+    let questions = PhaseUsage {
+        recall: usage(1),
+        answer: usage(2),
+        judge: usage(999_999_999_996),
+    };
+    let summary = UsageSummary::new(&usage(1), &questions, Some(20.0));
+    assert_eq!(
+        (summary.total.calls, summary.total.usd, summary.total.usd_cap),
+        (4, 1.0, Some(20.0))
+    );
+}
+
+#[test]
+fn a_question_line_has_the_keys_of_the_contract() {
+    let line = QuestionLine {
+        question_id: "b:1".into(),
+        bank_id: "b".into(),
+        category: "temporal".into(),
+        question: "When?".into(),
+        gold: Some("in May".into()),
+        answer: None,
+        outcome: crate::facts::Outcome::InfraError,
+        scores: BTreeMap::new(),
+        retrieved: vec![RetrievedLine {
+            id: "D1:1".into(),
+            session_id: "D1".into(),
+            score: None,
+            text: "A: hi".into(),
+        }],
+        citations: vec![],
+        failures: vec![],
+        judgements: vec![JudgementLine {
+            judge: "openai:j".into(),
+            vote: 0,
+            verdict: "CORRECT".into(),
+            raw: "{}".into(),
+        }],
+        error: Some("timeout: no reply".into()),
+        usage: PhaseUsageLine::default(),
+        timing_ms: TimingLine::default(),
+        trace_id: "0".repeat(32),
+        attempts: 7,
+    };
+    let value = serde_json::to_value(&line).expect("serialises");
+    let keys: Vec<&str> = value
+        .as_object()
+        .expect("is an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    for key in [
+        "question_id",
+        "bank_id",
+        "category",
+        "question",
+        "gold",
+        "answer",
+        "outcome",
+        "scores",
+        "retrieved",
+        "citations",
+        "failures",
+        "judgements",
+        "error",
+        "usage",
+        "timing_ms",
+        "trace_id",
+        "attempts",
+    ] {
+        assert!(keys.contains(&key), "{key} is missing");
+    }
+    assert_eq!(serde_json::from_value::<QuestionLine>(value).expect("reads back"), line);
+}
