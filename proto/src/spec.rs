@@ -93,6 +93,10 @@ pub struct SampleSpec {
     /// What the report must say about the sample ("head slice: not an estimate of the full score").
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The sampler's own request, so that a run that was stopped while its plan was being written takes the same sample
+    /// again. Opaque here; not part of the fingerprint (the signature is).
+    #[serde(default)]
+    pub request: Value,
 }
 
 /// The memory system of a run.

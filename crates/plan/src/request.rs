@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A named sample; each is contained in the next, so that a grown run keeps every paid answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Preset {
     /// 50 questions that touch as many (bank, category) cells as they can.
     Quick,
@@ -41,7 +44,8 @@ impl fmt::Display for Preset {
 }
 
 /// In which order questions are taken from a (bank, category) cell.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sampler {
     /// By sha256 of a fixed prefix, the seed and the question's id: independent of the file's order.
     #[default]
@@ -83,7 +87,8 @@ impl Sampler {
 /// 5. `limit` keeps a head slice: of the file when everything is selected, of the selection's listing otherwise.
 ///
 /// `max_sessions` shortens the banks and drops no question.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SampleRequest {
     /// A named sample. The caller leaves it out when a stronger setting (`--per-bank` on the command line over a
     /// preset in a file) replaces it.

@@ -22,7 +22,7 @@ pub struct SystemEntry {
 #[rustfmt::skip]
 pub const SYSTEMS: &[SystemEntry] = &[
     SystemEntry { name: "bm25", description: "keyword search over single turns (BM25, English stemming)", settings: bm25::SETTINGS, build: bm25::build },
-    SystemEntry { name: "full_context", description: "the whole bank as context, in order", settings: &[], build: full_context::build },
+    SystemEntry { name: "full-context", description: "the whole bank as context, in order", settings: &[], build: full_context::build },
     SystemEntry { name: "none", description: "control: no memory at all, the floor", settings: &[], build: none::build },
     SystemEntry { name: "random", description: "control: turns by lot, chance level", settings: random::SETTINGS, build: random::build },
     SystemEntry { name: "oracle", description: "control: the gold evidence itself, the ceiling", settings: &[], build: oracle::build },
@@ -132,7 +132,7 @@ pub fn list(context: &BuildContext) -> Vec<SystemInfo> {
 
 /// The registered name that is most like `name`, when any is alike.
 fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_lowercase().replace('-', "_");
+    let name = name.to_lowercase().replace('_', "-");
     SYSTEMS
         .iter()
         .map(|entry| (strsim::jaro_winkler(&name, entry.name), entry.name))

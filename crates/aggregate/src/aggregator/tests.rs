@@ -53,6 +53,7 @@ fn spec(n: u64) -> RunSpec {
             stratified: true,
             max_sessions: None,
             notes: vec![],
+            request: serde_json::Value::Null,
         },
         system: SystemSpec {
             name: "bm25".into(),

@@ -37,6 +37,8 @@ pub(super) fn spec(sampling: &Sampling) -> SampleSpec {
         census,
         stratified: has_quotas(request) && !census && !by_hand,
         max_sessions: request.max_sessions,
+        // plain data with text keys: it always serialises
+        request: serde_json::to_value(request).unwrap_or_default(),
     }
 }
 
