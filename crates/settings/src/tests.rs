@@ -208,7 +208,6 @@ fn show_prints_names_values_and_origins_without_secrets() {
         format!("{settings:?}"),
         format!("{:?}", settings.show(true)),
     ] {
-        let leak = leak.replace("postgres://bench:hunter2@db/bench", ""); // the typed URL itself is for the store
         assert!(!leak.contains("hunter2"), "{leak}");
     }
 }

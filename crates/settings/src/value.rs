@@ -1,6 +1,6 @@
 //! Values: from TOML, from text, to what people see.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use bench_proto::money::PicoUsd;
 use secrecy::SecretString;
@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use crate::{duration, redact::redact_password, schema::Kind};
 
 /// The value of a setting.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Value {
     /// Texts, words, model names.
     Text(String),
@@ -31,6 +31,13 @@ pub enum Value {
     Usd(PicoUsd),
     /// Keys.
     Secret(SecretString),
+}
+
+impl fmt::Debug for Value {
+    /// As shown: without keys and passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
 }
 
 impl Value {

@@ -1,6 +1,6 @@
 //! The settings as typed sections.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use bench_proto::money::PicoUsd;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Effective settings; each value knows its origin ([`Settings::entry`]).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// Folder of store, runs and caches.
     pub home: PathBuf,
@@ -50,6 +50,13 @@ pub struct Settings {
     pub accounts: BTreeMap<String, Account>,
     pub(crate) entries: Entries,
     pub(crate) schema: Schema,
+}
+
+impl fmt::Debug for Settings {
+    /// Names and values as shown: without keys and passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.entries).finish()
+    }
 }
 
 /// Section `[run]`; see the default file for what they do.
