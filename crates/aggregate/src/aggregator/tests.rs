@@ -39,6 +39,7 @@ fn spec(n: u64) -> RunSpec {
             population: CATEGORIES.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
             banks: 10,
             sessions: 272,
+            path: None,
         },
         sample: SampleSpec {
             preset: "fair".into(),
