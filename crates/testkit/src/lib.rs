@@ -1,1 +1,3 @@
-//! placeholder
+//! For tests: the real binaries in folders of their own, temporary services, a fault proxy.
+
+pub mod bench;

@@ -1,0 +1,76 @@
+//! Who may depend on whom: the tree is held to the list of docs/ARCHITECTURE.md.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// Crate → workspace crates that it may use (development dependencies aside).
+const ARROWS: &[(&str, &[&str])] = &[
+    ("bench-proto", &[]),
+    ("bench-telemetry", &[]),
+    ("bench-settings", &["bench-proto"]),
+    ("bench-datasets", &["bench-proto"]),
+    ("bench-plan", &["bench-proto"]),
+    ("bench-queue", &["bench-proto"]),
+    ("bench-store", &["bench-proto"]),
+    ("bench-aggregate", &["bench-proto"]),
+    ("bench-report", &["bench-proto"]),
+    ("bench-sim", &["bench-proto"]),
+    ("bench-testkit", &["bench-proto"]),
+    ("bench-worker", &["bench-proto", "bench-queue", "bench-settings", "bench-store", "bench-telemetry"]),
+    (
+        "bench-coord",
+        &[
+            "bench-aggregate",
+            "bench-datasets",
+            "bench-plan",
+            "bench-proto",
+            "bench-queue",
+            "bench-report",
+            "bench-settings",
+            "bench-store",
+            "bench-telemetry",
+            "bench-worker",
+        ],
+    ),
+    ("bench-e2e", &["bench-coord", "bench-proto", "bench-sim", "bench-testkit", "bench-worker"]),
+    ("bench-perf", &["bench-coord", "bench-proto", "bench-queue", "bench-sim", "bench-store", "bench-testkit", "bench-worker"]),
+];
+
+/// Crates that do no I/O: they may not even know how.
+const PURE: &[&str] = &["bench-proto", "bench-plan", "bench-aggregate"];
+const IO_CRATES: &[&str] = &["tokio", "reqwest", "sqlx", "lapin", "axum"];
+
+#[test]
+fn the_tree_keeps_its_arrows() {
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .expect("cargo metadata runs");
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).expect("cargo metadata prints JSON");
+    let allowed: BTreeMap<&str, BTreeSet<&str>> = ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert_eq!(packages.len(), ARROWS.len(), "every crate of the workspace has its line");
+    for package in packages {
+        let name = package["name"].as_str().expect("a name");
+        let uses: BTreeSet<&str> = package["dependencies"]
+            .as_array()
+            .expect("dependencies")
+            .iter()
+            .filter(|d| d["kind"].is_null())
+            .filter_map(|d| d["name"].as_str())
+            .collect();
+        let ours: BTreeSet<&str> = uses.iter().copied().filter(|d| d.starts_with("bench-")).collect();
+        let may = allowed.get(name).unwrap_or_else(|| panic!("{name} has no line"));
+        assert!(ours.is_subset(may), "{name} uses {:?}, which is not allowed", ours.difference(may).collect::<Vec<_>>());
+        if PURE.contains(&name) {
+            let io: Vec<_> = IO_CRATES.iter().filter(|c| uses.contains(*c)).collect();
+            assert!(io.is_empty(), "{name} is pure, but uses {io:?}");
+        }
+    }
+}

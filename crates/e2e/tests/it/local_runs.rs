@@ -1,0 +1,173 @@
+//! Local runs as a person sees them: submit, report, status, pause, cancel, resume, attach.
+
+use std::time::{Duration, Instant};
+
+use bench_testkit::bench::{Bench, signal, wait};
+use serde_json::Value;
+
+use crate::models::Provider;
+
+const SMALL: [&str; 6] = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--json"];
+
+#[test]
+fn the_first_run_needs_nothing_and_says_what_it_found() {
+    let bench = Bench::new();
+    let done = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "fair", "--run-id", "first"]).expect_code(0);
+    for word in ["VALID", "demo answerer", "multi-hop", "temporal", "open-domain", "single-hop", "adversarial", "locomo-f1"] {
+        assert!(done.stdout.contains(word), "'{word}' is missing in:\n{}", done.stdout);
+    }
+    let report = bench.report("first");
+    assert_eq!(report["schema_version"], 1);
+    assert_eq!(report["outcomes"]["sample"], 200);
+    assert_eq!(report["outcomes"]["coverage"], 1.0);
+    assert_eq!(report["headline"]["metric"], "locomo-f1");
+    assert_eq!(report["headline"]["estimator"], "weighted");
+    let (low, high) = (report["headline"]["ci95"]["low"].as_f64(), report["headline"]["ci95"]["high"].as_f64());
+    assert!(low.is_some() && low < high, "a clustered interval: {low:?} {high:?}");
+    let questions = bench.questions("first");
+    assert_eq!(questions.len(), 200);
+    for question in &questions {
+        assert!(matches!(question["outcome"].as_str(), Some("scored" | "abstained")), "{question}");
+        assert!(question["answer"].is_string() && question["gold"].is_string(), "{question}");
+        assert!(question["retrieved"].as_array().is_some_and(|hits| hits.len() <= 10), "{question}");
+        assert_eq!(question["trace_id"].as_str().map(str::len), Some(32));
+    }
+    let listed = bench.run(["list", "--json"]).expect_code(0).json();
+    assert_eq!((&listed[0]["id"], &listed[0]["status"]), (&Value::from("first"), &Value::from("finished")));
+    assert_eq!(bench.run(["report", "latest", "--format", "json"]).expect_code(0).json(), report);
+}
+
+#[test]
+fn equal_runs_have_equal_digests_and_other_seeds_have_others() {
+    let bench = Bench::new();
+    let digest = |more: &[&str]| {
+        let done = bench.run(SMALL.iter().chain(more)).expect_code(0).json();
+        done["result_digest"].as_str().expect("a digest").to_owned()
+    };
+    let first = digest(&[]);
+    assert_eq!(first, digest(&["--concurrency", "1"]), "concurrency changes nothing");
+    assert_eq!(first, digest(&["--set", "worker.slots=3"]), "slots change nothing");
+    assert_ne!(first, digest(&["--set", "sim.seed=7"]), "another seed is another benchmark");
+    assert_ne!(first, digest(&["--top-k", "1"]), "another k is another run");
+}
+
+#[test]
+fn controls_stand_beside_the_result_in_their_order() {
+    let bench = Bench::new();
+    let report = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "fair", "--controls", "--json"]).expect_code(0).json();
+    let control = |name: &str| {
+        let all = report["controls"].as_array().expect("controls");
+        all.iter().find(|c| c["name"] == name).and_then(|c| c["value"].as_f64()).unwrap_or_else(|| panic!("no control {name}: {report}"))
+    };
+    let headline = report["headline"]["value"].as_f64().expect("a headline");
+    assert!(control("oracle") > headline, "gold evidence beats search: {} against {headline}", control("oracle"));
+    assert!(control("random") < headline, "search beats chance: {headline} against {}", control("random"));
+    assert!(control("none") < headline);
+    let listed = bench.run(["list", "--json"]).expect_code(0).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "controls are not listed by themselves");
+}
+
+#[test]
+fn p30_the_same_submit_attaches_and_another_is_refused_with_its_differences() {
+    let bench = Bench::new();
+    let first = bench.run(SMALL.iter().chain(&["--run-id", "job"])).expect_code(0).json();
+    let again = bench.run(SMALL.iter().chain(&["--run-id", "job"])).expect_code(0).json();
+    assert_eq!(first["result_digest"], again["result_digest"]);
+    let other = bench.run(SMALL.iter().chain(&["--run-id", "job", "--top-k", "3"])).expect_code(2);
+    assert!(other.stderr.contains("system.top_k: 10 there, 3 here"), "{}", other.stderr);
+}
+
+#[test]
+fn p21_a_run_has_one_owner_and_others_may_look() {
+    let provider = Provider::start(&["--latency-ms", "300"]);
+    let bench = provider.bench();
+    let mut owner = bench.start(provider.submit(&["--run-id", "owned"]));
+    provider.wait_for_requests(5);
+    let second = bench.run(["resume", "owned"]).expect_code(2);
+    assert!(second.stderr.contains(&format!("is running, pid {}", owner.id())), "{}", second.stderr);
+    let status = bench.run(["status", "owned", "--json"]).expect_code(0).json();
+    assert_eq!(status["status"], "running");
+    let other = bench.run(SMALL).expect_code(0).json();
+    assert_eq!(other["outcomes"]["coverage"], 1.0, "another run in the same store is not disturbed");
+    assert!(owner.try_wait().expect("is a child").is_none(), "the owner goes on");
+    assert_eq!(wait(owner).code, 0);
+}
+
+#[test]
+fn p23_pause_stops_calls_within_a_second_and_resume_ends_with_the_same_digest() {
+    let undisturbed = Provider::start(&[]);
+    let expected = undisturbed.digest(&[]);
+
+    let provider = Provider::start(&["--latency-ms", "150"]);
+    let bench = provider.bench();
+    let owner = bench.start(provider.submit(&["--run-id", "held", "--concurrency", "4"]));
+    provider.wait_for_requests(10);
+    let _ = bench.run(["pause", "held"]).expect_code(0);
+    let paused = Instant::now();
+    let owner = wait(owner).expect_code(3);
+    assert!(owner.stderr.contains("bench-coord resume held"), "{}", owner.stderr);
+    let last = provider.last_request_at();
+    assert!(last < paused + Duration::from_millis(1100), "a call started {:?} after the pause", last.duration_since(paused));
+    assert_eq!(bench.run(["status", "held", "--json"]).expect_code(0).json()["status"], "paused");
+    let resumed = bench.run(["resume", "held", "--json"]).expect_code(0).json();
+    assert_eq!(resumed["result_digest"].as_str(), Some(expected.as_str()));
+    assert_eq!(resumed["run"]["resumed_times"], 1);
+    assert_eq!(provider.repeated_requests(), 0, "what was in flight at the pause was finished and kept");
+}
+
+#[test]
+fn p23_cancel_ends_a_run_and_reopen_brings_it_back() {
+    let provider = Provider::start(&["--latency-ms", "150"]);
+    let bench = provider.bench();
+    let owner = bench.start(provider.submit(&["--run-id", "ended", "--concurrency", "4"]));
+    provider.wait_for_requests(10);
+    let _ = bench.run(["cancel", "ended"]).expect_code(0);
+    let _ = wait(owner).expect_code(3);
+    let refused = bench.run(["resume", "ended"]).expect_code(2);
+    assert!(refused.stderr.contains("--reopen"), "{}", refused.stderr);
+    let report = bench.run(["report", "ended", "--format", "json"]).expect_code(0).json();
+    assert_eq!(report["run"]["verdict"], "INVALID", "a part of a run is no result");
+    let outcomes = &report["outcomes"];
+    let sum: i64 = ["scored", "abstained", "infra_error", "not_run"].iter().map(|k| outcomes[*k].as_i64().expect("a count")).sum();
+    assert_eq!(Some(sum), outcomes["sample"].as_i64());
+    let reopened = bench.run(["resume", "ended", "--reopen", "--json"]).expect_code(0).json();
+    assert_eq!(reopened["outcomes"]["coverage"], 1.0);
+}
+
+#[test]
+fn interrupting_once_finishes_what_is_in_flight_and_stays_resumable() {
+    let provider = Provider::start(&["--latency-ms", "200"]);
+    let bench = provider.bench();
+    let owner = bench.start(provider.submit(&["--run-id", "stopped", "--concurrency", "4"]));
+    provider.wait_for_requests(8);
+    signal(&owner, "INT");
+    let owner = wait(owner).expect_code(3);
+    assert!(owner.stderr.contains("bench-coord resume stopped"), "{}", owner.stderr);
+    let resumed = bench.run(["resume", "latest", "--json"]).expect_code(0).json();
+    assert_eq!(resumed["outcomes"]["coverage"], 1.0);
+    assert_eq!(provider.repeated_requests(), 0, "calls in flight were finished and stored");
+}
+
+#[test]
+fn import_gives_other_peoples_answers_our_intervals() {
+    let bench = Bench::new();
+    let _ = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "full", "--run-id", "own"]).expect_code(0);
+    let own = bench.report("own");
+    let lines: Vec<String> = bench
+        .questions("own")
+        .iter()
+        .map(|q| {
+            let retrieved: Vec<&Value> = q["retrieved"].as_array().expect("hits").iter().map(|h| &h["id"]).collect();
+            serde_json::json!({"question_id": q["question_id"], "answer": q["answer"], "retrieved": retrieved}).to_string()
+        })
+        .collect();
+    std::fs::write(bench.path().join("answers.jsonl"), lines.join("\n")).expect("writable");
+    let imported = bench.run(["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl", "--json"]).expect_code(0).json();
+    assert_eq!(imported["headline"]["value"], own["headline"]["value"]);
+    assert_eq!(imported["headline"]["ci95"], own["headline"]["ci95"]);
+    assert_eq!(imported["retrieval"], own["retrieval"]);
+
+    std::fs::write(bench.path().join("graded.jsonl"), format!("{}\n", serde_json::json!({"question_id": "nobody:1", "score": 1.0}))).expect("writable");
+    let unknown = bench.run(["import", "--dataset", "locomo-sim", "--answers", "graded.jsonl"]).expect_code(2);
+    assert!(unknown.stderr.contains("line 1") && unknown.stderr.contains("nobody:1"), "{}", unknown.stderr);
+}

@@ -1,0 +1,9 @@
+//! Whole-system tests: the real binaries, real files, real signals.
+
+mod arrows;
+mod bad_input;
+mod kill;
+mod local_runs;
+mod models;
+mod readme;
+mod reference;
