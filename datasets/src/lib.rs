@@ -3,14 +3,24 @@
 //! A dataset is opened once by the coordinator, which streams it bank by bank into the store; workers never see a dataset
 //! file. Only data that this project generates is in its repository.
 
+mod checksum;
+mod fetch;
+mod locate;
+mod locomo;
+mod locomo_sim;
+mod manage;
 mod registry;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use bench_proto::dataset::{Bank, BankOutline};
 use serde_json::Value;
 
-pub use registry::{DATASETS, DatasetEntry, open};
+pub use manage::{Content, Details, Generated, Verification, fetch, generate, list, show, verify};
+pub use registry::{DATASETS, DatasetEntry, find, open};
 
 /// What is known about a dataset before it is read.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -118,7 +128,9 @@ pub enum DatasetError {
     #[error("{0}")]
     NotFound(String),
     /// The download failed.
-    #[error("download of {url} failed: {reason}; place the file yourself and give it with --dataset-path, or set BENCH_DATASETS_DIR")]
+    #[error(
+        "download of {url} failed: {reason}; place the file yourself and give it with --dataset-path, or set BENCH_DATASETS_DIR"
+    )]
     Download {
         /// From where.
         url: String,
@@ -158,4 +170,21 @@ pub enum DatasetError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl DatasetError {
+    /// An error of the disk, with its file.
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            path: path.display().to_string(),
+            source,
+        }
+    }
+
+    /// A bank that does not exist: a mistake of the caller, said instead of a panic.
+    pub(crate) fn no_bank(name: &str, bank: usize, count: usize) -> Self {
+        Self::NotFound(format!(
+            "dataset '{name}' has {count} banks, so there is no bank {bank}"
+        ))
+    }
 }

@@ -1,6 +1,6 @@
 //! The datasets, by name.
 
-use crate::{Dataset, DatasetError, Manifest, OnProgress, OpenOptions};
+use crate::{Dataset, DatasetError, Manifest, OnProgress, OpenOptions, locomo, locomo_sim};
 
 /// A registered dataset.
 pub struct DatasetEntry {
@@ -11,12 +11,106 @@ pub struct DatasetEntry {
 }
 
 /// All datasets: one line each.
-pub const DATASETS: &[DatasetEntry] = &[];
+pub const DATASETS: &[DatasetEntry] = &[
+    DatasetEntry {
+        manifest: &locomo::MANIFEST,
+        open: locomo::open,
+    },
+    DatasetEntry {
+        manifest: &locomo_sim::MANIFEST,
+        open: locomo_sim::open,
+    },
+];
+
+/// Names at least this similar (Jaro-Winkler) are worth a hint.
+const SIMILAR: f64 = 0.75;
+
+/// The entry of a name.
+///
+/// # Errors
+/// Unknown names, with the nearest one as a hint.
+pub fn find(name: &str) -> Result<&'static DatasetEntry, DatasetError> {
+    DATASETS
+        .iter()
+        .find(|entry| entry.manifest.name == name)
+        .ok_or_else(|| {
+            let lower = name.to_lowercase();
+            let names = DATASETS.iter().map(|entry| entry.manifest.name);
+            let nearest = names
+                .map(|known| (strsim::jaro_winkler(&lower, known), known))
+                .filter(|(similarity, _)| *similarity >= SIMILAR)
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+            let hint = nearest.map_or(String::new(), |(_, known)| format!(", did you mean '{known}'?"));
+            DatasetError::Unknown {
+                name: name.to_owned(),
+                hint,
+            }
+        })
+}
 
 /// Opens a dataset by name.
 ///
 /// # Errors
 /// Unknown names and everything that opening can meet.
-pub fn open(name: &str, _options: &OpenOptions, _on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
-    Err(DatasetError::Unknown { name: name.to_owned(), hint: String::new() })
+pub fn open(name: &str, options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
+    (find(name)?.open)(options, on_progress)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn unknown_names_get_a_hint() {
+        let error = |name: &str| find(name).err().expect("unknown").to_string();
+        insta::assert_snapshot!(error("lokomo"), @"unknown dataset 'lokomo', did you mean 'locomo'?; `bench-coord datasets list` shows all");
+        insta::assert_snapshot!(error("locomo_sim"), @"unknown dataset 'locomo_sim', did you mean 'locomo-sim'?; `bench-coord datasets list` shows all");
+        insta::assert_snapshot!(error("beam"), @"unknown dataset 'beam'; `bench-coord datasets list` shows all");
+        assert!(find("LoCoMo").is_err(), "names are exact, the hint tells the right one");
+    }
+
+    /// What every manifest must hold: a new dataset is checked without being asked.
+    #[test]
+    fn manifests_are_sound() {
+        let mut names = HashSet::new();
+        for DatasetEntry { manifest, .. } in DATASETS {
+            let name = manifest.name;
+            assert!(names.insert(name), "{name} is there twice");
+            assert!(
+                name.bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'),
+                "{name}"
+            );
+            assert!(
+                !manifest.description.is_empty() && !manifest.description.contains('\n'),
+                "{name}"
+            );
+            assert!(
+                !manifest.scorers.is_empty() && !manifest.licence.is_empty() && manifest.loader_version > 0,
+                "{name}"
+            );
+            assert!(
+                manifest
+                    .abstention_phrases
+                    .iter()
+                    .all(|phrase| *phrase == phrase.to_lowercase()),
+                "{name}"
+            );
+            if manifest.file.is_empty() {
+                assert_eq!(
+                    (manifest.source, manifest.sha256, manifest.bytes),
+                    ("generated", "", 0),
+                    "{name}"
+                );
+            } else {
+                assert!(manifest.source.starts_with("https://") && manifest.bytes > 0, "{name}");
+                assert!(
+                    manifest.sha256.len() == 64 && hex::decode(manifest.sha256).is_ok(),
+                    "{name}"
+                );
+            }
+        }
+    }
 }

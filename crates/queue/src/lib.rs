@@ -2,6 +2,8 @@
 //!
 //! A backend is one file and one line in the registry ([`connect`]); all pass the suite of [`conformance`].
 
+#[cfg(feature = "amqp")]
+pub mod amqp;
 pub mod conformance;
 pub mod memory;
 mod registry;

@@ -1,0 +1,410 @@
+//! The HTTP side: routes, transport faults, start and stop.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+    serve::ListenerExt,
+};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::{LiveConfig, SimConfig},
+    core::{Admission, Core, Ticket},
+    draw::RequestKey,
+    embed::embed,
+    error::{ApiError, ConfigError, StartError},
+    fault::{FaultKind, RequestKind},
+    reply::{choice, is_judge},
+    request::{ChatRequest, EmbeddingRequest},
+    stats::Stats,
+    wire::{ReplyHead, chat_body, chat_events, embeddings_body},
+};
+
+/// How long a hanging request is held, at most.
+const HANG: Duration = Duration::from_secs(600);
+/// How long stopping waits for requests in flight.
+const STOP: Duration = Duration::from_secs(5);
+
+/// Starts simulators.
+#[derive(Debug)]
+pub struct Sim;
+
+impl Sim {
+    /// Starts one on the current runtime; it listens when this returns.
+    ///
+    /// # Errors
+    /// Settings that cannot be used, or an address that cannot be listened on.
+    pub async fn start(config: SimConfig) -> Result<RunningSim, StartError> {
+        config.check()?;
+        let listen_error = |source| StartError::Listen {
+            address: config.listen,
+            source,
+        };
+        let listener = TcpListener::bind(config.listen).await.map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        let core = Arc::new(Core::new(config));
+        let stop = core.stop.clone();
+        let listener = listener.tap_io(|connection| {
+            if let Err(e) = connection.set_nodelay(true) {
+                tracing::debug!("cannot set TCP_NODELAY: {e}");
+            }
+        });
+        let server =
+            axum::serve(listener, router(Arc::clone(&core))).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let task = tokio::spawn(async move {
+            if let Err(e) = server.await {
+                tracing::error!("the simulator has stopped: {e}");
+            }
+        });
+        Ok(RunningSim {
+            base_url: format!("http://{address}/v1"),
+            address,
+            core,
+            stop,
+            task,
+        })
+    }
+}
+
+/// A running simulator; it stops when this is dropped.
+#[derive(Debug)]
+pub struct RunningSim {
+    /// What clients use as base URL: `http://127.0.0.1:PORT/v1`.
+    pub base_url: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    core: Arc<Core>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl RunningSim {
+    /// The figures so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// Forgets figures, tries and use of limits.
+    pub fn reset(&self) {
+        self.core.reset();
+    }
+
+    /// Limits, latency and faults as they are now.
+    #[must_use]
+    pub fn live(&self) -> LiveConfig {
+        LiveConfig::clone(&self.core.live())
+    }
+
+    /// Changes limits, latency and faults for all later requests.
+    ///
+    /// # Errors
+    /// Settings that cannot be used; nothing is changed then.
+    pub fn control(&self, change: impl FnOnce(&mut LiveConfig)) -> Result<(), ConfigError> {
+        let mut live = self.live();
+        change(&mut live);
+        live.check()?;
+        self.core.set_live(live);
+        Ok(())
+    }
+
+    /// Stops listening, lets requests in flight end for up to 5 s (hanging ones end at once), and returns the figures.
+    pub async fn stop(mut self) -> Stats {
+        self.stop.cancel();
+        if tokio::time::timeout(STOP, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+        self.core.stats()
+    }
+}
+
+impl Drop for RunningSim {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn router(core: Arc<Core>) -> Router {
+    Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/embeddings", post(embeddings))
+        .route("/v1/models", get(models))
+        .route("/healthz", get(async || "ok"))
+        .route("/stats", get(async |State(core): State<Arc<Core>>| Json(core.stats())))
+        .route("/reset", post(async |State(core): State<Arc<Core>>| core.reset()))
+        .route("/control", get(show_control).post(control))
+        .fallback(async || {
+            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/embeddings, /v1/models, /healthz, /stats, /reset and /control")
+        })
+        .method_not_allowed_fallback(async || {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", Some("method_not_supported"), "Not allowed with this HTTP method.")
+        })
+        .layer(DefaultBodyLimit::max(64 << 20))
+        .with_state(core)
+}
+
+async fn chat(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
+    let ticket = Ticket::open(&core, RequestKind::Chat);
+    let response = answer_chat(&core, &headers, &body)
+        .await
+        .unwrap_or_else(ApiError::into_response);
+    ticket.answered(response.status());
+    response
+}
+
+async fn embeddings(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
+    let ticket = Ticket::open(&core, RequestKind::Embedding);
+    let response = answer_embeddings(&core, &headers, &body)
+        .await
+        .unwrap_or_else(ApiError::into_response);
+    ticket.answered(response.status());
+    response
+}
+
+async fn answer_chat(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Response, ApiError> {
+    let account = account(headers);
+    core.authorise(account)?;
+    let request = ChatRequest::parse(body, draw(headers))?;
+    core.check_model(&request.model)?;
+    let prompt_tokens = core
+        .config
+        .tokens
+        .count_chat(request.messages.iter().map(|message| message.text.as_ref()));
+    check_context(core, prompt_tokens, "messages")?;
+    let kind = if is_judge(&request) {
+        RequestKind::Judge
+    } else {
+        RequestKind::Chat
+    };
+    let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0).saturating_mul(request.choices));
+    let admission = core.admit(account, &request.model, worst_case, request.key, kind)?;
+    pass_time(core, &admission).await?;
+
+    let choices: Vec<_> = (0..request.choices)
+        .map(|index| choice(&core.config, &request, index, admission.fault))
+        .collect();
+    let completion_tokens = choices.iter().map(|choice| choice.tokens).sum();
+    let head = ReplyHead {
+        key: request.key,
+        seed: core.config.seed,
+        model: &request.model,
+        prompt_tokens,
+        completion_tokens,
+    };
+    core.paid(
+        request.key,
+        &request.model,
+        prompt_tokens,
+        completion_tokens,
+        arrives_whole(&admission),
+    );
+    let (content_type, parts) = if request.stream {
+        ("text/event-stream", chat_events(&head, &choices, request.include_usage))
+    } else {
+        ("application/json", halves(chat_body(&head, &choices), &admission))
+    };
+    Ok(respond(request.key, &admission, content_type, parts))
+}
+
+async fn answer_embeddings(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Response, ApiError> {
+    let account = account(headers);
+    core.authorise(account)?;
+    let request = EmbeddingRequest::parse(body, draw(headers))?;
+    core.check_model(&request.model)?;
+    let prompt_tokens = request.inputs.iter().map(|text| core.config.tokens.count(text)).sum();
+    check_context(core, prompt_tokens, "input")?;
+    let admission = core.admit(
+        account,
+        &request.model,
+        prompt_tokens,
+        request.key,
+        RequestKind::Embedding,
+    )?;
+    pass_time(core, &admission).await?;
+
+    let dimensions = request.dimensions.unwrap_or(core.config.embed_dimensions);
+    let vectors = request
+        .inputs
+        .iter()
+        .map(|text| embed(&request.model, text, dimensions));
+    let head = ReplyHead {
+        key: request.key,
+        seed: core.config.seed,
+        model: &request.model,
+        prompt_tokens,
+        completion_tokens: 0,
+    };
+    let body = embeddings_body(&head, vectors, request.base64);
+    core.paid(request.key, &request.model, prompt_tokens, 0, arrives_whole(&admission));
+    Ok(respond(
+        request.key,
+        &admission,
+        "application/json",
+        halves(body, &admission),
+    ))
+}
+
+/// The API key, which names the account.
+fn account(headers: &HeaderMap) -> &str {
+    let authorization = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    authorization.strip_prefix("Bearer ").unwrap_or_default().trim()
+}
+
+fn draw(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get("x-bench-draw")
+        .map(|value| value.to_str().unwrap_or("not ascii"))
+}
+
+fn check_context(core: &Core, prompt_tokens: u64, param: &str) -> Result<(), ApiError> {
+    let max = core.config.max_context;
+    if prompt_tokens <= max {
+        return Ok(());
+    }
+    let message = format!(
+        "This model's maximum context length is {max} tokens. However, your input resulted in {prompt_tokens} tokens. Please reduce the length of the input."
+    );
+    Err(ApiError::invalid(Some("context_length_exceeded"), Some(param), message))
+}
+
+/// Latency, then the faults that answer with an error or not at all.
+async fn pass_time(core: &Core, admission: &Admission) -> Result<(), ApiError> {
+    if !admission.delay.is_zero() {
+        tokio::time::sleep(admission.delay).await;
+    }
+    let server_error = |status, message: &str| {
+        Err(ApiError::new(status, "server_error", None, message).announcing(admission.announced))
+    };
+    match admission.fault {
+        Some(FaultKind::Http500) => server_error(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The server had an error while processing your request. Sorry about that!",
+        ),
+        Some(FaultKind::Http503) => server_error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The engine is currently overloaded, please try again later.",
+        ),
+        Some(FaultKind::Http429) => {
+            let message = "Rate limit reached. Please try again in 20ms.";
+            let error = ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "requests",
+                Some("rate_limit_exceeded"),
+                message,
+            );
+            Err(ApiError {
+                retry_after_ms: Some(20),
+                ..error
+            }
+            .announcing(admission.announced))
+        }
+        Some(FaultKind::Hang) => {
+            tokio::select! {
+                () = tokio::time::sleep(HANG) => {}
+                () = core.stop.cancelled() => {}
+            }
+            server_error(StatusCode::GATEWAY_TIMEOUT, "The request has timed out.")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn arrives_whole(admission: &Admission) -> bool {
+    !matches!(admission.fault, Some(FaultKind::Cut | FaultKind::Garbage))
+}
+
+/// A body as one part, or as two where it will be cut or garbled.
+fn halves(body: Vec<u8>, admission: &Admission) -> Vec<Bytes> {
+    let body = Bytes::from(body);
+    if arrives_whole(admission) {
+        vec![body]
+    } else {
+        vec![body.slice(..body.len() / 2), body.slice(body.len() / 2..)]
+    }
+}
+
+fn respond(key: RequestKey, admission: &Admission, content_type: &'static str, mut parts: Vec<Bytes>) -> Response {
+    let is_stream = content_type == "text/event-stream";
+    let whole_length: usize = parts.iter().map(Bytes::len).sum();
+    if !arrives_whole(admission) {
+        parts.truncate(parts.len().div_ceil(2));
+    }
+    let mut response = match admission.fault {
+        Some(FaultKind::Cut) => Response::new(cut_body(parts)),
+        fault => {
+            if is_stream && fault == Some(FaultKind::Garbage) {
+                parts.push(Bytes::from_static(b"data: {\"choices\": [{\"del\n\n"));
+            }
+            if is_stream {
+                Response::new(Body::from_stream(stream::iter(
+                    parts.into_iter().map(Ok::<_, std::io::Error>),
+                )))
+            } else {
+                Response::new(parts.pop().map_or_else(Body::empty, Body::from))
+            }
+        }
+    };
+    if admission.fault == Some(FaultKind::Cut) && !is_stream {
+        response
+            .headers_mut()
+            .insert(header::CONTENT_LENGTH, HeaderValue::from(whole_length));
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if let Ok(id) = HeaderValue::from_str(&format!("req_{:032x}_{}", key.0, admission.nth)) {
+        headers.insert("x-request-id", id);
+    }
+    headers.insert(
+        "openai-processing-ms",
+        HeaderValue::from(admission.delay.as_millis() as u64),
+    );
+    admission.announced.write(headers);
+    response
+}
+
+/// Sends the parts and then breaks the connection.
+fn cut_body(parts: Vec<Bytes>) -> Body {
+    // the pause lets what was sent leave before the connection goes
+    let broken = stream::once(async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Err(std::io::Error::other("cut by the simulator"))
+    });
+    Body::from_stream(stream::iter(parts.into_iter().map(Ok)).chain(broken))
+}
+
+async fn models(State(core): State<Arc<Core>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    core.authorise(account(&headers))?;
+    let mut names: Vec<&str> = core.config.prices.keys().map(String::as_str).collect();
+    if names.is_empty() {
+        names = vec!["sim-chat", "sim-embedding", "sim-judge"];
+    }
+    let data: Vec<Value> = names
+        .into_iter()
+        .map(|id| json!({"id": id, "object": "model", "created": 1_704_067_200, "owned_by": "bench-sim"}))
+        .collect();
+    Ok(Json(json!({"object": "list", "data": data})))
+}
+
+async fn show_control(State(core): State<Arc<Core>>) -> Json<LiveConfig> {
+    Json(LiveConfig::clone(&core.live()))
+}
+
+async fn control(State(core): State<Arc<Core>>, body: Bytes) -> Result<Json<LiveConfig>, ApiError> {
+    let invalid = |message: String| ApiError::invalid(None, None, message);
+    let patch: Value = serde_json::from_slice(&body).map_err(|e| invalid(format!("the body is not JSON: {e}")))?;
+    let live = core.live().patched(&patch).map_err(|e| invalid(e.to_string()))?;
+    core.set_live(live.clone());
+    Ok(Json(live))
+}

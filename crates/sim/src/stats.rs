@@ -1,0 +1,310 @@
+//! What the simulator has seen: the other side's view of a run, against which a runner's own figures are checked.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::Price,
+    draw::RequestKey,
+    fault::{FaultKind, RequestKind},
+};
+
+/// Longest history of seconds that is kept.
+const MAX_SECONDS: usize = 86_400;
+
+/// Figures since the start or the last `POST /reset`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stats {
+    /// Requests to `chat` and `embeddings` that arrived.
+    pub requests: u64,
+    /// By endpoint and HTTP status; `abandoned`: the client left before the answer.
+    pub by_endpoint: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Complete, well-formed replies (also those that are empty, cut off or no verdict).
+    pub answers: u64,
+    /// Requests refused by a limit (injected 429s are faults).
+    pub rate_limited: u64,
+    /// Requests refused by the quota.
+    pub out_of_quota: u64,
+    /// Faults by kind.
+    pub faults: BTreeMap<String, u64>,
+    /// Different requests among those that passed the limits.
+    pub distinct_requests: u64,
+    /// Requests that passed the limits and had been there before.
+    pub repeated_requests: u64,
+    /// How many different requests were tried how often.
+    pub tries: BTreeMap<u32, u64>,
+    /// Answers to requests that had been answered before: money spent twice, unless the client wanted it.
+    pub repeated_answers: u64,
+    /// Prompt tokens paid.
+    pub prompt_tokens: u64,
+    /// Completion tokens paid.
+    pub completion_tokens: u64,
+    /// What they cost by `--price`, in pico-dollars.
+    pub cost_pico_usd: i64,
+    /// The same by model.
+    pub by_model: BTreeMap<String, ModelStats>,
+    /// Milliseconds since 1970.
+    pub first_request_ms: Option<u64>,
+    /// Milliseconds since 1970.
+    pub last_request_ms: Option<u64>,
+    /// Requests being answered now.
+    pub in_flight: u64,
+    /// Most of them at once.
+    pub max_in_flight: u64,
+    /// Requests that arrived in each second since the first one.
+    pub requests_per_second: Vec<u64>,
+    /// Answers given in each second since the first request.
+    pub answers_per_second: Vec<u64>,
+    /// Refusals by limits in each second since the first request.
+    pub rate_limited_per_second: Vec<u64>,
+}
+
+/// Figures of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelStats {
+    /// Replies that were paid.
+    pub paid_replies: u64,
+    /// Prompt tokens paid.
+    pub prompt_tokens: u64,
+    /// Completion tokens paid.
+    pub completion_tokens: u64,
+    /// What they cost, in pico-dollars.
+    pub cost_pico_usd: i64,
+}
+
+impl Stats {
+    /// Requests of an endpoint (`chat`, `embeddings`) that ended with a status.
+    #[must_use]
+    pub fn with_status(&self, endpoint: &str, status: u16) -> u64 {
+        self.by_endpoint
+            .get(endpoint)
+            .and_then(|by_status| by_status.get(&status.to_string()))
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+/// What is known about a request.
+#[derive(Debug, Default)]
+struct Seen {
+    tries: u32,
+    answers: u32,
+}
+
+/// What a reply cost.
+pub(crate) struct Paid<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) completion_tokens: u64,
+    pub(crate) price: Price,
+}
+
+/// Keeps the books. Times are given by the caller, as time since the simulator's start.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    stats: Stats,
+    /// Indexed by endpoint, then by status; the map of [`Stats`] is made when asked for.
+    statuses: HashMap<(&'static str, Option<u16>), u64>,
+    faults: HashMap<FaultKind, u64>,
+    seen: HashMap<RequestKey, Seen>,
+    admitted: u64,
+    first: Option<Duration>,
+    /// Raised by `reset`, so that what began before it does not end after it.
+    epoch: u64,
+}
+
+impl Book {
+    /// A request arrives; the answer is the epoch that [`Self::close`] wants back.
+    pub(crate) fn open(&mut self, now: Duration, unix_ms: u64) -> u64 {
+        let stats = &mut self.stats;
+        stats.requests += 1;
+        stats.in_flight += 1;
+        stats.max_in_flight = stats.max_in_flight.max(stats.in_flight);
+        stats.first_request_ms.get_or_insert(unix_ms);
+        stats.last_request_ms = Some(unix_ms);
+        let first = *self.first.get_or_insert(now);
+        count_second(&mut stats.requests_per_second, now, first);
+        self.epoch
+    }
+
+    /// A request ends; without a status the client has left.
+    pub(crate) fn close(&mut self, epoch: u64, endpoint: &'static str, status: Option<u16>) {
+        if epoch == self.epoch {
+            self.stats.in_flight -= 1;
+            *self.statuses.entry((endpoint, status)).or_default() += 1;
+        }
+    }
+
+    /// Admits a request, when the quota (in requests) still allows it.
+    pub(crate) fn within_quota(&mut self, quota: Option<u64>) -> bool {
+        let within = quota.is_none_or(|quota| self.admitted < quota);
+        if within {
+            self.admitted += 1;
+        } else {
+            self.stats.out_of_quota += 1;
+        }
+        within
+    }
+
+    /// A request has passed the limits; the answer is the number of its tries before this one.
+    pub(crate) fn begin_try(&mut self, key: RequestKey) -> u32 {
+        let seen = self.seen.entry(key).or_default();
+        let nth = seen.tries;
+        seen.tries = seen.tries.saturating_add(1);
+        nth
+    }
+
+    pub(crate) fn rate_limited(&mut self, now: Duration) {
+        self.stats.rate_limited += 1;
+        count_second(&mut self.stats.rate_limited_per_second, now, self.first.unwrap_or(now));
+    }
+
+    pub(crate) fn fault(&mut self, kind: FaultKind) {
+        *self.faults.entry(kind).or_default() += 1;
+    }
+
+    /// A reply was made and is paid; `whole` when the client gets it in good form.
+    pub(crate) fn paid(&mut self, key: RequestKey, paid: &Paid<'_>, whole: bool, now: Duration) {
+        let cost = paid.price.cost(paid.prompt_tokens, paid.completion_tokens);
+        let stats = &mut self.stats;
+        stats.prompt_tokens += paid.prompt_tokens;
+        stats.completion_tokens += paid.completion_tokens;
+        stats.cost_pico_usd = stats.cost_pico_usd.saturating_add(cost);
+        if !stats.by_model.contains_key(paid.model) {
+            stats.by_model.insert(paid.model.to_owned(), ModelStats::default());
+        }
+        if let Some(model) = stats.by_model.get_mut(paid.model) {
+            model.paid_replies += 1;
+            model.prompt_tokens += paid.prompt_tokens;
+            model.completion_tokens += paid.completion_tokens;
+            model.cost_pico_usd = model.cost_pico_usd.saturating_add(cost);
+        }
+        if whole {
+            stats.answers += 1;
+            count_second(&mut stats.answers_per_second, now, self.first.unwrap_or(now));
+            let seen = self.seen.entry(key).or_default();
+            seen.answers = seen.answers.saturating_add(1);
+            if seen.answers > 1 {
+                stats.repeated_answers += 1;
+            }
+        }
+    }
+
+    /// Forgets everything, also the tries (the next request of each kind is its first again).
+    pub(crate) fn reset(&mut self) {
+        *self = Self {
+            epoch: self.epoch + 1,
+            ..Self::default()
+        };
+    }
+
+    /// The figures so far.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = self.stats.clone();
+        for ((endpoint, status), count) in &self.statuses {
+            let status = status.map_or_else(|| "abandoned".to_owned(), |status| status.to_string());
+            stats
+                .by_endpoint
+                .entry((*endpoint).to_owned())
+                .or_default()
+                .insert(status, *count);
+        }
+        stats.faults = self
+            .faults
+            .iter()
+            .map(|(kind, count)| (kind.name().to_owned(), *count))
+            .collect();
+        for seen in self.seen.values() {
+            stats.distinct_requests += 1;
+            stats.repeated_requests += u64::from(seen.tries.saturating_sub(1));
+            *stats.tries.entry(seen.tries).or_default() += 1;
+        }
+        stats
+    }
+}
+
+impl RequestKind {
+    /// Name of the endpoint in the statistics.
+    pub(crate) const fn endpoint(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Judge => "chat",
+            Self::Embedding => "embeddings",
+        }
+    }
+}
+
+fn count_second(seconds: &mut Vec<u64>, now: Duration, first: Duration) {
+    let second = now.saturating_sub(first).as_secs() as usize;
+    if second >= MAX_SECONDS {
+        return;
+    }
+    if seconds.len() <= second {
+        seconds.resize(second + 1, 0);
+    }
+    seconds[second] += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn books_add_up() {
+        let mut book = Book::default();
+        let at = Duration::from_millis;
+        let price = Price {
+            input: 150_000,
+            output: 600_000,
+        };
+        for (n, key) in [1_u128, 2, 1, 1].into_iter().enumerate() {
+            let epoch = book.open(at(n as u64 * 700), 1_000 + n as u64);
+            let nth = book.begin_try(RequestKey(key));
+            assert_eq!(nth, [0, 0, 1, 2][n]);
+            let paid = Paid {
+                model: "m",
+                prompt_tokens: 10,
+                completion_tokens: 2,
+                price,
+            };
+            book.paid(RequestKey(key), &paid, n != 1, at(n as u64 * 700));
+            book.close(epoch, "chat", if n == 1 { None } else { Some(200) });
+        }
+        let stats = book.stats();
+        assert_eq!(
+            (
+                stats.requests,
+                stats.answers,
+                stats.distinct_requests,
+                stats.repeated_requests
+            ),
+            (4, 3, 2, 2)
+        );
+        assert_eq!(
+            (stats.repeated_answers, stats.in_flight, stats.max_in_flight),
+            (2, 0, 1)
+        );
+        assert_eq!(stats.tries, BTreeMap::from([(1, 1), (3, 1)]));
+        assert_eq!(stats.cost_pico_usd, 4 * (10 * 150_000 + 2 * 600_000));
+        assert_eq!(stats.by_model["m"].paid_replies, 4);
+        assert_eq!(stats.requests_per_second, [2, 1, 1]);
+        assert_eq!(
+            (stats.with_status("chat", 200), stats.by_endpoint["chat"]["abandoned"]),
+            (3, 1)
+        );
+
+        let open = book.open(at(9), 9);
+        book.reset();
+        book.close(open, "chat", Some(200));
+        assert_eq!(
+            book.stats(),
+            Stats::default(),
+            "what began before a reset does not count after it"
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! Token counting.
+
+use crate::config::TokenCounter;
+
+/// Tokens that each chat message and the reply's start cost beside their text, as OpenAI counts them.
+const PER_MESSAGE: u64 = 4;
+const PER_REPLY: u64 = 3;
+
+impl TokenCounter {
+    /// Tokens of a text.
+    pub(crate) fn count(self, text: &str) -> u64 {
+        match self {
+            // the table is parsed at the first call and then shared by the process
+            Self::O200k => bpe_openai::o200k_base().count(text) as u64,
+            Self::Bytes => text.len().div_ceil(4) as u64,
+        }
+    }
+
+    /// Tokens of a chat prompt, given the texts of its messages.
+    pub(crate) fn count_chat<'a>(self, texts: impl Iterator<Item = &'a str>) -> u64 {
+        texts.map(|text| self.count(text) + PER_MESSAGE).sum::<u64>() + PER_REPLY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_counts() {
+        assert_eq!(TokenCounter::O200k.count("hello world"), 2);
+        assert_eq!(TokenCounter::Bytes.count("hello"), 2);
+        assert_eq!(TokenCounter::Bytes.count_chat(["four", ""].into_iter()), 1 + 4 + 4 + 3);
+    }
+}

@@ -1,0 +1,215 @@
+//! Reply bodies: JSON and server-sent events in OpenAI's form. Ids come from the request, never from a clock (P17).
+
+use axum::body::Bytes;
+use base64::Engine as _;
+use serde::Serialize;
+
+use crate::{draw::RequestKey, reply::Choice};
+
+/// The creation time that every reply carries: a constant, so that equal requests get equal bytes (2024-01-01).
+const CREATED: u64 = 1_704_067_200;
+
+/// A reply's identity and usage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplyHead<'a> {
+    pub(crate) key: RequestKey,
+    pub(crate) seed: u64,
+    pub(crate) model: &'a str,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) completion_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct Completion<'a> {
+    id: String,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    choices: Vec<WireChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<WireUsage>,
+    system_fingerprint: String,
+}
+
+#[derive(Serialize)]
+struct WireChoice<'a> {
+    index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<WireMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<Delta<'a>>,
+    logprobs: Option<()>,
+    finish_reason: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    content: &'a str,
+    refusal: Option<()>,
+}
+
+#[derive(Serialize)]
+struct Delta<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct WireUsage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+    prompt_tokens_details: PromptDetails,
+    completion_tokens_details: CompletionDetails,
+}
+
+#[derive(Serialize)]
+struct PromptDetails {
+    cached_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct CompletionDetails {
+    reasoning_tokens: u64,
+}
+
+impl ReplyHead<'_> {
+    fn usage(&self) -> WireUsage {
+        WireUsage {
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: self.completion_tokens,
+            total_tokens: self.prompt_tokens + self.completion_tokens,
+            prompt_tokens_details: PromptDetails { cached_tokens: 0 },
+            completion_tokens_details: CompletionDetails { reasoning_tokens: 0 },
+        }
+    }
+
+    fn completion<'a>(
+        &'a self,
+        object: &'static str,
+        choices: Vec<WireChoice<'a>>,
+        usage: Option<WireUsage>,
+    ) -> Completion<'a> {
+        let id = format!("chatcmpl-{:032x}", self.key.0);
+        let system_fingerprint = format!("fp_{:010x}", self.seed & 0xff_ffff_ffff);
+        Completion {
+            id,
+            object,
+            created: CREATED,
+            model: self.model,
+            choices,
+            usage,
+            system_fingerprint,
+        }
+    }
+}
+
+/// The body of a chat completion.
+pub(crate) fn chat_body(head: &ReplyHead<'_>, choices: &[Choice]) -> Vec<u8> {
+    let choices = choices.iter().enumerate().map(|(index, choice)| WireChoice {
+        index,
+        message: Some(WireMessage {
+            role: "assistant",
+            content: &choice.content,
+            refusal: None,
+        }),
+        delta: None,
+        logprobs: None,
+        finish_reason: Some(choice.finish_reason),
+    });
+    to_json(&head.completion("chat.completion", choices.collect(), Some(head.usage())))
+}
+
+/// The events of a streamed chat completion: role, words, finish, usage when asked for, `[DONE]`.
+pub(crate) fn chat_events(head: &ReplyHead<'_>, choices: &[Choice], include_usage: bool) -> Vec<Bytes> {
+    let mut events = Vec::new();
+    let mut push = |choices: Vec<WireChoice<'_>>, usage: Option<WireUsage>| {
+        let mut event = b"data: ".to_vec();
+        event.extend(to_json(&head.completion("chat.completion.chunk", choices, usage)));
+        event.extend(b"\n\n");
+        events.push(Bytes::from(event));
+    };
+    let chunk = |index, role, content, finish_reason| {
+        vec![WireChoice {
+            index,
+            message: None,
+            delta: Some(Delta { role, content }),
+            logprobs: None,
+            finish_reason,
+        }]
+    };
+    for (index, choice) in choices.iter().enumerate() {
+        push(chunk(index, Some("assistant"), Some(""), None), None);
+        for word in choice.content.split_inclusive(' ') {
+            push(chunk(index, None, Some(word), None), None);
+        }
+        push(chunk(index, None, None, Some(choice.finish_reason)), None);
+    }
+    if include_usage {
+        push(Vec::new(), Some(head.usage()));
+    }
+    events.push(Bytes::from_static(b"data: [DONE]\n\n"));
+    events
+}
+
+#[derive(Serialize)]
+struct Embeddings<'a> {
+    object: &'static str,
+    data: Vec<Embedding>,
+    model: &'a str,
+    usage: EmbeddingUsage,
+}
+
+#[derive(Serialize)]
+struct Embedding {
+    object: &'static str,
+    index: usize,
+    embedding: Vector,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Vector {
+    Floats(Vec<f32>),
+    Base64(String),
+}
+
+#[derive(Serialize)]
+struct EmbeddingUsage {
+    prompt_tokens: u64,
+    total_tokens: u64,
+}
+
+/// The body of an embeddings reply.
+pub(crate) fn embeddings_body(head: &ReplyHead<'_>, vectors: impl Iterator<Item = Vec<f32>>, base64: bool) -> Vec<u8> {
+    let data = vectors.enumerate().map(|(index, vector)| {
+        let embedding = if base64 {
+            let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+            Vector::Base64(base64::engine::general_purpose::STANDARD.encode(bytes))
+        } else {
+            Vector::Floats(vector)
+        };
+        Embedding {
+            object: "embedding",
+            index,
+            embedding,
+        }
+    });
+    let usage = EmbeddingUsage {
+        prompt_tokens: head.prompt_tokens,
+        total_tokens: head.prompt_tokens,
+    };
+    to_json(&Embeddings {
+        object: "list",
+        data: data.collect(),
+        model: head.model,
+        usage,
+    })
+}
+
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("strings and numbers always serialise")
+}

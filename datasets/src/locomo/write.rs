@@ -1,0 +1,124 @@
+//! Banks as a file in LoCoMo's own schema, so that other runners can use them.
+
+use std::{
+    fs,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use bench_proto::dataset::{Bank, Gold, GoldRecord, Question, StreamEntry};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::schema::{Answer, Category, Conversation, Qa, RawTurn, Sample};
+use crate::{Dataset, DatasetError, fetch::keep};
+
+/// Writes all banks of a dataset, one after the other: (bytes, sha256). The file is there whole or not at all.
+pub(crate) fn write(dataset: &dyn Dataset, path: &Path) -> Result<(u64, String), DatasetError> {
+    let io = |source| DatasetError::io(path, source);
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(io)?;
+    let file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    let mut out = Hashed {
+        inner: BufWriter::new(file),
+        hash: Sha256::new(),
+        bytes: 0,
+    };
+    for bank in 0..dataset.bank_count() {
+        out.write_all(if bank == 0 { b"[\n" } else { b",\n" }).map_err(io)?;
+        let sample = sample(dataset.bank(bank)?).ok_or_else(|| DatasetError::Broken {
+            path: dataset.manifest().name.to_owned(),
+            place: format!("bank {bank}"),
+            problem: "has something that LoCoMo's schema cannot hold".to_owned(),
+        })?;
+        serde_json::to_writer(&mut out, &sample).map_err(|error| io(error.into()))?;
+    }
+    out.write_all(b"\n]\n").map_err(io)?;
+    let Hashed { inner, hash, bytes } = out;
+    let file = inner.into_inner().map_err(|error| io(error.into_error()))?;
+    keep(file, path, folder).map_err(io)?;
+    Ok((bytes, hex::encode(hash.finalize())))
+}
+
+/// A writer that hashes and counts what goes through it.
+struct Hashed<W> {
+    inner: W,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(buffer)?;
+        self.hash.update(&buffer[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// A bank as LoCoMo writes it; nothing when it has entries, golds or categories that LoCoMo does not know.
+fn sample(bank: Bank) -> Option<Sample> {
+    let Bank {
+        content,
+        questions,
+        gold,
+    } = bank;
+    let mut speakers = content.speakers.into_iter();
+    let mut conversation = Conversation {
+        speaker_a: speakers.next().unwrap_or_default(),
+        speaker_b: speakers.next().unwrap_or_default(),
+        ..Conversation::default()
+    };
+    for entry in content.entries {
+        let StreamEntry::Session(session) = entry else {
+            return None;
+        };
+        let number = session.id.strip_prefix('D')?.parse().ok()?;
+        let turns = session.turns.into_iter().map(|turn| RawTurn {
+            speaker: turn.speaker,
+            dia_id: turn.id,
+            text: turn.text,
+            blip_caption: turn.caption,
+        });
+        conversation.sessions.insert(number, turns.collect());
+        conversation.dates.extend(session.time_text.map(|text| (number, text)));
+    }
+    let qa = questions
+        .into_iter()
+        .zip(gold)
+        .map(|(question, gold)| qa(question, gold))
+        .collect::<Option<_>>()?;
+    Some(Sample {
+        sample_id: content.bank_id,
+        conversation,
+        qa,
+    })
+}
+
+fn qa(question: Question, record: GoldRecord) -> Option<Qa> {
+    let hidden = |key: &str| match record.hidden.get(key) {
+        Some(Value::String(text)) => Some(Answer::Text(text.clone())),
+        Some(Value::Number(number)) => Some(Answer::Number(number.clone())),
+        _ => None,
+    };
+    let answer = match record.gold {
+        Gold::Text(text) => Some(Answer::Text(text)),
+        Gold::Number(number) => Some(Answer::Number(number)),
+        Gold::Abstain => hidden("answer"),
+        Gold::Choice(_) | Gold::Rubric(_) | Gold::Retrieval { .. } => return None,
+    };
+    Some(Qa {
+        question: question.text,
+        answer,
+        category: Category::from_name(&question.category)?,
+        adversarial_answer: hidden("adversarial_answer"),
+        evidence: record.evidence_turns,
+    })
+}

@@ -1,0 +1,203 @@
+//! What the verb `datasets` does: list, show, verify, fetch, generate.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    DATASETS, Dataset, DatasetEntry, DatasetError, Manifest, OnProgress, OpenOptions, checksum, find, locate,
+    locomo::write,
+};
+
+/// All manifests, in the order of the registry.
+pub fn list() -> impl Iterator<Item = &'static Manifest> {
+    DATASETS.iter().map(|entry| entry.manifest)
+}
+
+/// A dataset as it is on this machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Details {
+    /// What is known about it.
+    pub manifest: &'static Manifest,
+    /// The file that would be read; absent when there is none yet, and for generated data.
+    pub file: Option<PathBuf>,
+    /// What was read; absent when there is no file yet.
+    pub content: Option<Content>,
+}
+
+/// What a dataset holds, counted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Content {
+    /// sha256 of the file, or of the generator's name, version and settings.
+    pub sha256: String,
+    /// True when the file is not the published one.
+    pub modified: bool,
+    /// Effective settings, without their prefix.
+    pub settings: BTreeMap<String, Value>,
+    /// Banks.
+    pub banks: u64,
+    /// Sessions, or other stream entries.
+    pub entries: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Questions per category.
+    pub categories: BTreeMap<String, u64>,
+    /// What did not resolve while reading.
+    pub notes: Vec<String>,
+}
+
+/// Manifest, file and content of a dataset. Never downloads; a file with another checksum is shown as modified.
+///
+/// # Errors
+/// Unknown names, settings that do not exist, files that cannot be read.
+pub fn show(name: &str, options: &OpenOptions) -> Result<Details, DatasetError> {
+    let DatasetEntry { manifest, open } = find(name)?;
+    let file = if manifest.file.is_empty() {
+        None
+    } else {
+        locate::find(manifest, options)
+    };
+    let content = if manifest.file.is_empty() || file.is_some() {
+        let options = OpenOptions {
+            allow_modified: true,
+            allow_download: false,
+            ..options.clone()
+        };
+        Some(count(&*open(&options, &|_, _| ())?)?)
+    } else {
+        None
+    };
+    Ok(Details {
+        manifest,
+        file,
+        content,
+    })
+}
+
+fn count(dataset: &dyn Dataset) -> Result<Content, DatasetError> {
+    let mut content = Content {
+        sha256: dataset.sha256().to_owned(),
+        modified: dataset.is_modified(),
+        settings: dataset.settings(),
+        banks: dataset.bank_count() as u64,
+        entries: 0,
+        turns: 0,
+        categories: BTreeMap::new(),
+        notes: dataset.notes().to_vec(),
+    };
+    for bank in 0..dataset.bank_count() {
+        let outline = dataset.outline(bank)?;
+        content.entries += u64::from(outline.entries);
+        content.turns += u64::from(outline.turns);
+        for question in outline.questions {
+            *content.categories.entry(question.category).or_default() += 1;
+        }
+    }
+    Ok(content)
+}
+
+/// Whether a file is the published one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// The dataset.
+    pub name: &'static str,
+    /// The file that was hashed.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Published size.
+    pub expected_bytes: u64,
+    /// Its sha256.
+    pub sha256: String,
+    /// Published sha256.
+    pub expected_sha256: &'static str,
+    /// True when the file is the published one.
+    pub ok: bool,
+}
+
+/// Hashes the given file, or the one that is found, and compares it with the manifest. Never downloads.
+///
+/// # Errors
+/// Unknown names, generated datasets, and files that are not there or cannot be read. Another checksum is no error here.
+pub fn verify(name: &str, options: &OpenOptions) -> Result<Verification, DatasetError> {
+    let manifest = published(name, "verify")?;
+    let options = OpenOptions {
+        allow_download: false,
+        ..options.clone()
+    };
+    let path = locate::find_or_fetch(manifest, &options, &|_, _| ())?;
+    let (bytes, sha256) = checksum::of_file(&path)?;
+    let ok = sha256 == manifest.sha256;
+    let (expected_bytes, expected_sha256) = (manifest.bytes, manifest.sha256);
+    Ok(Verification {
+        name: manifest.name,
+        path,
+        bytes,
+        expected_bytes,
+        sha256,
+        expected_sha256,
+        ok,
+    })
+}
+
+/// Downloads a dataset into the cache, unless the published file is there already; returns its path. Blocks.
+///
+/// # Errors
+/// Unknown names, generated datasets, and downloads that fail.
+pub fn fetch(name: &str, options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<PathBuf, DatasetError> {
+    let manifest = published(name, "fetch")?;
+    let cached = locate::cache_path(manifest, options);
+    if cached.is_file() && checksum::of_file(&cached)?.1 == manifest.sha256 {
+        return Ok(cached);
+    }
+    crate::fetch::fetch(manifest, options, on_progress)
+}
+
+fn published(name: &str, verb: &str) -> Result<&'static Manifest, DatasetError> {
+    let manifest = find(name)?.manifest;
+    if manifest.file.is_empty() {
+        let text = format!(
+            "dataset '{name}' is generated, there is nothing to {verb}; `bench-coord datasets generate` writes it to a file"
+        );
+        return Err(DatasetError::Setting(text));
+    }
+    Ok(manifest)
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Generated {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Its sha256.
+    pub sha256: String,
+    /// Banks in it.
+    pub banks: usize,
+}
+
+/// Writes a generated dataset as a file in LoCoMo's schema: `--dataset locomo --dataset-path FILE --allow-modified-dataset`
+/// reads the same questions and evidence back.
+///
+/// # Errors
+/// Unknown names, datasets that are not generated, settings that do not exist, and a path that cannot be written.
+pub fn generate(name: &str, options: &OpenOptions, path: &Path) -> Result<Generated, DatasetError> {
+    let DatasetEntry { manifest, open } = find(name)?;
+    if !manifest.file.is_empty() {
+        let text = format!("dataset '{name}' is not generated; `bench-coord datasets fetch {name}` downloads it");
+        return Err(DatasetError::Setting(text));
+    }
+    let dataset = open(options, &|_, _| ())?;
+    let (bytes, sha256) = write::write(&*dataset, path)?;
+    Ok(Generated {
+        path: path.to_owned(),
+        bytes,
+        sha256,
+        banks: dataset.bank_count(),
+    })
+}
