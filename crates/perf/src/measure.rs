@@ -1,0 +1,71 @@
+//! A command's wall time, CPU time and peak memory, from the kernel's own books.
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use serde::Serialize;
+
+/// What one run of a command took.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Sample {
+    /// Seconds from start to end.
+    pub(crate) wall_seconds: f64,
+    /// User and system seconds.
+    pub(crate) cpu_seconds: f64,
+    /// Peak resident memory in MiB.
+    pub(crate) peak_mib: f64,
+}
+
+/// Clock ticks per second of `/proc`; 100 on every Linux that this runs on.
+const TICKS: f64 = 100.0;
+
+/// Runs a command to its end; its output is thrown away.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<Sample> {
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let cpu_before = children_cpu()?;
+    let began = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("{command:?} cannot be started"))?;
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut peak_kib = 0.0_f64;
+    let status = loop {
+        // the high-water mark only grows: the last look before the end is the peak
+        if let Ok(text) = std::fs::read_to_string(&status_file) {
+            peak_kib = peak_kib.max(field(&text, "VmHWM:"));
+        }
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    };
+    let wall_seconds = began.elapsed().as_secs_f64();
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(Sample { wall_seconds, cpu_seconds: children_cpu()? - cpu_before, peak_mib: peak_kib / 1024.0 })
+}
+
+/// CPU seconds of all children that were waited for.
+fn children_cpu() -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let after_name = stat.rsplit_once(')').context("/proc/self/stat has a name in brackets")?.1;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+    Ok((ticks(13) + ticks(14)) / TICKS)
+}
+
+fn field(status: &str, name: &str) -> f64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or(0.0)
+}
+
+/// Median of some figures.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[n / 2],
+        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
+    }
+}
