@@ -1,7 +1,7 @@
 //! Retrieval metrics at k from the ranks of the gold ids.
 //!
 //! Definitions (binary gain): recall-any and recall-all (found some, found all), recall (share of the gold ids found),
-//! precision (found / k), MRR (1 / rank of the first, 0 beyond k), NDCG with discount 1 / log2(rank + 1) and the ideal of
+//! precision (found / ids shown, at most k: a shorter list is not blamed for its length), MRR (1 / rank of the first, 0 beyond k), NDCG with discount 1 / log2(rank + 1) and the ideal of
 //! min(gold, k) ones at the top, so that it never exceeds 1.
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -40,6 +40,7 @@ fn metrics_at(hits: &RankHits, k: u32) -> [f64; METRICS] {
     let found_ranks = hits.ranks.iter().take_while(|rank| **rank <= k);
     let found = found_ranks.clone().count() as f64;
     let first = hits.ranks.first().filter(|rank| **rank <= k);
+    let shown = hits.ranked.min(k);
     let (gains, ideals) = &*DISCOUNTS;
     let ideal = ideals[hits.gold.min(k) as usize];
     // a rank is at least 1; 0 from a broken store counts for nothing
@@ -50,7 +51,7 @@ fn metrics_at(hits: &RankHits, k: u32) -> [f64; METRICS] {
         f64::from(u8::from(found > 0.0)),
         f64::from(u8::from(found >= f64::from(hits.gold))),
         found / f64::from(hits.gold),
-        found / f64::from(k),
+        if shown == 0 { 0.0 } else { found / f64::from(shown) },
         first.map_or(0.0, |rank| 1.0 / f64::from(*rank)),
         gain / ideal,
     ]
@@ -158,6 +159,23 @@ mod tests {
         assert!((ndcg - 1.017_782_560_8 / 2.130_929_753_6).abs() < 1e-9, "{ndcg}");
         assert_eq!(metrics_at(&hits(3, &[2, 5]), 1), [0.0; 6]);
         assert_eq!(metrics_at(&hits(1, &[1]), 1), [1.0; 6]);
+        let short = RankHits {
+            gold: 2,
+            ranked: 4,
+            ranks: vec![1, 3],
+        };
+        assert_eq!(metrics_at(&short, 10)[3], 0.5, "two of the four ids shown");
+        assert_eq!(
+            metrics_at(
+                &RankHits {
+                    gold: 2,
+                    ranked: 0,
+                    ranks: vec![]
+                },
+                10
+            ),
+            [0.0; 6]
+        );
     }
 
     #[test]
