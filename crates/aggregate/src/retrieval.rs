@@ -1,8 +1,9 @@
 //! Retrieval metrics at k from the ranks of the gold ids.
 //!
 //! Definitions (binary gain): recall-any and recall-all (found some, found all), recall (share of the gold ids found),
-//! precision (found / ids shown, at most k: a shorter list is not blamed for its length), MRR (1 / rank of the first, 0 beyond k), NDCG with discount 1 / log2(rank + 1) and the ideal of
-//! min(gold, k) ones at the top, so that it never exceeds 1.
+//! precision (found / ids shown, at most k: a shorter list is not blamed for its length), MRR (1 / rank of the first, 0
+//! beyond k), NDCG with discount 1 / log2(rank + 1) and the ideal of min(gold, k) ones at the top, so that it never
+//! exceeds 1.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
