@@ -302,4 +302,23 @@ mod tests {
         let facts = conclude(identity(), &[failed(TaskKey::question(3, 7))], &judges).expect("is complete");
         assert_eq!(facts.outcome, Outcome::InfraError);
     }
+
+    #[test]
+    fn provider_time_is_that_of_the_answer_and_the_slowest_vote() {
+        let judges = JudgePlan { metrics: vec!["judge".into()], votes: 2 };
+        let timing = |total_us, provider_us| Timing { total_us, provider_us, ..Timing::default() };
+        let answered = StepFacts::Answered { finish: "stop".into(), usage: Usage::default(), timing: timing(100, 90) };
+        let judged = |no, timing| {
+            let facts = StepFacts::Judged { score: 1.0, usage: Usage::default(), timing };
+            step(TaskKey::judge(3, 7, 0, no), StepNo::JUDGE, facts)
+        };
+        let steps = [
+            step(TaskKey::question(3, 7), StepNo::ANSWER, answered),
+            scored(false),
+            judged(0, timing(50, 40)),
+            judged(1, timing(70, 30)),
+        ];
+        let times = conclude(identity(), &steps, &judges).expect("is complete").times;
+        assert_eq!((times.provider_us, times.question_us), (120, 170));
+    }
 }

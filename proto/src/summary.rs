@@ -455,7 +455,7 @@ pub struct RetrievalAtK {
     pub recall_all: Option<f64>,
     /// Share of the gold ids among the first k.
     pub recall: Option<f64>,
-    /// Gold ids among the first k, divided by k.
+    /// Gold ids among the first k, divided by the ids shown (at most k).
     pub precision: Option<f64>,
     /// 1 / rank of the first gold id, 0 beyond k.
     pub mrr: Option<f64>,

@@ -5,26 +5,27 @@ use bench_proto::summary::Percentiles;
 /// p50, p95 and p99 in milliseconds of microsecond values, in any order; NaN stands for "did not happen". `None` when
 /// nothing did.
 pub(crate) fn percentiles(microseconds: impl Iterator<Item = f32>) -> Option<Percentiles> {
-    let mut sorted: Vec<f32> = microseconds.filter(|us| !us.is_nan()).collect();
-    if sorted.is_empty() {
+    let mut values: Vec<f32> = microseconds.filter(|us| !us.is_nan()).collect();
+    if values.is_empty() {
         return None;
     }
-    sorted.sort_unstable_by(f32::total_cmp);
-    let at = |percent| percentile(&sorted, percent) / 1e3;
+    let mut at = |percent| percentile(&mut values, percent) / 1e3;
+    let (p50, p95, p99) = (at(50.0), at(95.0), at(99.0));
     Some(Percentiles {
-        p50: at(50.0),
-        p95: at(95.0),
-        p99: at(99.0),
-        n: sorted.len() as u64,
+        p50,
+        p95,
+        p99,
+        n: values.len() as u64,
     })
 }
 
-/// The value at index (n − 1) · p / 100 of a sorted, non-empty list, between its neighbours.
-fn percentile(sorted: &[f32], percent: f64) -> f64 {
-    let index = (sorted.len() - 1) as f64 * percent / 100.0;
-    let below = index.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    let (low, high) = (f64::from(sorted[below]), f64::from(sorted[above]));
+/// The value at index (n − 1) · p / 100 of the sorted values, between its neighbours. Selects instead of sorting: a
+/// million values are looked at nine times over.
+fn percentile(values: &mut [f32], percent: f64) -> f64 {
+    let index = (values.len() - 1) as f64 * percent / 100.0;
+    let (_, low, above) = values.select_nth_unstable_by(index.floor() as usize, f32::total_cmp);
+    let low = f64::from(*low);
+    let high = above.iter().copied().min_by(f32::total_cmp).map_or(low, f64::from);
     low + (high - low) * (index - index.floor())
 }
 

@@ -1,10 +1,11 @@
 //! Retrieval metrics at k from the ranks of the gold ids.
 //!
 //! Definitions (binary gain): recall-any and recall-all (found some, found all), recall (share of the gold ids found),
-//! precision (found / k), MRR (1 / rank of the first, 0 beyond k), NDCG with discount 1 / log2(rank + 1) and the ideal of
-//! min(gold, k) ones at the top, so that it never exceeds 1.
+//! precision (found / ids shown, at most k: a shorter list is not blamed for its length), MRR (1 / rank of the first, 0
+//! beyond k), NDCG with discount 1 / log2(rank + 1) and the ideal of min(gold, k) ones at the top, so that it never
+//! exceeds 1.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use bench_proto::{
     step::{RankHits, Retrieval},
@@ -15,6 +16,8 @@ use crate::exact::ExactSum;
 
 /// The cut-offs of the report.
 const CUTOFFS: [u32; 5] = [1, 3, 5, 10, 20];
+/// The largest of them.
+const MOST: usize = 20;
 const METRICS: usize = 6;
 
 /// The cut-offs up to `top_k`.
@@ -22,23 +25,34 @@ fn cutoffs(top_k: u32) -> impl Iterator<Item = u32> {
     CUTOFFS.into_iter().filter(move |k| *k <= top_k)
 }
 
-/// Discounted gain of a hit at a 1-based rank.
-fn discount(rank: u32) -> f64 {
-    1.0 / f64::from(rank + 1).log2()
-}
+/// Discounted gain of a hit at each rank up to the largest cut-off (index = rank − 1), and the gains of as many hits at the
+/// top (index = number of hits). Logarithms per question would be most of the cost of adding one.
+static DISCOUNTS: LazyLock<([f64; MOST], [f64; MOST + 1])> = LazyLock::new(|| {
+    let (mut gains, mut ideals) = ([0.0; MOST], [0.0; MOST + 1]);
+    for rank in 1..=MOST {
+        gains[rank - 1] = 1.0 / (rank as f64 + 1.0).log2();
+        ideals[rank] = ideals[rank - 1] + gains[rank - 1];
+    }
+    (gains, ideals)
+});
 
 /// recall_any, recall_all, recall, precision, mrr, ndcg at `k` of a question with at least one gold id.
 fn metrics_at(hits: &RankHits, k: u32) -> [f64; METRICS] {
     let found_ranks = hits.ranks.iter().take_while(|rank| **rank <= k);
     let found = found_ranks.clone().count() as f64;
     let first = hits.ranks.first().filter(|rank| **rank <= k);
-    let ideal: f64 = (1..=hits.gold.min(k)).map(discount).sum();
-    let gain: f64 = found_ranks.map(|rank| discount(*rank)).sum();
+    let shown = hits.ranked.min(k);
+    let (gains, ideals) = &*DISCOUNTS;
+    let ideal = ideals[hits.gold.min(k) as usize];
+    // a rank is at least 1; 0 from a broken store counts for nothing
+    let gain: f64 = found_ranks
+        .filter_map(|rank| gains.get((*rank as usize).wrapping_sub(1)))
+        .sum();
     [
         f64::from(u8::from(found > 0.0)),
         f64::from(u8::from(found >= f64::from(hits.gold))),
         found / f64::from(hits.gold),
-        found / f64::from(k),
+        if shown == 0 { 0.0 } else { found / f64::from(shown) },
         first.map_or(0.0, |rank| 1.0 / f64::from(*rank)),
         gain / ideal,
     ]
@@ -146,6 +160,23 @@ mod tests {
         assert!((ndcg - 1.017_782_560_8 / 2.130_929_753_6).abs() < 1e-9, "{ndcg}");
         assert_eq!(metrics_at(&hits(3, &[2, 5]), 1), [0.0; 6]);
         assert_eq!(metrics_at(&hits(1, &[1]), 1), [1.0; 6]);
+        let short = RankHits {
+            gold: 2,
+            ranked: 4,
+            ranks: vec![1, 3],
+        };
+        assert_eq!(metrics_at(&short, 10)[3], 0.5, "two of the four ids shown");
+        assert_eq!(
+            metrics_at(
+                &RankHits {
+                    gold: 2,
+                    ranked: 0,
+                    ranks: vec![]
+                },
+                10
+            ),
+            [0.0; 6]
+        );
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn naive_of_mean(all: &Tally) -> Option<Interval> {
         return Some(wilson(all.sum, n));
     }
     let half = t_quantile(n - 1.0) * (all.variance()? / n).sqrt();
-    Some(symmetric(mean, half, format!("t, {} degrees of freedom", all.n - 1)))
+    Some(symmetric(mean, half, format!("t, {} df", all.n - 1)))
 }
 
 /// Σ (N_h / N)² · s_h² / n_h, with the last factor (1 − n_h / N_h) when `finite`; Student's t with n − H degrees of freedom.
@@ -193,14 +193,14 @@ fn stratified(value: f64, figures: &[StratumFigures], finite: bool) -> Result<In
         .saturating_sub(figures.len() as u64)
         .max(1);
     let kind = if finite {
-        "stratified t with finite population correction"
+        "stratified t, finite population"
     } else {
         "stratified t"
     };
     Ok(symmetric(
         value,
         t_quantile(freedom as f64) * variance.sqrt(),
-        format!("{kind}, {freedom} degrees of freedom"),
+        format!("{kind}, {freedom} df"),
     ))
 }
 
@@ -223,7 +223,7 @@ fn clustered(design: &Design, estimator: Estimator, naive: Option<&Interval>) ->
     let interval = symmetric(
         design.estimate(),
         t_quantile(freedom as f64) * variance.sqrt(),
-        format!("{kind}, {freedom} degrees of freedom"),
+        format!("{kind}, {freedom} df"),
     );
     (Some(interval), few)
 }

@@ -106,6 +106,7 @@ fn coverage(icc: f64, sampling: Sampling, per_cell: impl Fn(u64, usize) -> u64) 
 
 #[track_caller]
 fn check(what: &str, (clustered, naive): (f64, f64), naive_below: f64) {
+    eprintln!("{what}: 95 % intervals cover {clustered} (clustered), {naive} (naive)");
     assert!(
         (0.93..=0.97).contains(&clustered),
         "{what}: clustered intervals cover {clustered}"
@@ -132,7 +133,7 @@ fn fair_samples_cover_new_conversations() {
         by_chance: true,
         census: false,
     };
-    check("ICC 0.02", coverage(0.02, fair, |_, _| 4), 0.95);
+    check("ICC 0.02", coverage(0.02, fair, |_, _| 4), 0.92);
     check("ICC 0.1", coverage(0.1, fair, |_, _| 4), 0.85);
 }
 

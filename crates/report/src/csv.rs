@@ -1,0 +1,156 @@
+//! `report.csv`: one row per metric and scope, fit to be put below those of other runs.
+
+use bench_proto::summary::{Interval, MetricScore, Summary};
+
+use crate::registry::RenderError;
+
+const HEADER: [&str; 20] = [
+    "run_id",
+    "dataset",
+    "preset",
+    "system",
+    "answerer",
+    "judge",
+    "metric",
+    "scope",
+    "n",
+    "population",
+    "clusters",
+    "value",
+    "ci95_low",
+    "ci95_high",
+    "naive_low",
+    "naive_high",
+    "benchmark_low",
+    "benchmark_high",
+    "strict",
+    "coverage",
+];
+
+/// One row of figures; what was not computed is an empty cell.
+#[derive(Default)]
+struct Row<'a> {
+    metric: &'a str,
+    scope: &'a str,
+    n: u64,
+    population: Option<u64>,
+    clusters: Option<u64>,
+    value: Option<f64>,
+    ci95: Option<&'a Interval>,
+    naive: Option<&'a Interval>,
+    benchmark: Option<&'a Interval>,
+    strict: Option<f64>,
+    coverage: Option<f64>,
+}
+
+/// All scores as CSV with a header. Scopes are `headline`, `without_adversarial`, `micro`, `macro`, `weighted` and
+/// `category:<name>`; values are fractions, unrounded.
+///
+/// # Errors
+/// Never for writing to memory.
+pub fn render(summary: &Summary) -> Result<String, RenderError> {
+    let failed = |error: &dyn std::fmt::Display| RenderError::Csv(error.to_string());
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(HEADER).map_err(|e| failed(&e))?;
+    for row in rows(summary) {
+        out.write_record(record(summary, &row)).map_err(|e| failed(&e))?;
+    }
+    let bytes = out.into_inner().map_err(|e| failed(&e))?;
+    String::from_utf8(bytes).map_err(|e| failed(&e))
+}
+
+fn rows(summary: &Summary) -> Vec<Row<'_>> {
+    let headline = &summary.headline;
+    let mut rows = vec![Row {
+        metric: &headline.metric,
+        scope: "headline",
+        n: headline.n,
+        population: headline.population,
+        clusters: Some(headline.clusters),
+        value: headline.value,
+        ci95: headline.ci95.as_ref(),
+        naive: headline.naive_ci95.as_ref(),
+        benchmark: headline.benchmark_ci95.as_ref(),
+        strict: headline.strict,
+        coverage: summary.outcomes.coverage,
+    }];
+    rows.extend(summary.without_adversarial.as_ref().map(|part| Row {
+        metric: &part.metric,
+        scope: "without_adversarial",
+        n: part.n,
+        population: part.population,
+        clusters: Some(part.clusters),
+        value: part.value,
+        ci95: part.ci95.as_ref(),
+        naive: part.naive_ci95.as_ref(),
+        benchmark: part.benchmark_ci95.as_ref(),
+        strict: part.strict,
+        coverage: None,
+    }));
+    rows.extend(summary.scores.iter().flat_map(metric_rows));
+    rows
+}
+
+fn metric_rows(score: &MetricScore) -> impl Iterator<Item = Row<'_>> {
+    let totals = [
+        ("micro", score.micro),
+        ("macro", score.macro_),
+        ("weighted", score.weighted),
+    ];
+    let totals = totals.map(|(scope, value)| Row {
+        metric: &score.metric,
+        scope,
+        n: score.n,
+        value,
+        ..Row::default()
+    });
+    let categories = score.by_category.iter().map(|category| Row {
+        metric: &score.metric,
+        scope: &category.category,
+        n: category.n,
+        population: category.population,
+        clusters: Some(category.clusters),
+        value: category.value,
+        ci95: category.ci95.as_ref(),
+        naive: category.naive_ci95.as_ref(),
+        ..Row::default()
+    });
+    totals.into_iter().chain(categories)
+}
+
+fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
+    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+    let whole = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
+    let low = |interval: Option<&Interval>| number(interval.map(|i| i.low));
+    let high = |interval: Option<&Interval>| number(interval.map(|i| i.high));
+    let is_category = !matches!(
+        row.scope,
+        "headline" | "without_adversarial" | "micro" | "macro" | "weighted"
+    );
+    [
+        summary.run.id.clone(),
+        summary.dataset.name.clone(),
+        summary.dataset.sample.preset.clone(),
+        summary.spec.system.clone(),
+        summary.spec.answerer.clone(),
+        summary.spec.judge.clone().unwrap_or_default(),
+        row.metric.to_owned(),
+        if is_category {
+            format!("category:{}", row.scope)
+        } else {
+            row.scope.to_owned()
+        },
+        row.n.to_string(),
+        whole(row.population),
+        whole(row.clusters),
+        number(row.value),
+        low(row.ci95),
+        high(row.ci95),
+        low(row.naive),
+        high(row.naive),
+        low(row.benchmark),
+        high(row.benchmark),
+        number(row.strict),
+        number(row.coverage),
+    ]
+}

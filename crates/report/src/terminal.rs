@@ -1,0 +1,128 @@
+//! The table that `submit` and `report` print.
+
+use bench_proto::summary::{Summary, Verdict};
+use comfy_table::{Cell, CellAlignment, LineStyle, Table as Grid, TableStyle};
+
+use crate::document::{Block, Detail, Table, document};
+
+/// How to print.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TerminalOptions {
+    /// Use colours: the caller looks at `NO_COLOR` and at whether this is a terminal.
+    pub colour: bool,
+    /// Print everything that the Markdown report holds.
+    pub full: bool,
+}
+
+/// Select Graphic Rendition codes.
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    Bold,
+    Green,
+    Red,
+    Yellow,
+}
+
+impl Style {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Green => "1;32",
+            Self::Red => "1;31",
+            Self::Yellow => "1;33",
+        }
+    }
+}
+
+/// The report for a terminal; ends with a newline.
+#[must_use]
+pub fn render(summary: &Summary, options: TerminalOptions) -> String {
+    let detail = if options.full { Detail::Full } else { Detail::Brief };
+    let painter = Painter { colour: options.colour };
+    let mut text = String::new();
+    for block in document(summary, detail) {
+        // a heading stands directly above what it heads
+        let heading = matches!(block, Block::Heading(_));
+        text.push_str(&painter.block(&block));
+        text.push_str(if heading { "\n" } else { "\n\n" });
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+struct Painter {
+    colour: bool,
+}
+
+impl Painter {
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.colour {
+            format!("\u{1b}[{}m{text}\u{1b}[0m", style.code())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn block(&self, block: &Block) -> String {
+        match block {
+            Block::Title(text) | Block::Heading(text) | Block::Headline(text) => self.paint(Style::Bold, text),
+            Block::Labels(labels) => self.paint(
+                Style::Yellow,
+                &labels
+                    .iter()
+                    .map(|label| format!("[{label}]"))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            ),
+            Block::Verdict(verdict, reasons) => self.verdict(*verdict, reasons),
+            Block::Text(text) => text.clone(),
+            Block::List(lines) => lines.join("\n"),
+            Block::Table(table) => grid(table),
+        }
+    }
+
+    fn verdict(&self, verdict: Verdict, reasons: &[String]) -> String {
+        let style = if verdict == Verdict::Valid {
+            Style::Green
+        } else {
+            Style::Red
+        };
+        let word = self.paint(style, verdict.name());
+        std::iter::once(word)
+            .chain(reasons.iter().map(|reason| format!("  {reason}")))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+/// Rules under the header and below, none between rows.
+const GRID: TableStyle = TableStyle::new()
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+fn grid(table: &Table) -> String {
+    let mut grid = Grid::new();
+    grid.load_style(GRID).force_no_tty();
+    let align = |right: bool| {
+        if right {
+            CellAlignment::Right
+        } else {
+            CellAlignment::Left
+        }
+    };
+    grid.set_header(
+        table
+            .columns
+            .iter()
+            .map(|(title, right)| Cell::new(title).set_alignment(align(*right))),
+    );
+    for row in &table.rows {
+        grid.add_row(
+            row.iter()
+                .zip(&table.columns)
+                .map(|(cell, (_, right))| Cell::new(cell).set_alignment(align(*right))),
+        );
+    }
+    grid.trim_fmt()
+}
