@@ -16,7 +16,7 @@ use bench_proto::{
     summary::{ControlScore, JudgementLine, QuestionLine, RetrievedLine, Summary, Verdict},
 };
 use bench_store::{RunFilter, RunRow, RunState, Store};
-use bench_worker::{banks::BankData, systems::registry as systems};
+use bench_worker::{banks::BankData, systems::{BuildContext, registry as systems}};
 
 use crate::{
     app::App,
@@ -39,8 +39,8 @@ pub async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Sum
     input.headline_metric = run.headline_metric.clone();
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;
-    input.stats_seed = app.settings().stats.seed;
-    if let Ok(system) = systems::build(&run.spec.system.name, &run.spec.system.settings, &systems::BuildContext::default()) {
+    input.stats_seed = app.settings().stats_seed;
+    if let Ok(system) = systems::build(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default()) {
         let capabilities = system.capabilities();
         input.empty_context_expected = capabilities.empty_by_design;
         input.effective_k = Some(capabilities.max_k.map_or(run.spec.system.top_k, |most| most.min(run.spec.system.top_k)));
@@ -220,14 +220,25 @@ pub async fn write_files(store: &dyn Store, run: &RunRow, summary: &Summary, fol
     write_questions(store, run, &folder.join("questions.jsonl")).await
 }
 
+/// Name of the terminal table among the formats; it has no file of its own but `report.txt`.
+pub const TERMINAL: &str = "terminal";
+
 /// Name of a format's file.
 #[must_use]
-pub fn file_name(format: &str) -> String {
-    match format {
-        "junit" => "report.junit.xml".to_owned(),
-        "terminal" => "report.txt".to_owned(),
-        format => format!("report.{format}"),
+pub fn file_name(format: &str) -> &'static str {
+    bench_report::format_named(format).map_or("report.txt", |format| format.file_name)
+}
+
+/// Checks a format's name.
+///
+/// # Errors
+/// Exit 2 with all names.
+pub fn check_format(name: &str) -> Result<(), CliError> {
+    if name == TERMINAL || bench_report::format_named(name).is_some() {
+        return Ok(());
     }
+    let known: Vec<&str> = std::iter::once(TERMINAL).chain(bench_report::FORMATS.iter().map(|f| f.name)).collect();
+    Err(CliError::usage(format!("unknown format '{name}' (known: {})", known.join(", "))))
 }
 
 /// A summary in a format.
@@ -235,8 +246,14 @@ pub fn file_name(format: &str) -> String {
 /// # Errors
 /// Exit 2 for unknown formats.
 pub fn render(summary: &Summary, format: &str) -> Result<String, CliError> {
-    let color = format == "terminal" && std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    bench_report::render(format, summary, color).map_err(|e| CliError::usage(e.to_string()))
+    match bench_report::format_named(format) {
+        Some(format) => (format.render)(summary).map_err(|e| CliError::infrastructure(e.to_string())),
+        None => {
+            check_format(format)?;
+            let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            Ok(bench_report::terminal::render(summary, bench_report::terminal::TerminalOptions { colour, full: false }))
+        }
+    }
 }
 
 /// Writes a file beside its place and moves it there.
@@ -245,30 +262,17 @@ pub fn render(summary: &Summary, format: &str) -> Result<String, CliError> {
 /// Exit 4 naming the file.
 pub fn write_atomically(path: &Path, fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>) -> Result<(), CliError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let file = tempfile::Builder::new().prefix(".bench-").permissions_like_files().tempfile_in(folder).map_err(|e| disk(path, &e))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".bench-");
+    // temporary files are private by default; a report is an ordinary file
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let file = builder.tempfile_in(folder).map_err(|e| disk(path, &e))?;
     let mut writer = std::io::BufWriter::new(file.as_file());
     fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| disk(path, &e))?;
     drop(writer);
     file.persist(path).map_err(|e| disk(path, &e.error))?;
     Ok(())
-}
-
-trait PermissionsLikeFiles {
-    fn permissions_like_files(&mut self) -> &mut Self;
-}
-
-impl PermissionsLikeFiles for tempfile::Builder<'_, '_> {
-    /// Temporary files are private by default; a report is an ordinary file.
-    #[cfg(unix)]
-    fn permissions_like_files(&mut self) -> &mut Self {
-        use std::os::unix::fs::PermissionsExt;
-        self.permissions(std::fs::Permissions::from_mode(0o666))
-    }
-
-    #[cfg(not(unix))]
-    fn permissions_like_files(&mut self) -> &mut Self {
-        self
-    }
 }
 
 fn disk(path: &Path, error: &std::io::Error) -> CliError {
@@ -277,7 +281,7 @@ fn disk(path: &Path, error: &std::io::Error) -> CliError {
 
 async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result<(), CliError> {
     // lines are made bank by bank and collected in a spooled file, so the store is never waited for while the writer is open
-    let mut spool = tempfile::spooled_tempfile(8 << 20);
+    let mut spool = bench_report::QuestionsWriter::new(tempfile::spooled_tempfile(8 << 20));
     for row in store.banks(run.run_no, None).await? {
         let bank_no = row.bank_no;
         let bank = BankData::read(store, row).await?;
@@ -290,11 +294,11 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
             }
             for (question, key) in questions.iter().zip(&keys) {
                 let line = question_line(run, &bank, question, facts.remove(key), texts.remove(key).unwrap_or_default());
-                serde_json::to_writer(&mut spool, &line).map_err(|e| disk(path, &e.into()))?;
-                spool.write_all(b"\n").map_err(|e| disk(path, &e))?;
+                spool.write(&line).map_err(|e| disk(path, &e))?;
             }
         }
     }
+    let (mut spool, _) = spool.finish().map_err(|e| disk(path, &e))?;
     std::io::Seek::rewind(&mut spool).map_err(|e| disk(path, &e))?;
     write_atomically(path, |file| std::io::copy(&mut spool, file).map(|_| ()))
 }
@@ -358,7 +362,7 @@ fn question_line(
     }
     if let Some(facts) = facts {
         let headline = run.headline_metric.clone().unwrap_or_else(|| run.spec.headline_metric());
-        line.failures = bench_aggregate::attribute(&facts, &headline, 0.5).map(|a| a.name().to_owned()).into_iter().collect();
+        line.failures = bench_aggregate::attribution::attribute(&facts, &headline, 0.5).map(|a| a.name().to_owned()).into_iter().collect();
         line.outcome = facts.outcome;
         line.usage = (&facts.usage).into();
         line.timing_ms = (&facts.times).into();
@@ -378,7 +382,7 @@ pub async fn finish(app: &App, store: &dyn Store, run_no: RunNo, json: bool, out
     let summary = summary_of(app, store, &run).await?;
     let folder = run_folder(app, &run, output_dir);
     write_files(store, &run, &summary, &folder).await?;
-    out::result(&render(&summary, if json { "json" } else { "terminal" })?);
+    out::result(&render(&summary, if json { "json" } else { TERMINAL })?);
     out::note(&format!("report, questions and answers: {}", folder.display()));
     Ok(exit_of(&summary))
 }
@@ -390,7 +394,7 @@ pub async fn finish(app: &App, store: &dyn Store, run_no: RunNo, json: bool, out
 pub async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
-    out::result(&render(&summary, "terminal")?);
+    out::result(&render(&summary, TERMINAL)?);
     Ok(exit_of(&summary))
 }
 

@@ -10,6 +10,6 @@ use crate::{
 /// Runs the verb.
 pub fn run(app: &App, verb: &ConfigVerb) -> CliResult {
     let ConfigVerb::Show { all } = verb;
-    out::result(&app.settings().show(*all));
+    out::result(&bench_settings::render(&app.settings().show(*all)));
     Ok(Exit::Done)
 }

@@ -31,8 +31,9 @@ pub async fn run(app: &App) -> CliResult {
         line(&format!("dataset {}", entry.manifest.name), Ok(detail));
     }
     for (role, account) in app.accounts() {
-        let key = if account.key.is_some() { "key set" } else { "no key" };
-        line(&format!("account {role}"), Ok(format!("{}, {key}", bench_telemetry::redact_url(&account.base_url))));
+        let key = if account.key.secret().is_some() { "key set" } else { "no key" };
+        let url = account.base_url.as_deref().map_or("no base URL".into(), bench_telemetry::redact_url);
+        line(&format!("account of the {role}"), Ok(format!("{}, {url}, {key}", account.name)));
     }
     if failed == 0 { Ok(Exit::Done) } else { Err(CliError::infrastructure(format!("{failed} of the checks above failed"))) }
 }

@@ -10,8 +10,8 @@ use crate::{
 
 /// Runs the verb.
 pub async fn run(app: &App, args: &ReportArgs) -> CliResult {
-    let formats: Vec<&str> = if args.format.is_empty() { vec!["terminal"] } else { args.format.iter().map(String::as_str).collect() };
-    bench_report::check_formats(&formats).map_err(|e| CliError::usage(e.to_string()))?;
+    let formats: Vec<&str> = if args.format.is_empty() { vec![results::TERMINAL] } else { args.format.iter().map(String::as_str).collect() };
+    formats.iter().try_for_each(|format| results::check_format(format))?;
     if formats.len() > 1 && args.output_dir.is_none() {
         return Err(CliError::usage("more than one format needs a folder: give --output-dir DIR"));
     }

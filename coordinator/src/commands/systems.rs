@@ -1,28 +1,32 @@
 //! `systems list`: memory systems and what they can do.
 
-use bench_worker::systems::registry;
+use bench_worker::systems::{BuildContext, registry};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
 use crate::{
     cli::SystemsVerb,
-    exit::{CliResult, Exit},
+    exit::{CliError, CliResult, Exit},
     out,
 };
 
 /// Runs the verb.
 pub fn run(verb: &SystemsVerb) -> CliResult {
     let SystemsVerb::List { json } = verb;
-    let systems = registry::list(&registry::BuildContext::default());
+    let systems: Vec<_> = registry::list(&BuildContext::default())
+        .into_iter()
+        .map(|info| info.capabilities.map(|capabilities| (info.entry, capabilities)))
+        .collect::<Result<_, _>>()
+        .map_err(|e| CliError::infrastructure(e.to_string()))?;
     if *json {
         let rows: Vec<_> = systems
             .iter()
-            .map(|s| {
+            .map(|(entry, c)| {
                 json!({
-                    "name": s.name, "description": s.description, "version": s.capabilities.version,
-                    "max_k": s.capabilities.max_k, "ordered": s.capabilities.ordered,
-                    "event_times": s.capabilities.event_times, "proves_ready": s.capabilities.proves_ready,
-                    "max_parallel": s.capabilities.max_parallel, "control": s.capabilities.sees_gold || s.capabilities.empty_by_design,
+                    "name": entry.name, "description": entry.description, "version": c.version, "max_k": c.max_k,
+                    "ordered": c.ordered, "event_times": c.event_times, "proves_ready": c.proves_ready,
+                    "max_parallel": c.max_parallel, "control": c.sees_gold || c.empty_by_design,
+                    "settings": entry.settings.iter().map(|s| s.name).collect::<Vec<_>>(),
                 })
             })
             .collect();
@@ -33,9 +37,9 @@ pub fn run(verb: &SystemsVerb) -> CliResult {
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["system", "largest k", "event times", "proves ready", "what it is"]);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
-    for s in &systems {
-        let largest = if s.capabilities.ignores_k { "-".to_owned() } else { s.capabilities.max_k.map_or_else(|| "any".to_owned(), |k| k.to_string()) };
-        table.add_row([s.name.to_owned(), largest, yes(s.capabilities.event_times), yes(s.capabilities.proves_ready), s.description.to_owned()]);
+    for (entry, c) in &systems {
+        let largest = if c.ignores_k { "-".to_owned() } else { c.max_k.map_or_else(|| "any".to_owned(), |k| k.to_string()) };
+        table.add_row([entry.name.to_owned(), largest, yes(c.event_times), yes(c.proves_ready), entry.description.to_owned()]);
     }
     out::result(&table.to_string());
     Ok(Exit::Done)

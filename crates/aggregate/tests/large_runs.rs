@@ -60,6 +60,7 @@ fn input(n: u64) -> AggregateInput {
             population: counts.clone(),
             banks: n / 200,
             sessions: n / 8,
+            path: None,
         },
         sample: SampleSpec {
             preset: "full".into(),
@@ -74,6 +75,7 @@ fn input(n: u64) -> AggregateInput {
             stratified: false,
             max_sessions: None,
             notes: vec![],
+            request: serde_json::Value::Null,
         },
         system: SystemSpec {
             name: "bm25".into(),
