@@ -422,9 +422,6 @@ pub enum DatasetsVerb {
         /// Read this file
         #[arg(long, value_name = "FILE")]
         dataset_path: Option<PathBuf>,
-        /// Accept another checksum
-        #[arg(long)]
-        allow_modified_dataset: bool,
     },
     /// Download into the cache
     Fetch {

@@ -30,7 +30,14 @@ pub fn run(cli: cli::Cli) -> u8 {
         1 => Some("info".to_owned()),
         _ => Some("debug".to_owned()),
     };
-    let _telemetry = bench_telemetry::init(&bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() });
+    let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
+    let _telemetry = match bench_telemetry::init(&logs) {
+        Ok(guard) => guard,
+        Err(error) => {
+            out::note(&format!("error: {error}"));
+            return Exit::Usage as u8;
+        }
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -1,59 +1,84 @@
 //! `datasets`: list, show, fetch, verify, generate.
 
-use bench_datasets::{DATASETS, OpenOptions};
+use std::path::PathBuf;
+
+use bench_datasets::{DatasetError, Details, OpenOptions};
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::{
     app::App,
-    cli::{DatasetsVerb, SampleArgs},
+    cli::DatasetsVerb,
     exit::{CliError, CliResult, Exit},
     out,
-    planning::open_dataset,
 };
 
 /// Runs the verb.
 pub async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
         DatasetsVerb::List { json } => list(*json),
-        DatasetsVerb::Show { name, dataset_path, allow_modified_dataset } => {
-            let args = SampleArgs {
-                dataset_path: dataset_path.clone(),
-                allow_modified_dataset: *allow_modified_dataset,
-                ..SampleArgs::default()
-            };
-            show(app, name, &args).await
+        DatasetsVerb::Show { name, dataset_path } => {
+            let details = blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::show(name, &options)).await?;
+            out::result(&text_of(&details));
+            Ok(Exit::Done)
         }
         DatasetsVerb::Fetch { name } => {
-            let dataset = open_dataset(app, name, &SampleArgs::default(), app.dataset_settings(name)).await?;
-            out::note(&format!("{name} is here, sha256 {}", dataset.sha256()));
+            let path = blocking(app, name, None, |name, options| bench_datasets::fetch(name, &options, &|_, _| ())).await?;
+            out::note(&format!("{name} is here: {}", path.display()));
             Ok(Exit::Done)
         }
         DatasetsVerb::Verify { name, dataset_path } => {
-            let args = SampleArgs { dataset_path: dataset_path.clone(), ..SampleArgs::default() };
-            let dataset = open_dataset(app, name, &args, app.dataset_settings(name)).await?;
-            out::result(&format!("{name}: sha256 {} is the published one", dataset.sha256()));
-            Ok(Exit::Done)
+            let found = blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::verify(name, &options)).await?;
+            if found.ok {
+                out::result(&format!("{} is the published {name}, sha256 {}", found.path.display(), found.sha256));
+                return Ok(Exit::Done);
+            }
+            Err(CliError::usage(format!(
+                "{} is not the published {name}: sha256 is {} ({} bytes), expected {} ({} bytes)",
+                found.path.display(),
+                found.sha256,
+                found.bytes,
+                found.expected_sha256,
+                found.expected_bytes
+            )))
         }
         DatasetsVerb::Generate { name, output } => {
-            let (name, output) = (name.clone(), output.clone());
-            let options = OpenOptions { settings: app.dataset_settings(&name), ..OpenOptions::default() };
-            let generated = tokio::task::spawn_blocking(move || bench_datasets::generate(&name, &options, &output).map(|()| output)).await;
-            let path = generated.map_err(|e| CliError::infrastructure(format!("generating stopped: {e}")))??;
-            out::note(&format!("written: {}", path.display()));
+            let output = output.clone();
+            let written = blocking(app, name, None, move |name, options| bench_datasets::generate(name, &options, &output)).await?;
+            out::note(&format!("{}: {} banks, {} bytes, sha256 {}", written.path.display(), written.banks, written.bytes, written.sha256));
             Ok(Exit::Done)
         }
     }
 }
 
+/// Runs file work off the threads that wait.
+async fn blocking<T: Send + 'static>(
+    app: &App,
+    name: &str,
+    path: Option<PathBuf>,
+    work: impl FnOnce(&str, OpenOptions) -> Result<T, DatasetError> + Send + 'static,
+) -> Result<T, CliError> {
+    let options = OpenOptions {
+        path,
+        datasets_dir: app.datasets_dir(),
+        cache_dir: app.home().join("datasets"),
+        allow_modified: false,
+        allow_download: true,
+        settings: app.dataset_settings(name),
+    };
+    let name = name.to_owned();
+    let done = tokio::task::spawn_blocking(move || work(&name, options)).await;
+    Ok(done.map_err(|e| CliError::infrastructure(format!("the dataset stopped: {e}")))??)
+}
+
 fn list(json: bool) -> CliResult {
     if json {
-        out::json(&DATASETS.iter().map(|d| d.manifest).collect::<Vec<_>>());
+        out::json(&bench_datasets::list().collect::<Vec<_>>());
         return Ok(Exit::Done);
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["dataset", "questions", "banks", "sessions", "licence", "what it is"]);
-    for manifest in DATASETS.iter().map(|d| d.manifest) {
+    for manifest in bench_datasets::list() {
         let questions: u64 = manifest.categories.iter().map(|(_, n)| n).sum();
         table.add_row([
             manifest.name.to_owned(),
@@ -68,23 +93,24 @@ fn list(json: bool) -> CliResult {
     Ok(Exit::Done)
 }
 
-async fn show(app: &App, name: &str, args: &SampleArgs) -> CliResult {
-    let dataset = open_dataset(app, name, args, app.dataset_settings(name)).await?;
-    let manifest = dataset.manifest();
+fn text_of(details: &Details) -> String {
+    let manifest = details.manifest;
     let mut lines = vec![
         format!("{} {}: {}", manifest.name, manifest.version, manifest.description),
         format!("  licence {}, source {}", manifest.licence, manifest.source),
-        format!("  sha256 {}{}", dataset.sha256(), if dataset.is_modified() { " (not the published file)" } else { "" }),
-        format!("  {} banks, {} sessions, {} turns", manifest.banks, manifest.sessions, manifest.turns),
     ];
-    lines.extend(manifest.categories.iter().map(|(category, n)| format!("  {n:>6} {category}")));
-    for (key, value) in dataset.settings() {
-        lines.push(format!("  setting {key} = {value}"));
+    match (&details.file, &details.content) {
+        (Some(file), _) => lines.push(format!("  file {}", file.display())),
+        (None, None) => lines.push("  not on this machine yet: submit or `bench-coord datasets fetch` downloads it".to_owned()),
+        (None, Some(_)) => {}
     }
-    if !dataset.notes().is_empty() {
-        lines.push("  notes:".to_owned());
-        lines.extend(dataset.notes().iter().map(|note| format!("    {note}")));
+    if let Some(content) = &details.content {
+        lines.push(format!("  sha256 {}{}", content.sha256, if content.modified { " (not the published file)" } else { "" }));
+        lines.push(format!("  {} banks, {} sessions, {} turns", content.banks, content.entries, content.turns));
+        lines.push(format!("  {:>6} questions", content.categories.values().sum::<u64>()));
+        lines.extend(content.categories.iter().map(|(category, n)| format!("  {n:>6} {category}")));
+        lines.extend(content.settings.iter().map(|(key, value)| format!("  setting {key} = {value}")));
+        lines.extend(content.notes.iter().map(|note| format!("  note: {note}")));
     }
-    out::result(&lines.join("\n"));
-    Ok(Exit::Done)
+    lines.join("\n")
 }
