@@ -11,6 +11,7 @@ pub mod facts;
 pub mod failure;
 pub mod ids;
 pub mod money;
+pub mod retrieval;
 pub mod spec;
 pub mod step;
 pub mod summary;

@@ -1,0 +1,157 @@
+//! Retrieval metrics, all from the ranks of gold evidence in a deduplicated ranked list.
+
+use serde::{Deserialize, Serialize};
+
+use crate::step::RankHits;
+
+/// The cut-offs that reports show, as far as the run's top-k reaches.
+pub const CUTOFFS: [u32; 5] = [1, 3, 5, 10, 20];
+
+/// The cut-offs up to `top_k`.
+pub fn cutoffs(top_k: u32) -> impl Iterator<Item = u32> {
+    CUTOFFS.into_iter().filter(move |&k| k <= top_k)
+}
+
+/// Metrics at one cut-off k; each is in [0, 1].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RetrievalMetrics {
+    /// 1 when some gold id is among the first k.
+    pub recall_any: f64,
+    /// 1 when all gold ids are among the first k.
+    pub recall_all: f64,
+    /// Gold ids among the first k / gold ids.
+    pub recall: f64,
+    /// Gold ids among the first k / ids among the first k (a list shorter than k is not blamed for its length).
+    pub precision: f64,
+    /// 1 / rank of the first gold id, 0 when it is not among the first k.
+    pub mrr: f64,
+    /// Σ 1/log2(rank + 1) over gold ids among the first k, divided by the same sum over ranks 1 to min(gold ids, k).
+    pub ndcg: f64,
+}
+
+impl RetrievalMetrics {
+    /// The metrics at cut-off `k`; `None` when there is no ground truth, or `k` is 0.
+    #[must_use]
+    pub fn at(hits: &RankHits, k: u32) -> Option<Self> {
+        if hits.gold == 0 || k == 0 {
+            return None;
+        }
+        let within = &hits.ranks[..hits.ranks.partition_point(|&rank| rank <= k)];
+        let found = within.len() as f64;
+        let shown = hits.ranked.min(k);
+        let gain = |rank: u32| 1.0 / (f64::from(rank) + 1.0).log2();
+        let dcg: f64 = within.iter().copied().map(gain).sum();
+        let ideal: f64 = (1..=hits.gold.min(k)).map(gain).sum();
+        Some(Self {
+            recall_any: f64::from(u8::from(!within.is_empty())),
+            recall_all: f64::from(u8::from(within.len() as u64 == u64::from(hits.gold))),
+            recall: found / f64::from(hits.gold),
+            precision: if shown == 0 { 0.0 } else { found / f64::from(shown) },
+            mrr: within.first().map_or(0.0, |&rank| 1.0 / f64::from(rank)),
+            ndcg: dcg / ideal,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(ranked: &[&str], gold: &[&str], k: u32) -> Option<RetrievalMetrics> {
+        RetrievalMetrics::at(&RankHits::of(ranked.iter().copied(), gold.iter().copied()), k)
+    }
+
+    #[test]
+    fn by_hand() {
+        let metrics = at(&["a", "b", "c", "d"], &["b", "d"], 10).expect("there is gold");
+        assert_eq!(
+            (metrics.recall_any, metrics.recall_all, metrics.recall),
+            (1.0, 1.0, 1.0)
+        );
+        assert_eq!((metrics.precision, metrics.mrr), (0.5, 0.5));
+        assert!((metrics.ndcg - 0.650_920_929_807_132_6).abs() < 1e-12);
+
+        let metrics = at(&["x", "y", "a", "b", "z"], &["a", "b", "c"], 5).expect("there is gold");
+        assert_eq!((metrics.recall_any, metrics.recall_all), (1.0, 0.0));
+        assert_eq!((metrics.recall, metrics.precision), (2.0 / 3.0, 0.4));
+        assert!((metrics.ndcg - 0.436_746_709_511_925_8).abs() < 1e-12);
+
+        let metrics = at(&["a", "b", "c"], &["c"], 2).expect("there is gold");
+        assert_eq!(
+            metrics,
+            RetrievalMetrics {
+                recall_any: 0.0,
+                recall_all: 0.0,
+                recall: 0.0,
+                precision: 0.0,
+                mrr: 0.0,
+                ndcg: 0.0
+            }
+        );
+    }
+
+    #[test]
+    fn edges() {
+        assert_eq!(at(&["a"], &[], 5), None);
+        assert_eq!(at(&["a"], &["a"], 0), None);
+        assert_eq!(
+            at(&[], &["a"], 5).map(|metrics| (metrics.recall, metrics.precision)),
+            Some((0.0, 0.0))
+        );
+        // repeats in the list cannot lift anything above 1
+        assert_eq!(
+            at(&["a", "a", "a"], &["a"], 3).map(|metrics| (metrics.ndcg, metrics.precision)),
+            Some((1.0, 1.0))
+        );
+        // more gold than k: the best possible list still has NDCG 1
+        assert_eq!(
+            at(&["a", "b", "c"], &["a", "b", "c"], 1).map(|metrics| (metrics.ndcg, metrics.recall_all)),
+            Some((1.0, 0.0))
+        );
+    }
+
+    #[test]
+    fn cut_offs_end_at_top_k() {
+        assert_eq!(cutoffs(10).collect::<Vec<_>>(), [1, 3, 5, 10]);
+        assert_eq!(cutoffs(0).count(), 0);
+        assert_eq!(cutoffs(100).count(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn bounded_and_monotone(
+            ranked in prop::collection::vec(0_u8..20, 0..30),
+            gold in prop::collection::vec(0_u8..20, 0..10),
+        ) {
+            let name = |ids: &[u8]| ids.iter().map(u8::to_string).collect::<Vec<_>>();
+            let (ranked, gold) = (name(&ranked), name(&gold));
+            let hits = RankHits::of(ranked.iter().map(String::as_str), gold.iter().map(String::as_str));
+            let mut last: Option<RetrievalMetrics> = None;
+            for k in 1..25 {
+                let metrics = RetrievalMetrics::at(&hits, k);
+                prop_assert_eq!(metrics.is_none(), gold.is_empty());
+                let Some(metrics) = metrics else { continue };
+                for value in [metrics.recall_any, metrics.recall_all, metrics.recall, metrics.precision, metrics.mrr, metrics.ndcg] {
+                    prop_assert!((0.0..=1.0).contains(&value), "{:?}", metrics);
+                }
+                prop_assert!(metrics.recall_all <= metrics.recall && metrics.recall <= metrics.recall_any);
+                if let Some(last) = last {
+                    prop_assert!(metrics.recall_any >= last.recall_any);
+                    prop_assert!(metrics.recall_all >= last.recall_all);
+                    prop_assert!(metrics.recall >= last.recall);
+                    prop_assert!(metrics.mrr >= last.mrr);
+                }
+                last = Some(metrics);
+            }
+        }
+
+        #[test]
+        fn gold_first_is_ideal(gold in 1_u32..12, rest in 0_u32..12, k in 1_u32..25) {
+            let hits = RankHits { gold, ranked: gold + rest, ranks: (1..=gold).collect() };
+            let metrics = RetrievalMetrics::at(&hits, k);
+            prop_assert_eq!(metrics.map(|metrics| (metrics.ndcg, metrics.mrr)), Some((1.0, 1.0)));
+        }
+    }
+}
