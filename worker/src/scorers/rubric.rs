@@ -25,17 +25,21 @@ impl KeywordRubric {
     /// The score of an answer, in [0, 1].
     #[must_use]
     pub fn grade(&self, answer: &str) -> f64 {
-        let answer = answer.to_lowercase();
-        let found = |list: &[String]| list.iter().filter(|text| answer.contains(&text.to_lowercase())).count() as f64;
-        if found(&self.incorrect_patterns) > 0.0 {
+        self.grade_lower(&answer.to_lowercase())
+    }
+
+    fn grade_lower(&self, answer: &str) -> f64 {
+        let occurs = |text: &&String| answer.contains(&text.to_lowercase());
+        if self.incorrect_patterns.iter().any(|text| occurs(&text)) {
             return 0.0;
         }
+        let count = |list: &[String]| list.iter().filter(occurs).count() as f64;
         let share = if self.required_keywords.is_empty() {
             0.5
         } else {
-            found(&self.required_keywords) / self.required_keywords.len() as f64
+            count(&self.required_keywords) / self.required_keywords.len() as f64
         };
-        (share + 0.1 * found(&self.acceptable_paraphrases)).min(1.0)
+        (share + 0.1 * count(&self.acceptable_paraphrases)).min(1.0)
     }
 }
 
@@ -56,22 +60,30 @@ impl Scorer for Rubric {
     }
 
     fn score(&self, case: &ScoreCase<'_>) -> Option<f64> {
-        let required_keywords = match case.gold? {
-            Gold::Rubric(lines) => lines.clone(),
-            gold @ (Gold::Text(_) | Gold::Number(_)) => vec![gold.text()],
-            Gold::Choice(_) | Gold::Retrieval { .. } | Gold::Abstain => return None,
-        };
-        if required_keywords.iter().all(String::is_empty) {
-            return None;
-        }
-        Some(
-            KeywordRubric {
-                required_keywords,
-                ..KeywordRubric::default()
-            }
-            .grade(case.prediction),
-        )
+        score(&case.prediction.to_lowercase(), case.gold)
     }
+
+    fn score_many(&self, prediction: &str, cases: &[(Option<&Gold>, &str)]) -> Vec<Option<f64>> {
+        let prediction = prediction.to_lowercase();
+        cases.iter().map(|(gold, _)| score(&prediction, *gold)).collect()
+    }
+}
+
+/// `prediction` is in lower case.
+fn score(prediction: &str, gold: Option<&Gold>) -> Option<f64> {
+    let required_keywords = match gold? {
+        Gold::Rubric(lines) => lines.clone(),
+        gold @ (Gold::Text(_) | Gold::Number(_)) => vec![gold.text()],
+        Gold::Choice(_) | Gold::Retrieval { .. } | Gold::Abstain => return None,
+    };
+    if required_keywords.iter().all(String::is_empty) {
+        return None;
+    }
+    let rubric = KeywordRubric {
+        required_keywords,
+        ..KeywordRubric::default()
+    };
+    Some(rubric.grade_lower(prediction))
 }
 
 #[cfg(test)]
