@@ -1,1 +1,596 @@
-//! placeholder
+//! The one way in which steps call models: call store, pace, budget, stop flag, attempts, retries and the records of what
+//! was paid. A [`ChatModel`] makes single attempts; everything around them is here, once for all providers.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bench_proto::{
+    call::{CallOutcome, CallRecord, Phase, Usage},
+    failure::{Failure, FailureClass},
+    ids::{RunNo, Sha256Hash, TaskKey},
+    money::PicoUsd,
+    step::Timing,
+};
+
+use super::{
+    Attempt, AttemptError, ChatModel, ChatReply, ChatRequest,
+    backoff::{BackoffSettings, Delays},
+    budget::{Budget, OverCap, Reservation},
+    call_key::call_key,
+    call_store::CallStore,
+    gate::{Entry, Gate},
+    limiter::{Permit, Seen},
+    pace::{Pace, Paced},
+    prices::Price,
+    stop::{StopCause, StopFlag},
+    tokens::{self, Encoding},
+};
+
+/// Settings of calls.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallSettings {
+    /// Attempts after the first that may fail; answers of 429 are not counted.
+    pub retries: u32,
+    /// Delays between attempts.
+    pub backoff: BackoffSettings,
+    /// Longest wait for pace or Retry-After that is spent in place; a longer one parks the task (P11).
+    pub patience: Duration,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        Self {
+            retries: 6,
+            backoff: BackoffSettings::default(),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What a caller is made of: one per run and model.
+pub struct CallerParts {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// Name of the account: part of the call's key.
+    pub account: String,
+    /// The allowance in this process, shared by all callers of it.
+    pub gate: Arc<Gate>,
+    /// The run's explicit pace, shared by its callers.
+    pub pace: Option<Arc<dyn Pace>>,
+    /// The run's stop flag.
+    pub stop: StopFlag,
+    /// The run's money.
+    pub budget: Arc<Budget>,
+    /// Price of the model; `None` counts as free.
+    pub price: Option<Price>,
+    /// Stored calls, if any can be there.
+    pub store: Option<Arc<dyn CallStore>>,
+    /// Retries, delays, patience.
+    pub settings: CallSettings,
+}
+
+/// Calls one model for one run.
+pub struct Caller {
+    parts: CallerParts,
+    encoding: Encoding,
+}
+
+/// What a call belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct CallContext<'a> {
+    /// The run.
+    pub run: RunNo,
+    /// The task.
+    pub task: TaskKey,
+    /// The dataset's question id.
+    pub question_id: &'a str,
+    /// Repeat or vote: independent draws never share a reply.
+    pub draw: u32,
+    /// Phase that pays.
+    pub phase: Phase,
+    /// Scope of the call store.
+    pub lineage: &'a str,
+    /// False when the lineage holds no calls that could be found: spares the look-up.
+    pub known_calls: bool,
+    /// Failed attempts of this call before it was parked.
+    pub failed_attempts: u32,
+}
+
+/// A reply that passed its parser.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered<T> {
+    /// What the parser made of it.
+    pub value: T,
+    /// The reply. From the call store it has no finish of its own and reads `stop`.
+    pub reply: ChatReply,
+    /// It came from the call store and cost nothing.
+    pub cached: bool,
+}
+
+/// Why a call brought no value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallStop {
+    /// Given up: the failure is permanent, or transient and its attempts are used up.
+    Failed(Failure),
+    /// No call of this account can work; the stop flag is set.
+    Terminal(Failure),
+    /// The next attempt does not fit under the cap, and nothing is outstanding that could make room.
+    Budget(OverCap),
+    /// The stop flag was set before the call could be sent.
+    Stopped(StopCause),
+    /// The wait is longer than the caller's patience: give the slot back and come again.
+    Park {
+        /// Time until a call may work.
+        wait: Duration,
+        /// Why, for people.
+        reason: String,
+        /// Failed attempts so far, for [`CallContext::failed_attempts`].
+        failed_attempts: u32,
+    },
+}
+
+/// Where the time of a call went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallTiming {
+    /// Waiting for pace, a place, money, or a retry's delay, in microseconds.
+    pub rate_wait_us: u64,
+    /// Inside attempts, in microseconds.
+    pub provider_us: u64,
+    /// Attempts made.
+    pub attempts: u32,
+    /// One entry per attempt: start offset and duration in microseconds, HTTP status or 0.
+    pub calls: Vec<(u64, u64, u16)>,
+}
+
+impl CallTiming {
+    /// Adds the call to a step's timing; `offset_us` is where in the step the call began.
+    pub fn add_to(&self, timing: &mut Timing, offset_us: u64) {
+        timing.rate_wait_us += self.rate_wait_us;
+        timing.provider_us += self.provider_us;
+        timing.attempts += self.attempts;
+        timing.calls.extend(
+            self.calls
+                .iter()
+                .map(|&(start, duration, status)| (start + offset_us, duration, status)),
+        );
+    }
+}
+
+/// What a call brought and cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallResult<T> {
+    /// The value, or why there is none.
+    pub outcome: Result<Answered<T>, CallStop>,
+    /// Every attempt that was or may have been paid, for the step's commit.
+    pub records: Vec<CallRecord>,
+    /// What was consumed.
+    pub usage: Usage,
+    /// Where the time went.
+    pub timing: CallTiming,
+}
+
+/// A parser: makes a value of a reply, or says in one line why it cannot.
+pub type Accept<'a, T> = &'a (dyn Fn(&ChatReply) -> Result<T, String> + Sync);
+
+impl Caller {
+    /// A caller of its parts. Where money or tokens are limited, the token table begins to load.
+    #[must_use]
+    pub fn new(parts: CallerParts) -> Self {
+        let encoding = Encoding::of(parts.model.model());
+        let counts = (parts.price.is_some() && parts.budget.is_capped())
+            || parts.pace.as_ref().is_some_and(|pace| pace.counts_tokens());
+        if counts {
+            encoding.prepare();
+        }
+        Self { parts, encoding }
+    }
+
+    /// The model that is called.
+    #[must_use]
+    pub fn model(&self) -> &dyn ChatModel {
+        &*self.parts.model
+    }
+
+    /// The run's stop flag.
+    #[must_use]
+    pub const fn stop_flag(&self) -> &StopFlag {
+        &self.parts.stop
+    }
+
+    /// Calls the model until `accept` takes a reply, or until there is a reason to stop.
+    pub async fn call<T: Send>(
+        &self,
+        context: CallContext<'_>,
+        request: &ChatRequest,
+        accept: Accept<'_, T>,
+    ) -> CallResult<T> {
+        let model = &*self.parts.model;
+        let key = call_key(
+            model.endpoint(),
+            &self.parts.account,
+            model.model(),
+            request,
+            context.question_id,
+            context.draw,
+        );
+        let mut call = Call {
+            caller: self,
+            context,
+            request,
+            key,
+            begun: Instant::now(),
+            prompt_tokens: None,
+            failed_attempts: context.failed_attempts,
+            delays: None,
+            records: Vec::new(),
+            usage: Usage::default(),
+            timing: CallTiming::default(),
+        };
+        let outcome = call.drive(accept).await;
+        CallResult {
+            outcome,
+            records: call.records,
+            usage: call.usage,
+            timing: call.timing,
+        }
+    }
+}
+
+/// One call on its way.
+struct Call<'a> {
+    caller: &'a Caller,
+    context: CallContext<'a>,
+    request: &'a ChatRequest,
+    key: Sha256Hash,
+    begun: Instant,
+    /// Counted prompt tokens, once needed.
+    prompt_tokens: Option<u64>,
+    failed_attempts: u32,
+    delays: Option<Delays>,
+    records: Vec<CallRecord>,
+    usage: Usage,
+    timing: CallTiming,
+}
+
+/// What to do after an attempt.
+enum Next<T> {
+    Done(Answered<T>),
+    /// Repeat after a delay that the other side may have asked for.
+    Retry {
+        failure: Failure,
+        rate_limited: bool,
+    },
+    /// Repeat at once.
+    Again,
+    Stop(CallStop),
+}
+
+impl<'a> Call<'a> {
+    async fn drive<T: Send>(&mut self, accept: Accept<'_, T>) -> Result<Answered<T>, CallStop> {
+        if let Some(answered) = self.look_up(accept).await? {
+            return Ok(answered);
+        }
+        loop {
+            let waiting = Instant::now();
+            let caller = self.caller;
+            let admitted = self.admit().await;
+            self.timing.rate_wait_us += micros(waiting.elapsed());
+            let (reservation, permit) = admitted?;
+            let offset_us = micros(self.begun.elapsed());
+            let attempt = caller.parts.model.attempt(self.request).await;
+            self.note(offset_us, &attempt);
+            permit.finish(seen(&attempt));
+            if let Some(wait_ms) = held(&attempt) {
+                caller.parts.gate.block.hold(wait_ms);
+            }
+            match self.judge(attempt, reservation, accept) {
+                Next::Done(answered) => return Ok(answered),
+                Next::Stop(stop) => return Err(stop),
+                Next::Again => {}
+                Next::Retry { failure, rate_limited } => {
+                    let waiting = Instant::now();
+                    let delayed = self.delay(failure, rate_limited).await;
+                    self.timing.rate_wait_us += micros(waiting.elapsed());
+                    delayed?;
+                }
+            }
+        }
+    }
+
+    /// Serves the call from the call store when it is there (P9).
+    async fn look_up<T>(&mut self, accept: Accept<'_, T>) -> Result<Option<Answered<T>>, CallStop> {
+        let Some(store) = self.caller.parts.store.as_ref().filter(|_| self.context.known_calls) else {
+            return Ok(None);
+        };
+        let record = match store.find(self.context.lineage, self.key).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(None),
+            Err(failure) => return Err(self.park(Duration::from_secs(1), failure.message)),
+        };
+        let reply = ChatReply {
+            text: record.reply,
+            finish: "stop".to_owned(),
+            model: record.model,
+            prompt_tokens: Some(record.prompt_tokens),
+            completion_tokens: Some(record.completion_tokens),
+            cached_prompt_tokens: 0,
+        };
+        // a parser that has become stricter since asks anew
+        Ok(accept(&reply).ok().map(|value| {
+            self.usage.cached_calls += 1;
+            Answered {
+                value,
+                reply,
+                cached: true,
+            }
+        }))
+    }
+
+    fn park(&self, wait: Duration, reason: String) -> CallStop {
+        CallStop::Park {
+            wait,
+            reason,
+            failed_attempts: self.failed_attempts,
+        }
+    }
+
+    /// Everything that stands before a send: money, pace, place, and last of all the stop flag (P23).
+    async fn admit(&mut self) -> Result<(Option<Reservation>, Permit<'a>), CallStop> {
+        let CallerParts {
+            stop,
+            pace,
+            gate,
+            settings,
+            account,
+            ..
+        } = &self.caller.parts;
+        if let Some(cause) = stop.cause() {
+            return Err(CallStop::Stopped(cause));
+        }
+        let mut reservation = self.reserve().await?;
+        if let Some(pace) = pace {
+            let tokens = if pace.counts_tokens() {
+                self.prompt_tokens() + self.request.output_limit()
+            } else {
+                0
+            };
+            match stop.unless_stopped(pace.acquire(tokens, settings.patience)).await {
+                Ok(Paced::Go { .. }) => {}
+                Ok(Paced::Later { wait }) => return Err(self.park(wait, "waiting for the run's pace".to_owned())),
+                Err(cause) => return Err(CallStop::Stopped(cause)),
+            }
+        }
+        let permit = match stop.unless_stopped(gate.enter(settings.patience)).await {
+            Ok(Entry::Go(permit)) => permit,
+            Ok(Entry::Later { wait }) => return Err(self.park(wait, format!("account {account} asked to wait"))),
+            Err(cause) => return Err(CallStop::Stopped(cause)),
+        };
+        if let Some(cause) = stop.cause() {
+            return Err(CallStop::Stopped(cause));
+        }
+        if let Some(reservation) = &mut reservation {
+            reservation.sent();
+        }
+        Ok((reservation, permit))
+    }
+
+    /// Reserves the worst case of an attempt (P10). Far from the cap a bound that costs nothing to compute will do; close
+    /// to it the prompt is counted.
+    async fn reserve(&mut self) -> Result<Option<Reservation>, CallStop> {
+        let CallerParts {
+            stop, budget, price, ..
+        } = &self.caller.parts;
+        let Some(price) = price else { return Ok(None) };
+        let bound = self.worst_case(price, tokens::prompt_bound(self.request));
+        if let Some(reservation) = budget.try_reserve_generously(bound) {
+            return Ok(Some(reservation));
+        }
+        let prompt_tokens = self.prompt_tokens();
+        let worst = self.worst_case(price, prompt_tokens);
+        match stop.unless_stopped(budget.reserve(worst)).await {
+            Ok(Ok(reservation)) => Ok(Some(reservation)),
+            Ok(Err(over_cap)) => Err(CallStop::Budget(over_cap)),
+            Err(cause) => Err(CallStop::Stopped(cause)),
+        }
+    }
+
+    /// Counted prompt × 1.05 and the largest completion.
+    fn worst_case(&self, price: &Price, prompt_tokens: u64) -> PicoUsd {
+        price.cost((prompt_tokens * 21).div_ceil(20), 0, self.request.output_limit())
+    }
+
+    fn prompt_tokens(&mut self) -> u64 {
+        *self
+            .prompt_tokens
+            .get_or_insert_with(|| self.caller.encoding.prompt_tokens(self.request))
+    }
+
+    fn note(&mut self, offset_us: u64, attempt: &Attempt) {
+        let status = attempt.result.as_ref().map_or_else(|error| error.status, |_| 200);
+        self.timing.attempts += 1;
+        self.timing.provider_us += attempt.duration_us;
+        self.timing.calls.push((offset_us, attempt.duration_us, status));
+    }
+
+    /// Settles and records an attempt, and decides what follows.
+    fn judge<T>(&mut self, attempt: Attempt, reservation: Option<Reservation>, accept: Accept<'_, T>) -> Next<T> {
+        let duration_us = attempt.duration_us;
+        match attempt.result {
+            Ok(reply) => self.judge_reply(reply, duration_us, reservation, accept),
+            Err(error) => self.judge_error(error, duration_us, reservation),
+        }
+    }
+
+    fn judge_reply<T>(
+        &mut self,
+        reply: ChatReply,
+        duration_us: u64,
+        reservation: Option<Reservation>,
+        accept: Accept<'_, T>,
+    ) -> Next<T> {
+        // a server that does not count is counted for
+        let prompt_tokens = reply.prompt_tokens.unwrap_or_else(|| self.prompt_tokens());
+        let completion_tokens = reply
+            .completion_tokens
+            .unwrap_or_else(|| self.caller.encoding.count(&reply.text));
+        let price = self.caller.parts.price.as_ref();
+        let cost = price.map_or(PicoUsd::ZERO, |price| {
+            price.cost(prompt_tokens, reply.cached_prompt_tokens, completion_tokens)
+        });
+        if let Some(reservation) = reservation {
+            reservation.settle(cost);
+        }
+        let accepted = accept(&reply);
+        let outcome = if accepted.is_ok() {
+            CallOutcome::Accepted
+        } else {
+            CallOutcome::Rejected
+        };
+        self.record(outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);
+        self.usage.prompt_tokens += prompt_tokens;
+        self.usage.completion_tokens += completion_tokens;
+        match accepted {
+            Ok(value) => {
+                self.usage.calls += 1;
+                Next::Done(Answered {
+                    value,
+                    reply,
+                    cached: false,
+                })
+            }
+            Err(why) => {
+                self.usage.retries += 1;
+                Next::Retry {
+                    failure: Failure::transient(unparsable(self.context.phase), why),
+                    rate_limited: false,
+                }
+            }
+        }
+    }
+
+    fn judge_error<T>(&mut self, error: AttemptError, duration_us: u64, reservation: Option<Reservation>) -> Next<T> {
+        let AttemptError {
+            failure,
+            status,
+            maybe_billed,
+            adapted,
+        } = error;
+        let rate_limited = status == 429 && failure.class == FailureClass::Transient;
+        self.usage.retries += 1;
+        self.usage.rate_limited += u64::from(rate_limited);
+        if maybe_billed {
+            let prompt_tokens = self.prompt_tokens();
+            let price = self.caller.parts.price.as_ref();
+            let worst = price.map_or(PicoUsd::ZERO, |price| self.worst_case(price, prompt_tokens));
+            let tokens = (prompt_tokens, self.request.output_limit());
+            self.record(
+                CallOutcome::Uncertain,
+                &ChatReply::default(),
+                tokens,
+                worst,
+                duration_us,
+            );
+            if let Some(reservation) = reservation {
+                reservation.settle(worst);
+            }
+        } else if let Some(reservation) = reservation {
+            reservation.settle(PicoUsd::ZERO);
+        }
+        match failure.class {
+            _ if adapted => Next::Again,
+            FailureClass::Transient => Next::Retry { failure, rate_limited },
+            FailureClass::Permanent => Next::Stop(CallStop::Failed(failure)),
+            FailureClass::Terminal => {
+                self.caller.parts.stop.set(StopCause::Terminal(failure.clone()));
+                Next::Stop(CallStop::Terminal(failure))
+            }
+        }
+    }
+
+    fn record(&mut self, outcome: CallOutcome, reply: &ChatReply, tokens: (u64, u64), cost: PicoUsd, duration_us: u64) {
+        let model = if reply.model.is_empty() {
+            self.caller.parts.model.model()
+        } else {
+            &reply.model
+        };
+        self.usage.cost = self.usage.cost.saturating_add(cost);
+        self.records.push(CallRecord {
+            attempt_id: uuid::Uuid::now_v7(),
+            key: self.key,
+            phase: self.context.phase,
+            outcome,
+            reply: reply.text.clone(),
+            model: model.to_owned(),
+            prompt_tokens: tokens.0,
+            completion_tokens: tokens.1,
+            cost,
+            duration_us,
+        });
+    }
+
+    /// Waits before the next attempt, if there is to be one.
+    async fn delay(&mut self, failure: Failure, rate_limited: bool) -> Result<(), CallStop> {
+        let CallSettings {
+            retries,
+            backoff,
+            patience,
+        } = self.caller.parts.settings;
+        if !rate_limited {
+            self.failed_attempts += 1;
+            if self.failed_attempts > retries {
+                return Err(CallStop::Failed(failure));
+            }
+        }
+        let asked = failure.retry_after_ms.map(Duration::from_millis);
+        let delay = self.delays.get_or_insert_with(|| backoff.delays()).next_delay(asked);
+        if asked.is_some_and(|asked| asked > patience) {
+            return Err(self.park(delay, failure.message));
+        }
+        if self.begun.elapsed() + delay > backoff.max_elapsed_time {
+            return Err(CallStop::Failed(failure));
+        }
+        match self.caller.parts.stop.unless_stopped(tokio::time::sleep(delay)).await {
+            Ok(()) => Ok(()),
+            Err(cause) => Err(CallStop::Stopped(cause)),
+        }
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    duration.as_micros() as u64
+}
+
+/// What an attempt teaches the limiter.
+fn seen(attempt: &Attempt) -> Seen {
+    match &attempt.result {
+        Ok(_) => Seen::Accepted {
+            latency_us: attempt.duration_us,
+        },
+        Err(error) if error.status == 429 => Seen::RateLimited(attempt.pace),
+        Err(_) => Seen::Failed,
+    }
+}
+
+/// For how long the account asked to be left alone.
+fn held(attempt: &Attempt) -> Option<u64> {
+    attempt
+        .result
+        .as_ref()
+        .err()
+        .filter(|error| matches!(error.status, 429 | 503))?;
+    attempt.pace.retry_after_ms
+}
+
+/// Code of a reply that did not pass its parser.
+const fn unparsable(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Judge => "unparsable_judgement",
+        Phase::Answer => "unparsable_answer",
+        Phase::Retain | Phase::Recall => "unparsable_reply",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,222 @@
-//! placeholder
+//! The adaptive limiter: how many calls of one (endpoint, account, limit group) are in flight in this process, and how
+//! fast they leave once a 429 has taught a rate (P19). Fair: first come, first served. No work per call beyond two locks.
+
+pub mod adaptive;
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use self::adaptive::Adaptive;
+pub use self::adaptive::Seen;
+
+/// A limiter shared by all calls of one allowance.
+#[derive(Debug)]
+pub struct Limiter {
+    epoch: Instant,
+    places: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    adaptive: Adaptive,
+    /// Places of the semaphore, taken or free.
+    places: usize,
+}
+
+impl State {
+    /// Brings the semaphore to the limit as far as free places allow; taken ones follow when they are given back.
+    fn adjust(&mut self, semaphore: &Semaphore) {
+        let limit = self.adaptive.limit();
+        if limit > self.places {
+            semaphore.add_permits(limit - self.places);
+            self.places = limit;
+        } else if limit < self.places {
+            self.places -= semaphore.forget_permits(self.places - limit);
+        }
+    }
+}
+
+/// A place in flight. Dropping it gives it back and teaches nothing.
+#[derive(Debug)]
+pub struct Permit<'a> {
+    limiter: &'a Limiter,
+    place: Option<SemaphorePermit<'a>>,
+    sent_us: u64,
+}
+
+impl Limiter {
+    /// A limiter that grows up to `max` calls in flight.
+    #[must_use]
+    pub fn new(max: usize) -> Self {
+        let adaptive = Adaptive::new(max.min(Semaphore::MAX_PERMITS));
+        let places = adaptive.limit();
+        Self {
+            epoch: Instant::now(),
+            places: Semaphore::new(places),
+            state: Mutex::new(State { adaptive, places }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // every change of the state is complete when the lock is dropped, so a panic elsewhere leaves it usable
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_us(&self) -> u64 {
+        self.epoch.elapsed().as_micros() as u64
+    }
+
+    /// Calls that may be in flight now.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.lock().adaptive.limit()
+    }
+
+    /// The rate in calls per second that 429s have taught.
+    #[must_use]
+    pub fn learned_rate(&self) -> Option<f64> {
+        self.lock().adaptive.learned_rate()
+    }
+
+    /// Waits for a place and, where a rate was learned, for its send slot.
+    pub async fn acquire(&self) -> Permit<'_> {
+        // the semaphore is never closed
+        let place = self.places.acquire().await.ok();
+        let now_us = self.now_us();
+        let wait_us = self.lock().adaptive.take_slot(now_us);
+        let mut permit = Permit {
+            limiter: self,
+            place,
+            sent_us: now_us,
+        };
+        if wait_us > 0 {
+            tokio::time::sleep(Duration::from_micros(wait_us)).await;
+            permit.sent_us = self.now_us();
+        }
+        permit
+    }
+
+    fn give_back(&self, place: SemaphorePermit<'_>, sent_us: u64, seen: Option<Seen>) {
+        let now_us = self.now_us();
+        let mut state = self.lock();
+        if let Some(seen) = seen {
+            let saturated = self.places.available_permits() == 0;
+            state.adaptive.learn(now_us, sent_us, saturated, seen);
+        }
+        if state.places > state.adaptive.limit() {
+            state.places -= 1;
+            place.forget();
+        } else {
+            drop(place);
+        }
+        state.adjust(&self.places);
+    }
+}
+
+impl Permit<'_> {
+    /// Gives the place back and teaches the limiter what the call showed.
+    pub fn finish(mut self, seen: Seen) {
+        if let Some(place) = self.place.take() {
+            self.limiter.give_back(place, self.sent_us, Some(seen));
+        }
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.limiter.give_back(place, self.sent_us, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::models::PaceHint;
+
+    #[tokio::test]
+    async fn waiting_is_first_come_first_served() {
+        let limiter = Arc::new(Limiter::new(1));
+        let first = limiter.acquire().await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let waiting: Vec<_> = (0..20)
+            .map(|i| {
+                let (limiter, order) = (limiter.clone(), order.clone());
+                tokio::spawn(async move {
+                    let permit = limiter.acquire().await;
+                    order.lock().expect("no panic").push(i);
+                    permit.finish(Seen::Accepted { latency_us: 10 });
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        first.finish(Seen::Failed);
+        for task in waiting {
+            task.await.expect("no panic");
+        }
+        assert_eq!(*order.lock().expect("no panic"), (0..20).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn places_follow_the_limit_up_and_down() {
+        let limiter = Limiter::new(64);
+        let mut held = Vec::new();
+        for _ in 0..8 {
+            held.push(limiter.acquire().await);
+        }
+        held.pop().expect("one").finish(Seen::Accepted { latency_us: 1000 });
+        assert_eq!(limiter.limit(), 9);
+        held.push(limiter.acquire().await);
+        held.push(limiter.acquire().await);
+        held.pop().expect("one").finish(Seen::RateLimited(PaceHint::default()));
+        assert_eq!(limiter.limit(), 6);
+        assert_eq!(limiter.places.available_permits(), 0);
+        for _ in 0..3 {
+            drop(held.pop());
+        }
+        assert_eq!((limiter.lock().places, limiter.places.available_permits()), (6, 1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+        /// Whatever ends how, in flight never passes the limit that held when the call left, and no place is lost.
+        #[test]
+        fn in_flight_stays_within_the_limit(max in 1_usize..40, ends in proptest::collection::vec((0_u8..5, 0_u8..4), 1..150)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+            runtime.block_on(async {
+                let limiter = Arc::new(Limiter::new(max));
+                let flying = Arc::new(AtomicUsize::new(0));
+                let tasks: Vec<_> = ends.into_iter().map(|(end, yields)| {
+                    let (limiter, flying) = (limiter.clone(), flying.clone());
+                    tokio::spawn(async move {
+                        let permit = limiter.acquire().await;
+                        assert!(flying.fetch_add(1, Ordering::SeqCst) < max);
+                        for _ in 0..yields { tokio::task::yield_now().await; }
+                        flying.fetch_sub(1, Ordering::SeqCst);
+                        match end {
+                            0 => drop(permit),
+                            1 => permit.finish(Seen::Failed),
+                            _ => permit.finish(Seen::Accepted { latency_us: 1000 }),
+                        }
+                    })
+                }).collect();
+                for task in tasks { task.await.expect("no panic"); }
+                let limit = limiter.limit();
+                assert_eq!((limiter.lock().places, limiter.places.available_permits()), (limit, limit));
+            });
+        }
+    }
+}

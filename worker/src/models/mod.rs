@@ -3,13 +3,21 @@
 //! A [`ChatModel`] makes exactly one attempt and tells what happened; retries, pace, prices, the cap and the call store
 //! are the [`caller`]'s, once for all providers.
 
+pub mod backoff;
+pub mod budget;
+pub mod call_key;
+pub mod call_store;
 pub mod caller;
+pub mod capabilities;
 pub mod classify;
 pub mod extractive;
+pub mod gate;
 pub mod limiter;
 pub mod openai;
+pub mod pace;
 pub mod prices;
 pub mod registry;
+pub mod stop;
 pub mod tokens;
 
 use std::collections::BTreeMap;
@@ -54,8 +62,17 @@ pub struct ChatRequest {
     pub params: BTreeMap<String, Value>,
     /// Structured reply, when one is wanted.
     pub schema: Option<ReplySchema>,
-    /// Largest number of completion tokens: always sent, part of the worst case.
+    /// Largest number of completion tokens: always sent, part of the worst case. `max_completion_tokens` or `max_tokens`
+    /// in `params` takes its place when one is there.
     pub max_output_tokens: u32,
+}
+
+impl ChatRequest {
+    /// Largest number of completion tokens that can be billed for this request.
+    #[must_use]
+    pub fn output_limit(&self) -> u64 {
+        capabilities::max_tokens_of(&self.params).unwrap_or_else(|| u64::from(self.max_output_tokens))
+    }
 }
 
 /// A reply.
@@ -76,7 +93,7 @@ pub struct ChatReply {
 }
 
 /// What the response headers said about pace.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PaceHint {
     /// Retry-After or `retry-after-ms`, in milliseconds.
     pub retry_after_ms: Option<u64>,
@@ -95,6 +112,9 @@ pub struct AttemptError {
     pub status: u16,
     /// The provider may have done (and billed) the work.
     pub maybe_billed: bool,
+    /// The model has learned from the refusal (a server without JSON schemas) and will send something else: repeat at
+    /// once, this one does not count as an attempt. A model says so a bounded number of times.
+    pub adapted: bool,
 }
 
 /// What one attempt brought.

@@ -1,1 +1,310 @@
-//! placeholder
+//! `openai:<model>`: chat completions of any OpenAI-compatible server, through async-openai.
+//!
+//! async-openai's own retries are off: its client gets a Tower service of ours that sends once, over one `reqwest` client
+//! that all models of the process share. A Tower layer reads status, pace headers and the bounded body, because
+//! async-openai hands out none of these.
+
+mod exchange;
+mod headers;
+mod wire;
+
+use std::{
+    cell::RefCell,
+    sync::atomic::{AtomicU8, Ordering},
+    time::{Duration, Instant},
+};
+
+use async_openai::{Client, config::Config, error::OpenAIError};
+use async_trait::async_trait;
+use bench_proto::failure::Failure;
+use http::{
+    HeaderMap, HeaderValue,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tower::ServiceBuilder;
+
+use self::{
+    exchange::{EXCHANGE, Exchange, Fault, ObserveLayer, SendOnce},
+    wire::{Completion, Format, WireRequest},
+};
+use super::{Attempt, AttemptError, ChatModel, ChatReply, ChatRequest, classify, classify::Transport};
+
+/// Settings of the HTTP side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Time to make a connection.
+    pub connect_timeout: Duration,
+    /// Time of a whole attempt, from send to the end of the reply.
+    pub request_timeout: Duration,
+    /// Longest reply, in bytes.
+    pub max_reply_bytes: usize,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(120),
+            max_reply_bytes: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// The HTTP client that all models of a process share: one pool of kept-alive connections.
+#[derive(Debug, Clone)]
+pub struct SharedHttp {
+    client: reqwest::Client,
+    settings: HttpSettings,
+}
+
+impl SharedHttp {
+    /// Builds the client.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn new(settings: HttpSettings) -> Result<Self, Failure> {
+        let client = reqwest::Client::builder()
+            .connect_timeout(settings.connect_timeout)
+            .tcp_nodelay(true)
+            // one HTTP/2 connection would bound calls in flight by the server's stream limit (often 100)
+            .http1_only()
+            .pool_max_idle_per_host(super::gate::DEFAULT_MAX_IN_FLIGHT)
+            .pool_idle_timeout(Duration::from_secs(50))
+            // a key is sent to its own base URL only (P32)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .user_agent(concat!("bench-coord/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| Failure::terminal("http_client", format!("cannot set up HTTP: {error}")))?;
+        Ok(Self { client, settings })
+    }
+}
+
+/// Where a server is: base URL, query (API version), headers with the key. Its `Debug` shows no key: the header is marked
+/// sensitive.
+#[derive(Debug, Clone)]
+struct Endpoint {
+    base_url: String,
+    query: Vec<(String, String)>,
+    headers: HeaderMap,
+    key: SecretString,
+}
+
+impl Endpoint {
+    fn new(base_url: &str, key: Option<&SecretString>) -> Result<Self, Failure> {
+        let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
+        let query = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let mut headers = HeaderMap::new();
+        if let Some(key) = key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret().trim())).map_err(|_| {
+                Failure::terminal(
+                    "invalid_api_key",
+                    "the key holds characters that no header can carry; check it",
+                )
+            })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self {
+            base_url: base.trim_end_matches('/').to_owned(),
+            query: query.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            headers,
+            key: key.map_or_else(
+                || SecretString::from(""),
+                |key| SecretString::from(key.expose_secret().trim()),
+            ),
+        })
+    }
+
+    fn key(&self) -> Option<&str> {
+        Some(self.key.expose_secret()).filter(|key| !key.is_empty())
+    }
+}
+
+impl Config for Endpoint {
+    fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url)
+    }
+
+    fn query(&self) -> Vec<(&str, &str)> {
+        self.query
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
+    }
+
+    fn api_base(&self) -> &str {
+        &self.base_url
+    }
+
+    fn api_key(&self) -> &SecretString {
+        &self.key
+    }
+}
+
+/// A chat model of an OpenAI-compatible server.
+pub struct OpenAiChat {
+    client: Client<Endpoint>,
+    endpoint: String,
+    model: String,
+    /// How structured replies are asked for; falls from schema to JSON mode to plain text as the server refuses.
+    format: AtomicU8,
+}
+
+impl std::fmt::Debug for OpenAiChat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenAiChat")
+            .field("endpoint", &self.endpoint)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenAiChat {
+    /// A model behind `base_url` (with its `/v1`; a query such as `?api-version=…` is sent with every request).
+    ///
+    /// # Errors
+    /// When the base URL or the key cannot be used.
+    pub fn new(base_url: &str, key: Option<&SecretString>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
+        let parsed = reqwest::Url::parse(base_url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"));
+        let Some(parsed) = parsed.filter(|url| url.username().is_empty() && url.password().is_none()) else {
+            return Err(Failure::terminal(
+                "bad_base_url",
+                "the base URL must be http:// or https:// without user name or password, such as https://api.openai.com/v1",
+            ));
+        };
+        let endpoint = Endpoint::new(parsed.as_str(), key)?;
+        let query: Vec<String> = endpoint
+            .query
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let shown = if query.is_empty() {
+            endpoint.base_url.clone()
+        } else {
+            format!("{}?{}", endpoint.base_url, query.join("&"))
+        };
+        let service = ServiceBuilder::new()
+            .layer(ObserveLayer {
+                max_reply_bytes: http.settings.max_reply_bytes,
+            })
+            .service(SendOnce {
+                client: http.client.clone(),
+                timeout: http.settings.request_timeout,
+            });
+        let client = Client::build(http.client.clone(), endpoint).with_http_service(service);
+        Ok(Self {
+            client,
+            endpoint: shown,
+            model: model.to_owned(),
+            format: AtomicU8::new(Format::Schema as u8),
+        })
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.client.config().key()
+    }
+
+    /// Notes that the server refused `asked`. True when there is something simpler to ask for.
+    fn ask_simpler(&self, asked: Format) -> bool {
+        let Some(simpler) = asked.simpler() else { return false };
+        self.format.fetch_max(simpler as u8, Ordering::Relaxed);
+        true
+    }
+
+    fn failed(&self, error: OpenAIError, seen: &Exchange, asked: Format, structured: bool) -> AttemptError {
+        let key = self.key();
+        match error {
+            OpenAIError::Boxed(error) => match error.downcast::<Fault>().map(|fault| *fault) {
+                Ok(Fault::Response { status, body }) => {
+                    let mut failed = classify::response(status, &body, seen.pace.retry_after_ms, key);
+                    if structured && classify::is_schema_refusal(status, &body) && self.ask_simpler(asked) {
+                        failed.adapted = true;
+                        let words = format!("{}; asking in a simpler way", failed.failure.message);
+                        failed.failure = Failure::transient("no_json_schema", words);
+                    }
+                    failed
+                }
+                Ok(Fault::Broken { kind, detail }) => classify::transport(kind, seen.status, &detail, key),
+                Err(other) => classify::transport(Transport::Unsendable, seen.status, &other.to_string(), key),
+            },
+            OpenAIError::JSONDeserialize(error, _) => {
+                classify::transport(Transport::Garbage, seen.status, &error.to_string(), key)
+            }
+            other => classify::transport(Transport::Unsendable, seen.status, &other.to_string(), key),
+        }
+    }
+
+    fn reply(&self, completion: Completion, seen: &Exchange) -> Result<ChatReply, AttemptError> {
+        if let Some(error) = completion.error {
+            // routers answer 200 with the upstream's error inside
+            let status = error
+                .get("code")
+                .and_then(|code| code.as_u64())
+                .and_then(|code| u16::try_from(code).ok());
+            let status = status.filter(|status| (400..600).contains(status)).unwrap_or(502);
+            let body = serde_json::json!({ "error": error }).to_string();
+            return Err(classify::response(
+                status,
+                body.as_bytes(),
+                seen.pace.retry_after_ms,
+                self.key(),
+            ));
+        }
+        completion
+            .into_reply()
+            .ok_or_else(|| classify::transport(Transport::Garbage, seen.status, "it holds no choice", self.key()))
+    }
+}
+
+#[async_trait]
+impl ChatModel for OpenAiChat {
+    fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    async fn attempt(&self, request: &ChatRequest) -> Attempt {
+        let format = Format::from(self.format.load(Ordering::Relaxed));
+        let body = WireRequest {
+            model: &self.model,
+            request,
+            format,
+        };
+        let begun = Instant::now();
+        let (result, seen) = EXCHANGE
+            .scope(RefCell::default(), async {
+                let result = self.client.chat().create_byot::<_, Completion>(&body).await;
+                (result, EXCHANGE.with(RefCell::take))
+            })
+            .await;
+        let duration_us = begun.elapsed().as_micros() as u64;
+        let result = match result {
+            Ok(completion) => self.reply(completion, &seen),
+            Err(error) => Err(self.failed(error, &seen, format, request.schema.is_some())),
+        };
+        Attempt {
+            result,
+            pace: seen.pace,
+            duration_us,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,284 @@
-//! placeholder
+//! Providers by name, and how a model of one is built.
+
+use std::sync::Arc;
+
+use bench_proto::failure::Failure;
+use secrecy::SecretString;
+
+use super::{
+    ChatModel,
+    openai::{OpenAiChat, SharedHttp},
+};
+
+/// A registered provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Provider {
+    /// Name, the part before the colon.
+    pub name: &'static str,
+    /// One line for `models list`.
+    pub description: &'static str,
+    /// Sends requests: has models, an account, a price.
+    pub remote: bool,
+}
+
+/// All providers: one line each.
+pub const PROVIDERS: &[Provider] = &[
+    Provider {
+        name: "openai",
+        description: "any OpenAI-compatible server (OPENAI_BASE_URL, OPENAI_API_KEY)",
+        remote: true,
+    },
+    Provider {
+        name: "extractive",
+        description: "picks a sentence of the context; no key, no network",
+        remote: false,
+    },
+    Provider {
+        name: "none",
+        description: "no model: retrieval only",
+        remote: false,
+    },
+];
+
+/// `provider:model`, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName {
+    /// The provider.
+    pub provider: &'static Provider,
+    /// The model; empty for providers without models.
+    pub model: String,
+}
+
+/// A model name that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelNameError {
+    /// No such provider.
+    #[error("'{name}' is no provider: did you mean '{nearest}'? known are {}", known())]
+    UnknownProvider {
+        /// What was asked for.
+        name: String,
+        /// The known name that is most like it.
+        nearest: &'static str,
+    },
+    /// A remote provider without a model.
+    #[error("'{0}' needs a model: write {0}:<model>, such as openai:gpt-4o-mini")]
+    NoModel(&'static str),
+    /// A model of a provider that has none.
+    #[error("'{0}' has no models: write {0} alone")]
+    NeedlessModel(&'static str),
+}
+
+fn known() -> String {
+    PROVIDERS
+        .iter()
+        .map(|provider| provider.name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Reads `provider:model` (`openai:gpt-4o-mini`, `openai:meta-llama/Llama-3:70b`, `extractive`).
+///
+/// # Errors
+/// Unknown providers, and models that are missing or too many.
+pub fn parse_model(text: &str) -> Result<ModelName, ModelNameError> {
+    let (name, model) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+    let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == name) else {
+        return Err(ModelNameError::UnknownProvider {
+            name: name.to_owned(),
+            nearest: nearest(text.trim(), name),
+        });
+    };
+    match (provider.remote, model.is_empty()) {
+        (true, true) => Err(ModelNameError::NoModel(provider.name)),
+        (false, false) => Err(ModelNameError::NeedlessModel(provider.name)),
+        _ => Ok(ModelName {
+            provider,
+            model: model.to_owned(),
+        }),
+    }
+}
+
+/// The provider that was probably meant. A bare name of an OpenAI model lacks only its provider.
+fn nearest(text: &str, name: &str) -> &'static str {
+    if ["gpt-", "o1", "o3", "o4", "chatgpt"]
+        .iter()
+        .any(|prefix| text.starts_with(prefix))
+    {
+        return "openai";
+    }
+    let likeness = |provider: &Provider| strsim::jaro_winkler(provider.name, &name.to_ascii_lowercase());
+    PROVIDERS
+        .iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+        .map_or("openai", |provider| provider.name)
+}
+
+/// An account: a configured name under which a base URL and a key belong together (P32). Its `Debug` shows no key.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The name: part of pace, stop flag and cache key.
+    pub name: String,
+    /// Base URL with its `/v1`.
+    pub base_url: String,
+    /// Key; may be absent for local servers only.
+    pub key: Option<SecretString>,
+}
+
+impl Account {
+    /// Whether the base URL is on this machine or its private network, where servers without keys are usual.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        use std::net::IpAddr;
+        let Ok(url) = reqwest::Url::parse(&self.base_url) else {
+            return false;
+        };
+        let Some(host) = url.host_str() else { return false };
+        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+            Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+            // names without a dot are services of a compose or cluster network
+            Err(_) => {
+                !host.contains('.')
+                    || [".localhost", ".local", ".internal"]
+                        .iter()
+                        .any(|end| host.ends_with(end))
+            }
+        }
+    }
+}
+
+/// Builds a chat model of a provider.
+///
+/// # Errors
+/// A terminal failure in one readable line: no such provider, a provider that makes no calls, a missing key, a bad URL.
+pub fn build_chat(
+    provider: &str,
+    model: &str,
+    account: &Account,
+    http: &SharedHttp,
+) -> Result<Arc<dyn ChatModel>, Failure> {
+    match provider {
+        "openai" => {
+            if account.key.is_none() && !account.is_local() {
+                return Err(Failure::terminal(
+                    "missing_api_key",
+                    format!(
+                        "account '{}' has no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a local server",
+                        account.name
+                    ),
+                ));
+            }
+            Ok(Arc::new(OpenAiChat::new(
+                &account.base_url,
+                account.key.as_ref(),
+                model,
+                http,
+            )?))
+        }
+        "extractive" | "none" => Err(Failure::terminal(
+            "no_chat_model",
+            format!("'{provider}' makes no calls and cannot be used as a chat model"),
+        )),
+        other => Err(Failure::terminal(
+            "unknown_provider",
+            ModelNameError::UnknownProvider {
+                name: other.to_owned(),
+                nearest: nearest(other, other),
+            }
+            .to_string(),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::openai::HttpSettings;
+
+    fn account(base_url: &str, key: Option<&str>) -> Account {
+        Account {
+            name: "acc".to_owned(),
+            base_url: base_url.to_owned(),
+            key: key.map(SecretString::from),
+        }
+    }
+
+    #[test]
+    fn model_names_are_taken_apart() {
+        let name = parse_model("openai:meta-llama/Llama-3:70b").expect("known");
+        assert_eq!(
+            (name.provider.name, name.model.as_str()),
+            ("openai", "meta-llama/Llama-3:70b")
+        );
+        assert_eq!(parse_model("extractive").expect("known").model, "");
+        assert_eq!(parse_model("openai:"), Err(ModelNameError::NoModel("openai")));
+        assert_eq!(parse_model("none:x"), Err(ModelNameError::NeedlessModel("none")));
+        for (wrong, nearest) in [
+            ("opanai:gpt", "openai"),
+            ("gpt-4o-mini", "openai"),
+            ("Extractiv", "extractive"),
+            ("nil", "none"),
+        ] {
+            match parse_model(wrong) {
+                Err(ModelNameError::UnknownProvider { nearest: found, .. }) => assert_eq!(found, nearest, "{wrong}"),
+                other => panic!("{wrong}: {other:?}"),
+            }
+        }
+        insta::assert_snapshot!(
+            parse_model("opanai:gpt-4o").expect_err("unknown"),
+            @"'opanai' is no provider: did you mean 'openai'? known are openai, extractive, none"
+        );
+    }
+
+    #[test]
+    fn keys_are_needed_away_from_home() {
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        for local in [
+            "http://localhost:8080/v1",
+            "http://127.0.0.1:1/v1",
+            "http://[::1]:1/v1",
+            "http://10.0.0.3/v1",
+            "http://sim:8080/v1",
+        ] {
+            assert!(
+                build_chat("openai", "m", &account(local, None), &http).is_ok(),
+                "{local}"
+            );
+        }
+        let failure = build_chat("openai", "m", &account("https://api.openai.com/v1", None), &http)
+            .err()
+            .expect("no key");
+        assert_eq!(failure.code, "missing_api_key");
+        assert!(
+            build_chat(
+                "openai",
+                "m",
+                &account("https://api.openai.com/v1", Some("sk-1")),
+                &http
+            )
+            .is_ok()
+        );
+        for (provider, url, code) in [
+            ("openai", "ftp://x/v1", "bad_base_url"),
+            ("openai", "nonsense", "missing_api_key"),
+            ("openai", "http://user:secret@localhost/v1", "bad_base_url"),
+            ("extractive", "http://localhost/v1", "no_chat_model"),
+            ("opnai", "http://localhost/v1", "unknown_provider"),
+        ] {
+            let failure = build_chat(provider, "m", &account(url, None), &http)
+                .err()
+                .expect("refused");
+            assert_eq!(failure.code, code, "{provider} {url}");
+            assert!(!failure.message.contains("secret"));
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        let account = account("http://localhost/v1?api-version=2024-10-21", Some("very-secret-key"));
+        let model = OpenAiChat::new(&account.base_url, account.key.as_ref(), "m", &http).expect("builds");
+        assert_eq!(model.endpoint(), "http://localhost/v1?api-version=2024-10-21");
+        assert!(!format!("{account:?} {model:?}").contains("very-secret"));
+    }
+}
