@@ -1,7 +1,7 @@
 //! What can go wrong in a store, told apart by what the caller can do about it.
 
 /// An error of the store.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// May pass: locked, connection lost, server restarting. Repeat the same call (every write is idempotent).
     #[error("the store is unavailable: {0}")]

@@ -4,10 +4,13 @@
 //! the registry ([`open`]) and passes the whole suite of [`conformance`]. All times inside are the store's own clock;
 //! callers give delays, never instants.
 
+mod codec;
 pub mod conformance;
 mod error;
 mod registry;
 mod rows;
+mod schema;
+mod sql;
 pub mod sqlite;
 mod traits;
 

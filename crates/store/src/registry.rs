@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Store, StoreError};
+use futures::future::BoxFuture;
+
+use crate::{Store, StoreError, StoreResult, codec::shown, sqlite};
 
 /// A registered backend.
 pub struct Backend {
@@ -10,16 +12,40 @@ pub struct Backend {
     pub scheme: &'static str,
     /// One line for people.
     pub description: &'static str,
+    open: for<'u> fn(&'u str) -> BoxFuture<'u, StoreResult<Arc<dyn Store>>>,
 }
 
 /// All backends: one line each.
-pub const BACKENDS: &[Backend] = &[];
+pub const BACKENDS: &[Backend] = &[Backend {
+    scheme: sqlite::SCHEME,
+    description: "one file on this machine, nothing to install",
+    open: |url| Box::pin(sqlite::open(url)),
+}];
 
 /// Opens the store behind a URL and brings its schema up to date when it is a local file.
 ///
 /// # Errors
 /// Unknown schemes and everything that opening can meet.
-#[expect(clippy::unused_async, reason = "replaced with the first backend")]
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    Err(StoreError::Open(format!("no store backend for {url}")))
+    let scheme = url.split(':').next().unwrap_or_default();
+    match BACKENDS.iter().find(|backend| backend.scheme == scheme) {
+        Some(backend) => (backend.open)(url).await,
+        None => Err(unknown(url, scheme)),
+    }
+}
+
+fn unknown(url: &str, scheme: &str) -> StoreError {
+    let known: Vec<String> = BACKENDS.iter().map(|backend| format!("{}:", backend.scheme)).collect();
+    let known = known.join(", ");
+    // never the rest of the URL: it may hold a password
+    StoreError::Open(match scheme {
+        "postgres" | "postgresql" => {
+            format!("stores in postgres come with runs on many machines, which this build has not; use {known}")
+        }
+        _ if url.contains(':') => format!("no store backend for '{}:': known are {known}", shown(scheme)),
+        _ => format!(
+            "'{}' is no store URL: write sqlite:<path>, for example sqlite:.bench/bench.db",
+            shown(url)
+        ),
+    })
 }

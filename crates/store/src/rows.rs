@@ -41,7 +41,9 @@ impl RunState {
     /// The state behind a word.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Running, Self::Paused, Self::Cancelled, Self::Finished].into_iter().find(|s| s.name() == name)
+        [Self::Running, Self::Paused, Self::Cancelled, Self::Finished]
+            .into_iter()
+            .find(|s| s.name() == name)
     }
 }
 
@@ -182,7 +184,10 @@ impl Item {
     /// The item of some bytes.
     #[must_use]
     pub fn of(bytes: Vec<u8>) -> Self {
-        Self { hash: Sha256Hash::of(&bytes), bytes }
+        Self {
+            hash: Sha256Hash::of(&bytes),
+            bytes,
+        }
     }
 }
 
@@ -326,6 +331,11 @@ pub type OpenByRole = BTreeMap<Role, OpenTasks>;
 pub struct CommitOutcome {
     /// For each record of the batch: `None` when it was stored now, the facts that were there before otherwise.
     pub already: Vec<Option<StepFacts>>,
+    /// Places of records that changed nothing although nothing is stored under their keys: their task ended otherwise
+    /// and says no reason, a later claim holds it, its bank has a newer generation, or it was never planned. Their entry
+    /// in `already` is the record's own facts; the worker drops the task. (A record of a task that failed finds the
+    /// stored failure in `already`.)
+    pub refused: Vec<usize>,
     /// Questions of which no step is missing any more: to be concluded (P7).
     pub to_conclude: Vec<(RunNo, TaskKey)>,
     /// Runs and roles in which tasks became ready.
@@ -363,4 +373,3 @@ pub struct RunEvent {
 
 /// A page of question facts, in key order.
 pub type FactsPage = Vec<QuestionFacts>;
-

@@ -29,7 +29,13 @@ pub trait Runs: Send + Sync {
 
     /// Moves a run from one of `from` to `to`, keeps the active time, writes a run event. False when it was in none of
     /// them. Entering `Running` from another state counts as a resume.
-    async fn set_run_state(&self, run: RunNo, from: &[RunState], to: RunState, reason: Option<&str>) -> StoreResult<bool>;
+    async fn set_run_state(
+        &self,
+        run: RunNo,
+        from: &[RunState],
+        to: RunState,
+        reason: Option<&str>,
+    ) -> StoreResult<bool>;
 
     /// Replaces the run's limits and raises its state version.
     async fn set_limits(&self, run: RunNo, limits: &bench_proto::spec::Limits) -> StoreResult<()>;
@@ -160,7 +166,13 @@ pub trait Results: Send + Sync {
     async fn facts(&self, run: RunNo, after: Option<TaskKey>, limit: u32) -> StoreResult<FactsPage>;
 
     /// Stored steps of one kind of task with (task, step) above `after`, in that order.
-    async fn steps(&self, run: RunNo, kind: TaskKind, after: Option<(TaskKey, StepNo)>, limit: u32) -> StoreResult<Vec<StoredStep>>;
+    async fn steps(
+        &self,
+        run: RunNo,
+        kind: TaskKind,
+        after: Option<(TaskKey, StepNo)>,
+        limit: u32,
+    ) -> StoreResult<Vec<StoredStep>>;
 
     /// Texts of these questions and of their judge tasks, in (task, step) order.
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;

@@ -1,0 +1,134 @@
+//! How values are written into the store: compressed JSON, small JSON, free texts without U+0000.
+
+use std::{borrow::Cow, cell::RefCell};
+
+use bench_proto::ids::Sha256Hash;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{StoreError, StoreResult};
+
+/// Level 1: replies and retrieved texts are written once and rarely read.
+const ZSTD_LEVEL: i32 = 1;
+/// A frame that claims more than this is damaged.
+const MAX_PLAIN_BYTES: u64 = 1 << 30;
+
+thread_local! {
+    // a compression context is 1 MB and costs more to set up than a text of 1 kB to compress
+    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Compresses bytes.
+pub(crate) fn compress(plain: &[u8]) -> StoreResult<Vec<u8>> {
+    let failed = |e: std::io::Error| StoreError::BadData(format!("cannot compress {} bytes: {e}", plain.len()));
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let compressor = match kept {
+            Some(compressor) => compressor,
+            None => kept.insert(zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(failed)?),
+        };
+        compressor.compress(plain).map_err(failed)
+    })
+}
+
+/// Decompresses what [`compress`] made; `what` names it in the error.
+pub(crate) fn decompress(frame: &[u8], what: &str) -> StoreResult<Vec<u8>> {
+    let damaged = |why: &str| StoreError::Corrupt(format!("{what} cannot be decompressed: {why}"));
+    let bytes = match zstd::zstd_safe::get_frame_content_size(frame) {
+        Ok(Some(bytes)) if bytes <= MAX_PLAIN_BYTES => bytes as usize,
+        Ok(_) => return Err(damaged("no sensible length")),
+        Err(_) => return Err(damaged("no zstd frame")),
+    };
+    zstd::bulk::decompress(frame, bytes).map_err(|e| damaged(&e.to_string()))
+}
+
+/// Writes a value as JSON. JSON escapes U+0000 by itself.
+pub(crate) fn to_json<T: Serialize>(value: &T) -> StoreResult<String> {
+    serde_json::to_string(value).map_err(|e| StoreError::BadData(format!("cannot be written as JSON: {e}")))
+}
+
+/// Reads JSON; `what` names it in the error.
+pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
+    serde_json::from_str(json).map_err(|e| StoreError::Corrupt(format!("{} is not readable: {e}", what())))
+}
+
+/// Writes a value as compressed JSON.
+pub(crate) fn to_frame<T: Serialize>(value: &T) -> StoreResult<Vec<u8>> {
+    compress(&serde_json::to_vec(value).map_err(|e| StoreError::BadData(format!("cannot be written as JSON: {e}")))?)
+}
+
+/// Reads compressed JSON; `what` names it in the error.
+pub(crate) fn from_frame<T: DeserializeOwned>(frame: &[u8], what: impl Fn() -> String) -> StoreResult<T> {
+    let plain = decompress(frame, &what())?;
+    serde_json::from_slice(&plain).map_err(|e| StoreError::Corrupt(format!("{} is not readable: {e}", what())))
+}
+
+/// A free text as it is stored: U+0000 becomes `\0` and `\` becomes `\\`, because Postgres refuses the one and SQLite's
+/// functions end a text at it (P8).
+pub(crate) fn escape(text: &str) -> String {
+    if text.contains(['\0', '\\']) {
+        text.replace('\\', "\\\\").replace('\0', "\\0")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The text behind [`escape`].
+pub(crate) fn unescape(stored: String) -> String {
+    if !stored.contains('\\') {
+        return stored;
+    }
+    let mut text = String::with_capacity(stored.len());
+    let mut characters = stored.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' if characters.next() == Some('0') => text.push('\0'),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+/// A hash that was stored as 32 bytes.
+pub(crate) fn hash(bytes: &[u8], what: &str) -> StoreResult<Sha256Hash> {
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| StoreError::Corrupt(format!("{what} has {} bytes instead of 32", bytes.len())))?;
+    Ok(Sha256Hash(bytes))
+}
+
+/// Shortens a text for an error message.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(120) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn p8_any_text_survives_without_u0000(text in "[\\\\0a\u{0}é]{0,20}") {
+            let stored = escape(&text);
+            prop_assert!(!stored.contains('\0'));
+            prop_assert_eq!(unescape(stored), text);
+        }
+
+        #[test]
+        fn frames_come_apart_again(plain in proptest::collection::vec(any::<u8>(), 0..3000)) {
+            let frame = compress(&plain).expect("compresses");
+            prop_assert_eq!(decompress(&frame, "test").expect("decompresses"), plain);
+        }
+    }
+
+    #[test]
+    fn damaged_frames_are_named() {
+        let mut frame = compress(&[7; 1000]).expect("compresses");
+        frame.truncate(frame.len() - 3);
+        let error = decompress(&frame, "item abc").expect_err("is cut").to_string();
+        assert!(error.contains("item abc"), "{error}");
+        assert!(decompress(b"no frame", "x").is_err());
+    }
+}

@@ -1,1 +1,0 @@
-//! One suite for all store backends.

@@ -1,0 +1,97 @@
+//! One suite for all store backends: every promise of the traits, once.
+//!
+//! A backend's test file names a function that makes a fresh store and gets one test per case:
+//!
+//! ```ignore
+//! async fn fresh() -> bench_store::conformance::Fresh { … }
+//! bench_store::store_conformance!(crate::fresh);
+//! ```
+
+mod calls;
+mod checkpoints;
+mod contention;
+mod fixtures;
+mod plan;
+mod results;
+mod retry;
+mod runs;
+mod segments;
+mod tasks;
+
+use std::{any::Any, sync::Arc};
+
+pub use self::{
+    calls::*, checkpoints::*, contention::*, fixtures::*, plan::*, results::*, retry::*, runs::*, segments::*, tasks::*,
+};
+use crate::Store;
+
+/// A store without any run in it.
+pub struct Fresh {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Its URL, to open it a second time as another process would.
+    pub url: String,
+    /// Whatever must live as long as the store (a folder, a server).
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+/// Makes one `#[tokio::test]` per case of the suite; `$fresh` is the path of an `async fn() -> Fresh`.
+#[macro_export]
+macro_rules! store_conformance {
+    ($fresh:path) => {
+        $crate::store_conformance! { @cases $fresh;
+            runs_are_created_once_and_listed_newest_first,
+            run_states_keep_active_time_and_versions,
+            a_lost_interval_ends_at_the_last_commit,
+            p23_limits_change_alone_and_raise_the_state_version,
+            p36_the_first_summary_of_a_version_stays,
+            run_events_keep_their_order,
+            p8_u0000_survives_everywhere,
+            p16_items_are_shared_and_checked,
+            p28_planning_twice_makes_the_same_rows,
+            contradictory_banks_are_refused,
+            p5_handles_and_generations,
+            p1_claims_need_a_running_run_and_a_due_task,
+            p2_published_is_only_a_note,
+            p3_events_of_an_old_epoch_change_nothing,
+            p11_parking_counts_nothing,
+            p4_the_tasks_of_a_dead_session_are_ready_again,
+            open_tasks_are_counted_by_role,
+            p7_a_question_goes_from_retain_to_conclusion,
+            p7_votes_are_counted_down,
+            p3_the_first_result_stays,
+            p3_late_results_count_while_none_is_stored,
+            p3_ended_tasks_ignore_further_records,
+            p8_contradictory_records_are_refused,
+            p8_calls_of_lost_races_are_paid,
+            p6_a_segment_opens_when_all_recalls_of_the_last_are_stored,
+            p6_a_given_up_recall_opens_the_next_segment_too,
+            p22_a_failed_bank_fails_its_questions,
+            p5_records_of_an_old_generation_are_refused,
+            p7_sweeping_changes_nothing_in_a_sound_run,
+            p7_the_sweep_finds_what_an_unanswered_commit_left,
+            retry_repeats_failed_questions_from_their_stored_recall,
+            retry_starts_failed_banks_in_a_new_generation,
+            retry_repeats_only_the_failed_votes,
+            retry_reaches_closed_segments_by_a_new_generation,
+            facts_and_steps_are_read_in_pages,
+            texts_come_back_with_their_questions,
+            imported_results_are_results,
+            p9_calls_are_found_by_lineage_the_oldest_first,
+            p9_only_accepted_calls_are_served_again,
+            p1_each_task_is_claimed_once,
+            p14_two_processes_share_a_store,
+            dropped_calls_leave_no_transaction_open,
+        }
+    };
+    (@cases $fresh:path; $($case:ident),+ $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let fresh = $fresh().await;
+                $crate::conformance::$case(&fresh).await;
+                fresh.store.close().await;
+            }
+        )+
+    };
+}

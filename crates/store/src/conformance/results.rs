@@ -1,0 +1,133 @@
+//! Reading results; imports.
+
+use bench_proto::{
+    facts::Outcome,
+    ids::{TaskKey, TaskKind},
+    step::{Opens, StepNo},
+};
+
+use super::{Fresh, HEADLINE, Scene, answer_text, bank, new_run, question_facts, recall_text};
+use crate::NewRun;
+
+/// Pages follow each other without gaps or repeats.
+pub async fn facts_and_steps_are_read_in_pages(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1, 2])]), bank(1, &[(1, &[0, 1])])]).await;
+    for no in [1, 0] {
+        scene.make_ready(no, 1).await;
+    }
+    let questions = [(1, 0), (1, 1), (0, 2), (0, 0), (0, 1)].map(|(no, index)| TaskKey::question(no, index));
+    for question in questions {
+        scene.answer(question, 1.0, Opens::Nothing).await;
+        scene.conclude(question, Outcome::Scored, 1.0).await;
+    }
+    let mut sorted = questions.to_vec();
+    sorted.sort_unstable();
+    let (mut after, mut seen) = (None, Vec::new());
+    loop {
+        let page = store.facts(scene.run, after, 2).await.expect("are read");
+        let Some(last) = page.last() else { break };
+        after = Some(last.task);
+        seen.extend(page.into_iter().map(|facts| facts.task));
+    }
+    assert_eq!(seen, sorted);
+    let (mut after, mut seen) = (None, Vec::new());
+    loop {
+        let page = store
+            .steps(scene.run, TaskKind::Question, after, 4)
+            .await
+            .expect("are read");
+        let Some(last) = page.last() else { break };
+        after = Some((last.task, last.step));
+        seen.extend(page.into_iter().map(|s| (s.task, s.step.0)));
+    }
+    let expected: Vec<_> = sorted
+        .iter()
+        .flat_map(|task| (0..3).map(|step| (*task, step)))
+        .collect();
+    assert_eq!(seen, expected);
+    let retained = store
+        .steps(scene.run, TaskKind::Retain, None, 100)
+        .await
+        .expect("are read");
+    assert_eq!(retained.len(), 2);
+    assert_eq!(
+        store
+            .steps(scene.run, TaskKind::Judge, None, 100)
+            .await
+            .expect("are read"),
+        []
+    );
+}
+
+/// Texts are stored apart and come back in (task, step) order.
+pub async fn texts_come_back_with_their_questions(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1])])]).await;
+    scene.make_ready(0, 1).await;
+    let [q0, q1] = [0, 1].map(|index| TaskKey::question(0, index));
+    for question in [q0, q1] {
+        let epoch = scene.claim(question).await.epoch;
+        let mut records = scene.whole_question(question, epoch, 1.0, Opens::Nothing);
+        records[0].text = Some(recall_text("found"));
+        records[1].text = Some(answer_text(&"long ".repeat(5000)));
+        scene.commit(&records).await;
+        records[1].text = Some(answer_text("second copy"));
+        scene.commit(&records[1..2]).await;
+    }
+    let texts = store.question_texts(scene.run, &[q1, q0]).await.expect("are read");
+    let keys: Vec<_> = texts.iter().map(|(task, step, _)| (*task, *step)).collect();
+    assert_eq!(
+        keys,
+        [
+            (q0, StepNo::RECALL),
+            (q0, StepNo::ANSWER),
+            (q1, StepNo::RECALL),
+            (q1, StepNo::ANSWER)
+        ]
+    );
+    assert_eq!(
+        texts[1].2,
+        answer_text(&"long ".repeat(5000)),
+        "the text belongs to the step that is stored"
+    );
+    assert_eq!(store.question_texts(scene.run, &[]).await.expect("are read"), []);
+}
+
+/// Results from elsewhere have facts and texts but no tasks.
+pub async fn imported_results_are_results(fresh: &Fresh) {
+    let store = &fresh.store;
+    let run = store
+        .create_run(&NewRun {
+            imported: true,
+            ..new_run("import")
+        })
+        .await
+        .expect("is created");
+    let results: Vec<_> = (0..3)
+        .map(|index| {
+            let facts = question_facts(TaskKey::question(0, index), Outcome::Scored, 0.5);
+            (facts, vec![(StepNo::ANSWER, answer_text(&format!("answer {index}")))])
+        })
+        .collect();
+    store
+        .import_results(run, HEADLINE, &results)
+        .await
+        .expect("are imported");
+    store
+        .import_results(run, HEADLINE, &results)
+        .await
+        .expect("are imported again");
+    let row = store.run(run).await.expect("is read");
+    assert_eq!((row.imported, row.counters.scored), (true, 3));
+    assert!((row.counters.headline_sum - 1.5).abs() < 1e-12);
+    assert_eq!(store.facts(run, None, 10).await.expect("are read").len(), 3);
+    let texts = store
+        .question_texts(run, &[TaskKey::question(0, 1)])
+        .await
+        .expect("are read");
+    assert_eq!(
+        texts,
+        [(TaskKey::question(0, 1), StepNo::ANSWER, answer_text("answer 1"))]
+    );
+}

@@ -1,0 +1,203 @@
+//! The call store (P9).
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use bench_proto::{
+    call::{CallOutcome, CallRecord, Phase},
+    ids::{RunNo, Sha256Hash, TaskKey},
+    money::PicoUsd,
+};
+
+use super::{
+    Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args,
+    counters::{self, Deltas},
+};
+use crate::{
+    Calls, StoreError, StoreResult, StoredCall,
+    codec::{compress, decompress, escape, hash, unescape},
+};
+
+/// Stored number of [`CallOutcome::Accepted`]; the migrations' index names it.
+const ACCEPTED: i64 = 0;
+const REJECTED: i64 = 1;
+/// Stored number of [`CallOutcome::Uncertain`].
+pub(super) const UNCERTAIN: i64 = 2;
+
+const fn outcome_code(outcome: CallOutcome) -> i64 {
+    match outcome {
+        CallOutcome::Accepted => ACCEPTED,
+        CallOutcome::Rejected => REJECTED,
+        CallOutcome::Uncertain => UNCERTAIN,
+    }
+}
+
+fn outcome_from(code: i64) -> StoreResult<CallOutcome> {
+    match code {
+        ACCEPTED => Ok(CallOutcome::Accepted),
+        REJECTED => Ok(CallOutcome::Rejected),
+        UNCERTAIN => Ok(CallOutcome::Uncertain),
+        other => Err(StoreError::Corrupt(format!("{other} is no outcome of a call"))),
+    }
+}
+
+fn phase_code(phase: Phase) -> i64 {
+    Phase::ALL.iter().position(|p| *p == phase).map_or(-1, |at| at as i64)
+}
+
+fn phase_from(code: i64) -> StoreResult<Phase> {
+    let phase = usize::try_from(code).ok().and_then(|at| Phase::ALL.get(at).copied());
+    phase.ok_or_else(|| StoreError::Corrupt(format!("{code} is no phase")))
+}
+
+/// An attempt ready to be written.
+pub(super) struct NewCall {
+    run: RunNo,
+    task: TaskKey,
+    /// The record, its reply taken out.
+    record: CallRecord,
+    reply: Vec<u8>,
+}
+
+/// Compresses an attempt.
+pub(super) fn prepare(run: RunNo, task: TaskKey, call: &CallRecord) -> StoreResult<NewCall> {
+    let reply = compress(call.reply.as_bytes())?;
+    let record = CallRecord {
+        reply: String::new(),
+        model: call.model.clone(),
+        ..*call
+    };
+    Ok(NewCall {
+        run,
+        task,
+        record,
+        reply,
+    })
+}
+
+fn tokens(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Inserts attempts that are not there; returns what each new one costs.
+pub(super) async fn insert(
+    conn: &mut dyn Conn,
+    mut calls: Vec<NewCall>,
+) -> StoreResult<Vec<(RunNo, CallOutcome, PicoUsd)>> {
+    static INSERT: Sql = Sql::new(|| {
+        "INSERT INTO calls (attempt_id, run_no, task_key, call_key, phase, outcome, model, prompt_tokens, completion_tokens, \
+         cost, duration_us, at_us, reply) SELECT b.attempt, b.run, b.task, b.call_key, b.phase, b.outcome, b.model, b.prompt, \
+         b.completion, b.cost, b.duration, @now, b.reply \
+         FROM @rows($1: run int, task int, phase int, outcome int, prompt int, completion int, cost int, duration int, model text, \
+         attempt blob, call_key blob, reply blob) AS b WHERE true ON CONFLICT (attempt_id) DO NOTHING \
+         RETURNING run_no, outcome, cost"
+            .to_owned()
+    });
+    if calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers = |of: fn(&NewCall) -> i64| calls.iter().map(of);
+    let batch = Batch::default()
+        .int(numbers(|c| c.run.0))
+        .int(numbers(|c| c.task.0))
+        .int(numbers(|c| phase_code(c.record.phase)))
+        .int(numbers(|c| outcome_code(c.record.outcome)))
+        .int(numbers(|c| tokens(c.record.prompt_tokens)))
+        .int(numbers(|c| tokens(c.record.completion_tokens)))
+        .int(numbers(|c| c.record.cost.0))
+        .int(numbers(|c| tokens(c.record.duration_us)))
+        .text(calls.iter().map(|c| escape(&c.record.model)))
+        .blob(calls.iter().map(|c| c.record.attempt_id.as_bytes().to_vec()))
+        .blob(calls.iter().map(|c| c.record.key.0.to_vec()))
+        .blob(calls.iter_mut().map(|c| std::mem::take(&mut c.reply)));
+    let rows = conn.fetch(&INSERT, args![batch]).await?;
+    rows.iter()
+        .map(|row| Ok((RunNo(row.int(0)?), outcome_from(row.int(1)?)?, PicoUsd(row.int(2)?))))
+        .collect()
+}
+
+async fn put(conn: &mut dyn Conn, run: RunNo, calls: Vec<NewCall>) -> StoreResult<()> {
+    counters::require(conn, run).await?;
+    let mut deltas = Deltas::new();
+    for (run, outcome, cost) in insert(conn, calls).await? {
+        deltas.entry(run).or_default().pay(outcome, cost);
+    }
+    if deltas.is_empty() {
+        Ok(())
+    } else {
+        counters::add(conn, &deltas).await
+    }
+}
+
+fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
+    let attempt_id = uuid::Uuid::from_slice(&row.blob(0)?);
+    let attempt_id = attempt_id.map_err(|e| StoreError::Corrupt(format!("the id of a call: {e}")))?;
+    let what = format!("the reply of call {attempt_id}");
+    let reply = decompress(&row.blob(9)?, &what)?;
+    let record = CallRecord {
+        attempt_id,
+        key: hash(&row.blob(2)?, "the key of a call")?,
+        phase: phase_from(row.int(3)?)?,
+        outcome: CallOutcome::Accepted,
+        reply: String::from_utf8(reply).map_err(|e| StoreError::Corrupt(format!("{what} is no text: {e}")))?,
+        model: unescape(row.text(4)?),
+        prompt_tokens: row.small(5)?,
+        completion_tokens: row.small(6)?,
+        cost: PicoUsd(row.int(7)?),
+        duration_us: row.small(8)?,
+    };
+    Ok(StoredCall {
+        record,
+        run: RunNo(row.int(1)?),
+    })
+}
+
+#[async_trait]
+impl<B: Backend> Calls for SqlStore<B> {
+    async fn call_count(&self, lineage: &str) -> StoreResult<u64> {
+        static COUNT: Sql = Sql::new(|| {
+            format!(
+                "SELECT count(*) FROM runs AS r JOIN calls AS c ON c.run_no = r.run_no AND c.outcome = {ACCEPTED} WHERE r.lineage = $1"
+            )
+        });
+        let rows = self.fetch(&COUNT, args![escape(lineage)]).await?;
+        rows.first().map_or(Ok(0), |row| row.small(0))
+    }
+
+    async fn find_calls(&self, lineage: &str, keys: &[Sha256Hash]) -> StoreResult<Vec<StoredCall>> {
+        static FIND: Sql = Sql::new(|| {
+            format!(
+                "SELECT c.attempt_id, c.run_no, c.call_key, c.phase, c.model, c.prompt_tokens, c.completion_tokens, c.cost, \
+                 c.duration_us, c.reply FROM runs AS r CROSS JOIN @rows($2: call_key blob) AS b \
+                 JOIN calls AS c ON c.run_no = r.run_no AND c.call_key = b.call_key AND c.outcome = {ACCEPTED} \
+                 WHERE r.lineage = $1 ORDER BY c.at_us, c.attempt_id"
+            )
+        });
+        let mut found = Vec::new();
+        let mut keys: Vec<Sha256Hash> = keys.to_vec();
+        keys.sort_unstable();
+        keys.dedup();
+        for part in keys.chunks(CHUNK) {
+            let batch = Batch::default().blob(part.iter().map(|key| key.0.to_vec()));
+            let mut seen = HashSet::new();
+            for row in self.fetch(&FIND, args![escape(lineage), batch]).await? {
+                let call = stored_call(row)?;
+                if seen.insert(call.record.key) {
+                    found.push(call);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[CallRecord]) -> StoreResult<()> {
+        for part in calls.chunks(CHUNK) {
+            let part: Vec<NewCall> = part
+                .iter()
+                .map(|call| prepare(run, task, call))
+                .collect::<StoreResult<_>>()?;
+            self.backend.write(move |conn| Box::pin(put(conn, run, part))).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,487 @@
+//! The checkpoint transaction (P3, P7, P8): a batch of step records and everything that follows from them.
+//!
+//! What is stored is decided by the database (first record wins, guards on the task), what follows from it by the list of
+//! records that were really inserted. Bank rows are counted down here; whenever a bank reaches a turning point, it is
+//! settled from its checkpoints ([`banks::settle`]).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use bench_proto::{
+    ids::{Role, RunNo, TaskKey, TaskKind},
+    step::{Effect, Opens, StepFacts, StepNo, StepRecord},
+    task::TaskEvent,
+};
+
+use super::{
+    Batch, Conn, Sql, args, banks,
+    calls::{self, NewCall},
+    counters::{self, Deltas},
+    guards::{allowed, change},
+    task_key,
+    tasks::{self, pairs},
+};
+use crate::{
+    CommitOutcome, StoreError, StoreResult,
+    codec::{from_json, to_frame, to_json},
+};
+
+/// A record ready to be written: serialised and compressed by the caller, not by the one writer.
+struct Step {
+    /// Its place in the batch.
+    at: usize,
+    run: RunNo,
+    task: TaskKey,
+    step: StepNo,
+    epoch: i64,
+    end: End,
+    /// The bank's generation that it belongs to, where a record of an older one must not count.
+    generation: Option<i64>,
+    facts: String,
+    text: Option<Vec<u8>>,
+    what: What,
+    judges: Vec<TaskKey>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Goes,
+    Done,
+    Failed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Retained,
+    Recalled,
+    Answered,
+    Other,
+}
+
+/// A batch ready to be written.
+pub(super) struct Prepared {
+    /// Records by (run, task), those of a task in their order.
+    steps: Vec<Step>,
+    /// Keys of records that are not tried: a second one under a key, or one after its task's end.
+    skipped: Vec<(usize, (RunNo, TaskKey, StepNo))>,
+    /// Questions that may be complete afterwards.
+    ended: BTreeSet<(RunNo, TaskKey)>,
+    calls: Vec<NewCall>,
+    runs: BTreeSet<RunNo>,
+}
+
+/// Checks, serialises and compresses a batch.
+pub(super) fn prepare(records: &[StepRecord]) -> StoreResult<Prepared> {
+    let mut prepared = Prepared {
+        steps: Vec::with_capacity(records.len()),
+        skipped: vec![],
+        ended: BTreeSet::new(),
+        calls: vec![],
+        runs: BTreeSet::new(),
+    };
+    let (mut keys, mut closed) = (HashSet::new(), HashSet::new());
+    for (at, record) in records.iter().enumerate() {
+        let (end, judges) = check(record)?;
+        let (run, task, step) = (record.run, record.task, record.step);
+        prepared.runs.insert(run);
+        if end != End::Goes && matches!(task.kind(), TaskKind::Question | TaskKind::Judge) {
+            prepared.ended.insert((run, task.question_of()));
+        }
+        for call in &record.calls {
+            prepared.calls.push(calls::prepare(run, task, call)?);
+        }
+        if closed.contains(&(run, task)) || !keys.insert((run, task, step)) {
+            prepared.skipped.push((at, (run, task, step)));
+            continue;
+        }
+        if end != End::Goes {
+            closed.insert((run, task));
+        }
+        let (what, generation) = match &record.facts {
+            StepFacts::Retained { generation, .. } => (What::Retained, Some(*generation)),
+            StepFacts::Ready { .. } => (What::Other, Some(banks::planned_generation(record.epoch))),
+            StepFacts::Recalled { .. } => (What::Recalled, None),
+            StepFacts::Answered { .. } => (What::Answered, None),
+            StepFacts::Scored { .. } | StepFacts::Judged { .. } | StepFacts::Failed { .. } => (What::Other, None),
+        };
+        let facts = to_json(&record.facts)?;
+        let text = record.text.as_ref().map(to_frame).transpose()?;
+        let epoch = record.epoch;
+        prepared.steps.push(Step {
+            at,
+            run,
+            task,
+            step,
+            epoch,
+            end,
+            generation,
+            facts,
+            text,
+            what,
+            judges,
+        });
+    }
+    prepared.steps.sort_by_key(|step| (step.run, step.task));
+    Ok(prepared)
+}
+
+/// Refuses records that contradict themselves; says how the task ends and which judges it opens.
+fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
+    let (task, kind) = (record.task, record.task.kind());
+    let refuse = |why: &str| Err(StoreError::BadData(format!("step {} of {task:?} {why}", record.step.0)));
+    let failed = matches!(record.facts, StepFacts::Failed { .. });
+    if failed != (record.effect == Effect::Failed) || failed != (record.step == StepNo::FAILED) {
+        return refuse("mixes a failure with a result");
+    }
+    match &record.effect {
+        Effect::Continue => Ok((End::Goes, Vec::new())),
+        Effect::Failed => Ok((End::Failed, Vec::new())),
+        Effect::Done { opens } => match (opens, kind) {
+            (Opens::Nothing, TaskKind::Question | TaskKind::Judge)
+            | (Opens::ReadyTask, TaskKind::Retain)
+            | (Opens::SegmentQuestions, TaskKind::Ready) => Ok((End::Done, Vec::new())),
+            (Opens::Judges(keys), TaskKind::Question)
+                if keys
+                    .iter()
+                    .all(|key| key.kind() == TaskKind::Judge && key.question_of() == task) =>
+            {
+                Ok((End::Done, keys.clone()))
+            }
+            _ => refuse("opens what its kind of task cannot open"),
+        },
+    }
+}
+
+/// What the transaction found out.
+pub(super) struct Written {
+    /// Places of the records that were stored now.
+    stored: HashSet<usize>,
+    /// Facts that were there before, by record.
+    before: HashMap<usize, StepFacts>,
+    to_conclude: Vec<(RunNo, TaskKey)>,
+    opened: BTreeSet<(RunNo, Role)>,
+}
+
+impl Written {
+    /// The answer to the caller.
+    pub(super) fn outcome(mut self, records: &[StepRecord]) -> CommitOutcome {
+        let mut outcome = CommitOutcome {
+            to_conclude: self.to_conclude,
+            ..CommitOutcome::default()
+        };
+        outcome.opened = self.opened.into_iter().collect();
+        for (at, record) in records.iter().enumerate() {
+            let before = if self.stored.contains(&at) {
+                None
+            } else {
+                self.before.remove(&at)
+            };
+            if before.is_none() && !self.stored.contains(&at) {
+                outcome.refused.push(at);
+                outcome.already.push(Some(record.facts.clone()));
+            } else {
+                outcome.already.push(before);
+            }
+        }
+        outcome
+    }
+}
+
+/// Writes a batch.
+pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResult<Written> {
+    let Prepared {
+        mut steps,
+        skipped,
+        ended,
+        calls,
+        runs,
+    } = prepared;
+    let mut locked: BTreeSet<(RunNo, TaskKey)> = steps.iter().map(|s| (s.run, s.task)).collect();
+    locked.extend(&ended);
+    tasks::lock(conn, &locked.into_iter().collect::<Vec<_>>()).await?;
+
+    let inserted = insert_steps(conn, &mut steps).await?;
+    let is_new = |step: &Step| inserted.contains(&(step.run, step.task, step.step));
+    let missed = steps
+        .iter()
+        .filter(|s| !is_new(s))
+        .map(|s| (s.at, (s.run, s.task, s.step)));
+    let before = stored_before(conn, missed.chain(skipped).collect()).await?;
+    steps.retain(is_new);
+    let stored = steps.iter().map(|step| step.at).collect();
+    insert_texts(conn, &mut steps).await?;
+
+    let mut deltas: Deltas = runs.into_iter().map(|run| (run, counters::Delta::default())).collect();
+    for (run, outcome, cost) in calls::insert(conn, calls).await? {
+        deltas.entry(run).or_default().pay(outcome, cost);
+    }
+    for step in &steps {
+        let delta = deltas.entry(step.run).or_default();
+        delta.answered += i64::from(step.what == What::Answered);
+        delta.entries_retained += i64::from(step.what == What::Retained);
+    }
+
+    let mut opened = end_tasks(conn, &steps).await?;
+    let mut ripe = ended;
+    for (run, banks) in count_down_banks(conn, &steps).await? {
+        let settled = banks::settle(conn, run, &banks.into_iter().collect::<Vec<_>>()).await?;
+        opened.extend(settled.opened.into_iter().map(|role| (run, role)));
+        ripe.extend(settled.failed.into_iter().map(|task| (run, task)));
+        deltas.entry(run).or_default().banks_ready += settled.banks_ready;
+    }
+    let to_conclude = ripe_of(conn, &ripe).await?;
+    counters::add(conn, &deltas).await?;
+    Ok(Written {
+        stored,
+        before,
+        to_conclude,
+        opened,
+    })
+}
+
+type StepKey = (RunNo, TaskKey, StepNo);
+
+/// Inserts the records that the guards of their tasks allow and that are not there; returns their keys.
+async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<HashSet<StepKey>> {
+    static INSERT: Sql = Sql::new(|| {
+        format!(
+            "INSERT INTO checkpoints (run_no, task_key, step_no, facts) SELECT b.run, b.task, b.step, b.facts \
+             FROM @rows($1: run int, task int, step int, epoch int, fails int, bank int, generation int, facts text) AS b \
+             JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task \
+             WHERE ((b.fails = 0 AND {finish}) OR (b.fails = 1 AND {give_up})) AND (b.generation IS NULL OR EXISTS \
+             (SELECT 1 FROM banks AS k WHERE k.run_no = b.run AND k.bank_no = b.bank AND k.generation = b.generation)) \
+             ON CONFLICT (run_no, task_key, step_no) DO NOTHING RETURNING run_no, task_key, step_no",
+            finish = allowed(TaskEvent::Finish, "b.epoch"),
+            give_up = allowed(TaskEvent::GiveUp, "b.epoch"),
+        )
+    });
+    if steps.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let batch = Batch::default()
+        .int(steps.iter().map(|s| s.run.0))
+        .int(steps.iter().map(|s| s.task.0))
+        .int(steps.iter().map(|s| i64::from(s.step.0)))
+        .int(steps.iter().map(|s| s.epoch))
+        .int(steps.iter().map(|s| i64::from(s.end == End::Failed)))
+        .int(steps.iter().map(|s| i64::from(s.task.bank())))
+        .opt_int(steps.iter().map(|s| s.generation))
+        .text(steps.iter_mut().map(|s| std::mem::take(&mut s.facts)));
+    let rows = conn.fetch(&INSERT, args![batch]).await?;
+    rows.iter()
+        .map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?, StepNo(row.small(2)?))))
+        .collect()
+}
+
+/// Facts that are stored under the keys of records, or why their tasks failed.
+async fn stored_before(conn: &mut dyn Conn, missed: Vec<(usize, StepKey)>) -> StoreResult<HashMap<usize, StepFacts>> {
+    static SELECT: Sql = Sql::new(|| {
+        format!(
+            "SELECT b.place, c.step_no, c.facts FROM @rows($1: place int, run int, task int, step int) AS b \
+             JOIN checkpoints AS c ON c.run_no = b.run AND c.task_key = b.task AND c.step_no IN (b.step, {})",
+            StepNo::FAILED.0
+        )
+    });
+    let mut found = HashMap::new();
+    if missed.is_empty() {
+        return Ok(found);
+    }
+    let batch = Batch::default()
+        .int(missed.iter().map(|(at, _)| *at as i64))
+        .int(missed.iter().map(|(_, key)| key.0.0))
+        .int(missed.iter().map(|(_, key)| key.1.0))
+        .int(missed.iter().map(|(_, key)| i64::from(key.2.0)));
+    let mut rows = conn.fetch(&SELECT, args![batch]).await?;
+    // the step itself, which has the smaller number, outranks the failure
+    rows.sort_by_key(|row| row.int(1).map_or(i64::MAX, |step| -step));
+    for mut row in rows {
+        let facts = from_json(&row.text(2)?, || "a stored step".to_owned())?;
+        found.insert(row.small(0)?, facts);
+    }
+    Ok(found)
+}
+
+async fn insert_texts(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<()> {
+    static INSERT: Sql = Sql::new(|| {
+        "INSERT INTO texts (run_no, task_key, step_no, body) SELECT b.run, b.task, b.step, b.body \
+         FROM @rows($1: run int, task int, step int, body blob) AS b WHERE true \
+         ON CONFLICT (run_no, task_key, step_no) DO NOTHING"
+            .to_owned()
+    });
+    let mut with: Vec<&mut Step> = steps.iter_mut().filter(|step| step.text.is_some()).collect();
+    if with.is_empty() {
+        return Ok(());
+    }
+    let batch = Batch::default()
+        .int(with.iter().map(|s| s.run.0))
+        .int(with.iter().map(|s| s.task.0))
+        .int(with.iter().map(|s| i64::from(s.step.0)))
+        .blob(with.iter_mut().map(|s| s.text.take().unwrap_or_default()));
+    conn.execute(&INSERT, args![batch]).await.map(drop)
+}
+
+/// Ends tasks, opens judge tasks and counts down the questions of ended votes.
+async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<(RunNo, Role)>> {
+    static FINISH: Sql = Sql::new(|| {
+        format!(
+            "UPDATE tasks AS t SET {}, session = NULL, open_children = b.children \
+             FROM @rows($1: run int, task int, children int) AS b WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
+            change(TaskEvent::Finish),
+            allowed(TaskEvent::Finish, "t.lease_epoch")
+        )
+    });
+    static GIVE_UP: Sql = Sql::new(|| {
+        format!(
+            "UPDATE tasks AS t SET {}, session = NULL FROM @rows($1: run int, task int, epoch int) AS b \
+             WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
+            change(TaskEvent::GiveUp),
+            allowed(TaskEvent::GiveUp, "b.epoch")
+        )
+    });
+    static VOTED: Sql = Sql::new(|| {
+        "UPDATE tasks AS t SET open_children = t.open_children - b.ended FROM @rows($1: run int, task int, ended int) AS b \
+         WHERE t.run_no = b.run AND t.task_key = b.task"
+            .to_owned()
+    });
+    let judges: Vec<_> = steps
+        .iter()
+        .flat_map(|s| s.judges.iter().map(|judge| (s.run, *judge, 0)))
+        .collect();
+    let mut children: HashMap<(RunNo, TaskKey), i64> = HashMap::new();
+    let mut opened = BTreeSet::new();
+    for (run, judge) in tasks::open(conn, &judges).await? {
+        *children.entry((run, judge.question_of())).or_default() += 1;
+        opened.insert((run, Role::Judge));
+    }
+    let three = |rows: &[(RunNo, TaskKey, i64)]| {
+        Batch::default()
+            .int(rows.iter().map(|row| row.0.0))
+            .int(rows.iter().map(|row| row.1.0))
+            .int(rows.iter().map(|row| row.2))
+    };
+    let done = steps.iter().filter(|s| s.end == End::Done);
+    let done: Vec<_> = done
+        .map(|s| (s.run, s.task, children.get(&(s.run, s.task)).copied().unwrap_or(0)))
+        .collect();
+    if !done.is_empty() {
+        conn.execute(&FINISH, args![three(&done)]).await?;
+    }
+    let failed: Vec<_> = steps
+        .iter()
+        .filter(|s| s.end == End::Failed)
+        .map(|s| (s.run, s.task, s.epoch))
+        .collect();
+    if !failed.is_empty() {
+        conn.execute(&GIVE_UP, args![three(&failed)]).await?;
+    }
+    let mut voted: BTreeMap<(RunNo, TaskKey), i64> = BTreeMap::new();
+    for step in steps
+        .iter()
+        .filter(|s| s.end != End::Goes && s.task.kind() == TaskKind::Judge)
+    {
+        *voted.entry((step.run, step.task.question_of())).or_default() += 1;
+    }
+    if !voted.is_empty() {
+        let voted: Vec<_> = voted
+            .into_iter()
+            .map(|((run, task), ended)| (run, task, ended))
+            .collect();
+        conn.execute(&VOTED, args![three(&voted)]).await?;
+    }
+    Ok(opened)
+}
+
+/// Moves positions, counts down open recalls, and names the banks that reached a turning point.
+async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeMap<RunNo, BTreeSet<u32>>> {
+    static LOCK: Sql = Sql::new(|| {
+        "SELECT k.bank_row FROM @rows($1: run int, bank int) AS b JOIN banks AS k ON k.run_no = b.run AND k.bank_no = b.bank \
+         ORDER BY k.run_no, k.bank_no"
+            .to_owned()
+    });
+    static COUNT: Sql = Sql::new(|| {
+        format!(
+            "UPDATE banks AS k SET position = CASE WHEN b.reached > k.position THEN b.reached ELSE k.position END, \
+             open_recalls = k.open_recalls - b.recalls FROM @rows($1: run int, bank int, reached int, recalls int) AS b \
+             WHERE k.run_no = b.run AND k.bank_no = b.bank \
+             RETURNING run_no, bank_no, CASE WHEN state = {} AND open_recalls <= 0 AND segment < last_segment THEN 1 ELSE 0 END",
+            banks::READY
+        )
+    });
+    let mut counts: BTreeMap<(RunNo, u32), (i64, i64)> = BTreeMap::new();
+    let mut turning: BTreeMap<RunNo, BTreeSet<u32>> = BTreeMap::new();
+    let mut given_up = Vec::new();
+    for step in steps {
+        let bank = (step.run, step.task.bank());
+        match (step.task.kind(), step.what) {
+            (TaskKind::Question, What::Recalled) => counts.entry(bank).or_default().1 += 1,
+            (TaskKind::Question, _) if step.end == End::Failed => given_up.push((step.run, step.task)),
+            (TaskKind::Retain, What::Retained) => {
+                let reached = &mut counts.entry(bank).or_default().0;
+                *reached = (*reached).max(i64::from(step.step.0) + 1);
+            }
+            _ => {}
+        }
+        if step.end != End::Goes && matches!(step.task.kind(), TaskKind::Retain | TaskKind::Ready) {
+            turning.entry(step.run).or_default().insert(step.task.bank());
+        }
+    }
+    for (run, question) in without_recall(conn, given_up).await? {
+        counts.entry((run, question.bank())).or_default().1 += 1;
+    }
+    if counts.is_empty() {
+        return Ok(turning);
+    }
+    let keys = || {
+        Batch::default()
+            .int(counts.keys().map(|k| k.0.0))
+            .int(counts.keys().map(|k| i64::from(k.1)))
+    };
+    conn.lock(&LOCK, args![keys()]).await?;
+    let batch = keys()
+        .int(counts.values().map(|c| c.0))
+        .int(counts.values().map(|c| c.1));
+    for row in conn.fetch(&COUNT, args![batch]).await? {
+        if row.int(2)? == 1 {
+            turning.entry(RunNo(row.int(0)?)).or_default().insert(row.small(1)?);
+        }
+    }
+    Ok(turning)
+}
+
+/// Those of the questions whose recall is not stored.
+async fn without_recall(conn: &mut dyn Conn, questions: Vec<(RunNo, TaskKey)>) -> StoreResult<Vec<(RunNo, TaskKey)>> {
+    static SELECT: Sql = Sql::new(|| {
+        format!(
+            "SELECT c.run_no, c.task_key FROM @rows($1: run int, task int) AS b \
+             JOIN checkpoints AS c ON c.run_no = b.run AND c.task_key = b.task AND c.step_no = {}",
+            StepNo::RECALL.0
+        )
+    });
+    if questions.is_empty() {
+        return Ok(questions);
+    }
+    let rows = conn.fetch(&SELECT, args![pairs(&questions)]).await?;
+    let with = rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?)));
+    let with: HashSet<(RunNo, TaskKey)> = with.collect::<StoreResult<_>>()?;
+    Ok(questions
+        .into_iter()
+        .filter(|question| !with.contains(question))
+        .collect())
+}
+
+/// Those of the questions of which no step is missing and that are not concluded.
+async fn ripe_of(conn: &mut dyn Conn, questions: &BTreeSet<(RunNo, TaskKey)>) -> StoreResult<Vec<(RunNo, TaskKey)>> {
+    static SELECT: Sql = Sql::new(|| {
+        "SELECT t.run_no, t.task_key FROM @rows($1: run int, task int) AS b \
+         JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task \
+         WHERE t.concluded = 0 AND (t.state = 3 OR (t.state = 2 AND t.open_children <= 0)) ORDER BY t.run_no, t.task_key"
+            .to_owned()
+    });
+    if questions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let questions: Vec<_> = questions.iter().copied().collect();
+    let rows = conn.fetch(&SELECT, args![pairs(&questions)]).await?;
+    rows.iter()
+        .map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?)))
+        .collect()
+}

@@ -1,0 +1,125 @@
+//! Concluding questions, and the trait of checkpoints.
+
+use async_trait::async_trait;
+use bench_proto::{
+    facts::QuestionFacts,
+    ids::{RunNo, TaskKey},
+    step::{StepRecord, StoredStep},
+};
+
+use super::{
+    Backend, Batch, CHUNK, Conn, Sql, SqlStore, args, commit,
+    counters::{self, Delta},
+    reopen, results, sweep, task_key, tasks,
+};
+use crate::{
+    Checkpoints, CommitOutcome, RetryScope, StoreResult,
+    codec::{escape, to_json},
+};
+
+/// Rows of the table `facts`.
+pub(super) fn rows(facts: &[QuestionFacts]) -> StoreResult<Batch> {
+    let docs: Vec<String> = facts.iter().map(to_json).collect::<StoreResult<_>>()?;
+    Ok(Batch::default()
+        .int(facts.iter().map(|f| f.task.0))
+        .text(facts.iter().map(|f| escape(&f.question_id)))
+        .text(facts.iter().map(|f| escape(&f.category)))
+        .text(facts.iter().map(|f| f.outcome.name().to_owned()))
+        .text(docs))
+}
+
+/// Stores facts that are not there, counts them, and marks their tasks. Returns the questions that are new.
+pub(super) async fn store(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    headline_metric: &str,
+    facts: &[QuestionFacts],
+    rows: Batch,
+) -> StoreResult<u64> {
+    static INSERT: Sql = Sql::new(|| {
+        "INSERT INTO facts (run_no, task_key, question_id, category, outcome, doc) \
+         SELECT $1, b.task, b.question_id, b.category, b.outcome, b.doc \
+         FROM @rows($2: task int, question_id text, category text, outcome text, doc text) AS b WHERE true \
+         ON CONFLICT (run_no, task_key) DO NOTHING RETURNING task_key"
+            .to_owned()
+    });
+    static MARK: Sql = Sql::new(|| {
+        "UPDATE tasks AS t SET concluded = 1 FROM @rows($2: task int) AS b \
+         WHERE t.run_no = $1 AND t.task_key = b.task AND t.concluded = 0"
+            .to_owned()
+    });
+    counters::require(conn, run).await?;
+    let mut keys: Vec<(RunNo, TaskKey)> = facts.iter().map(|f| (run, f.task)).collect();
+    keys.sort_unstable();
+    tasks::lock(conn, &keys).await?;
+    let new = conn.fetch(&INSERT, args![run.0, rows]).await?;
+    conn.execute(
+        &MARK,
+        args![run.0, Batch::default().int(keys.iter().map(|(_, task)| task.0))],
+    )
+    .await?;
+    let mut new: std::collections::HashSet<TaskKey> =
+        new.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
+    let (count, mut delta) = (new.len() as u64, Delta::default());
+    for facts in facts {
+        if new.remove(&facts.task) {
+            delta.end(facts, headline_metric);
+        }
+    }
+    if count > 0 {
+        counters::add_to(conn, run, delta).await?;
+    }
+    Ok(count)
+}
+
+#[async_trait]
+impl<B: Backend> Checkpoints for SqlStore<B> {
+    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome> {
+        if records.is_empty() {
+            return Ok(CommitOutcome::default());
+        }
+        let prepared = commit::prepare(records)?;
+        let written = self
+            .backend
+            .write(move |conn| Box::pin(commit::write(conn, prepared)))
+            .await?;
+        Ok(written.outcome(records))
+    }
+
+    async fn question_steps(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredStep>> {
+        let questions = questions.to_vec();
+        self.backend
+            .read(move |conn| Box::pin(results::question_steps(conn, run, questions)))
+            .await
+    }
+
+    async fn conclude(&self, run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> StoreResult<u64> {
+        let mut new = 0;
+        for part in facts.chunks(CHUNK) {
+            let (rows, metric, part) = (rows(part)?, headline_metric.to_owned(), part.to_vec());
+            new += self
+                .backend
+                .write(move |conn| Box::pin(async move { store(conn, run, &metric, &part, rows).await }))
+                .await?;
+        }
+        Ok(new)
+    }
+
+    async fn sweep(&self, run: RunNo) -> StoreResult<CommitOutcome> {
+        let first = !self.swept.lock().is_ok_and(|swept| swept.contains(&run));
+        let outcome = self
+            .backend
+            .write(move |conn| Box::pin(sweep::sweep(conn, run, first)))
+            .await?;
+        if first && let Ok(mut swept) = self.swept.lock() {
+            swept.insert(run);
+        }
+        Ok(outcome)
+    }
+
+    async fn reopen(&self, run: RunNo, scope: RetryScope) -> StoreResult<u64> {
+        self.backend
+            .write(move |conn| Box::pin(reopen::reopen(conn, run, scope)))
+            .await
+    }
+}

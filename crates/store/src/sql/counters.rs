@@ -1,0 +1,164 @@
+//! Counters of runs: a cache for progress, changed by the transaction that changes what they count.
+
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    call::CallOutcome,
+    facts::{Outcome, QuestionFacts},
+    ids::RunNo,
+    money::PicoUsd,
+};
+
+use super::{Batch, Conn, Sql, args, must_exist};
+use crate::StoreResult;
+
+/// What a transaction adds to the counters of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Delta {
+    pub(super) banks_planned: i64,
+    pub(super) banks_ready: i64,
+    pub(super) entries_planned: i64,
+    pub(super) entries_retained: i64,
+    pub(super) scored: i64,
+    pub(super) abstained: i64,
+    pub(super) infra_error: i64,
+    pub(super) answered: i64,
+    pub(super) headline_sum: f64,
+    pub(super) spent: PicoUsd,
+    pub(super) uncertain: PicoUsd,
+}
+
+impl Delta {
+    /// Counts a paid attempt.
+    pub(super) fn pay(&mut self, outcome: CallOutcome, cost: PicoUsd) {
+        self.spent = self.spent.saturating_add(cost);
+        if outcome == CallOutcome::Uncertain {
+            self.uncertain = self.uncertain.saturating_add(cost);
+        }
+    }
+
+    /// Counts an ended question.
+    pub(super) fn end(&mut self, facts: &QuestionFacts, headline_metric: &str) {
+        match facts.outcome {
+            Outcome::Scored => self.scored += 1,
+            Outcome::Abstained => self.abstained += 1,
+            Outcome::InfraError => self.infra_error += 1,
+            Outcome::NotRun => {}
+        }
+        if matches!(facts.outcome, Outcome::Scored | Outcome::Abstained) {
+            let headline = facts.scores.iter().find(|(metric, _)| metric == headline_metric);
+            self.headline_sum += headline.map_or(0.0, |(_, score)| *score);
+        }
+    }
+}
+
+/// Deltas by run.
+pub(super) type Deltas = BTreeMap<RunNo, Delta>;
+
+/// Adds to the counters of runs and notes the time of the commit. The last change of a transaction, because all writers
+/// of a run meet here.
+pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()> {
+    static LOCK: Sql = Sql::new(|| {
+        "SELECT c.run_no FROM @rows($1: run int) AS b JOIN run_counters AS c ON c.run_no = b.run ORDER BY c.run_no"
+            .to_owned()
+    });
+    static ADD: Sql = Sql::new(|| {
+        "UPDATE run_counters AS c SET banks_planned = c.banks_planned + b.banks_planned, \
+         banks_ready = c.banks_ready + b.banks_ready, entries_planned = c.entries_planned + b.entries_planned, \
+         entries_retained = c.entries_retained + b.entries_retained, scored = c.scored + b.scored, \
+         abstained = c.abstained + b.abstained, infra_error = c.infra_error + b.infra_error, \
+         answered = c.answered + b.answered, spent = c.spent + b.spent, uncertain = c.uncertain + b.uncertain, \
+         last_commit_us = @now \
+         FROM @rows($1: run int, banks_planned int, banks_ready int, entries_planned int, entries_retained int, scored int, \
+         abstained int, infra_error int, answered int, spent int, uncertain int) AS b WHERE c.run_no = b.run"
+            .to_owned()
+    });
+    static ADD_SCORE: Sql =
+        Sql::new(|| "UPDATE run_counters SET headline_sum = headline_sum + $2 WHERE run_no = $1".to_owned());
+    let column = |of: fn(&Delta) -> i64| deltas.values().map(of);
+    conn.lock(&LOCK, args![Batch::default().int(deltas.keys().map(|run| run.0))])
+        .await?;
+    let batch = Batch::default()
+        .int(deltas.keys().map(|run| run.0))
+        .int(column(|d| d.banks_planned))
+        .int(column(|d| d.banks_ready))
+        .int(column(|d| d.entries_planned))
+        .int(column(|d| d.entries_retained))
+        .int(column(|d| d.scored))
+        .int(column(|d| d.abstained))
+        .int(column(|d| d.infra_error))
+        .int(column(|d| d.answered))
+        .int(column(|d| d.spent.0))
+        .int(column(|d| d.uncertain.0));
+    conn.execute(&ADD, args![batch]).await?;
+    for (run, delta) in deltas.iter().filter(|(_, delta)| delta.headline_sum != 0.0) {
+        conn.execute(&ADD_SCORE, args![run.0, delta.headline_sum]).await?;
+    }
+    Ok(())
+}
+
+/// Adds to the counters of one run, which must be there.
+pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, delta: Delta) -> StoreResult<()> {
+    add(conn, &Deltas::from([(run, delta)])).await
+}
+
+/// Fails when a run is not there.
+pub(super) async fn require(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+    static SELECT: Sql = Sql::new(|| "SELECT run_no FROM runs WHERE run_no = $1".to_owned());
+    let rows = conn.fetch(&SELECT, args![run.0]).await?;
+    must_exist(rows.len() as u64, run)
+}
+
+/// Derives all counters of a run again from what they count. Reads the whole run.
+pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &str) -> StoreResult<()> {
+    static LOCK: Sql = Sql::new(|| "SELECT run_no FROM run_counters WHERE run_no = $1".to_owned());
+    static RECOUNT: Sql = Sql::new(|| {
+        use bench_proto::ids::{TaskKey, TaskKind};
+        let (low, high) = TaskKey::range_of_kind(TaskKind::Question);
+        let ready = super::banks::READY;
+        format!(
+            "UPDATE run_counters SET \
+             banks_planned = (SELECT count(*) FROM banks WHERE run_no = $1), \
+             banks_ready = (SELECT count(*) FROM banks WHERE run_no = $1 AND state = {ready} AND segment = last_segment), \
+             entries_retained = (SELECT CAST(COALESCE(sum(position), 0) AS BIGINT) FROM banks WHERE run_no = $1), \
+             scored = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'scored'), \
+             abstained = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'abstained'), \
+             infra_error = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'infra_error'), \
+             answered = (SELECT count(*) FROM checkpoints WHERE run_no = $1 AND step_no = 1 AND task_key BETWEEN {} AND {}), \
+             spent = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1), \
+             uncertain = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome = {}) \
+             WHERE run_no = $1",
+            low.0,
+            high.0,
+            super::calls::UNCERTAIN
+        )
+    });
+    static SEGMENTS: Sql = Sql::new(|| "SELECT segments FROM banks WHERE run_no = $1".to_owned());
+    static DOCS: Sql =
+        Sql::new(|| "SELECT doc FROM facts WHERE run_no = $1 AND task_key > $2 ORDER BY task_key LIMIT $3".to_owned());
+    static REST: Sql =
+        Sql::new(|| "UPDATE run_counters SET entries_planned = $2, headline_sum = $3 WHERE run_no = $1".to_owned());
+    conn.lock(&LOCK, args![run.0]).await?;
+    conn.execute(&RECOUNT, args![run.0]).await?;
+    let mut entries = 0;
+    for mut row in conn.fetch(&SEGMENTS, args![run.0]).await? {
+        let segments: Vec<crate::Segment> = crate::codec::from_json(&row.text(0)?, || "a bank's segments".to_owned())?;
+        entries += segments.last().map_or(0, |segment| i64::from(segment.until));
+    }
+    let (mut scores, mut after) = (Delta::default(), -1_i64);
+    loop {
+        let rows = conn.fetch(&DOCS, args![run.0, after, super::CHUNK as i64]).await?;
+        let full = rows.len() == super::CHUNK;
+        for mut row in rows {
+            let facts: QuestionFacts = crate::codec::from_json(&row.text(0)?, || "the facts of a question".to_owned())?;
+            after = facts.task.0;
+            scores.end(&facts, headline_metric);
+        }
+        if !full {
+            break;
+        }
+    }
+    conn.execute(&REST, args![run.0, entries, scores.headline_sum])
+        .await
+        .map(drop)
+}

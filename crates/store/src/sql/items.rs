@@ -1,0 +1,70 @@
+//! Dataset items (P16).
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use bench_proto::ids::Sha256Hash;
+
+use super::{Backend, Batch, Sql, SqlStore, args};
+use crate::{
+    Item, Items, StoreError, StoreResult,
+    codec::{compress, decompress},
+};
+
+/// Compressed bytes of one statement, about.
+const STATEMENT_BYTES: usize = 8 << 20;
+
+#[async_trait]
+impl<B: Backend> Items for SqlStore<B> {
+    async fn put_items(&self, items: &[Item]) -> StoreResult<()> {
+        static STORED: Sql =
+            Sql::new(|| "SELECT i.hash FROM @rows($1: hash blob) AS b JOIN items AS i ON i.hash = b.hash".to_owned());
+        static INSERT: Sql = Sql::new(|| {
+            "INSERT INTO items (hash, body) SELECT b.hash, b.body FROM @rows($1: hash blob, body blob) AS b WHERE true \
+             ON CONFLICT (hash) DO NOTHING"
+                .to_owned()
+        });
+        // most items of a second run are there: they are not compressed again
+        let hashes = Batch::default().blob(items.iter().map(|item| item.hash.0.to_vec()));
+        let stored = self.fetch(&STORED, args![hashes]).await?;
+        let mut known: HashSet<Vec<u8>> = stored
+            .into_iter()
+            .map(|mut row| row.blob(0))
+            .collect::<StoreResult<_>>()?;
+        let (mut hashes, mut bodies, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for item in items {
+            if !known.insert(item.hash.0.to_vec()) {
+                continue;
+            }
+            let body = compress(&item.bytes)?;
+            bytes += body.len();
+            hashes.push(item.hash.0.to_vec());
+            bodies.push(body);
+            if bytes >= STATEMENT_BYTES {
+                let batch = Batch::default()
+                    .blob(std::mem::take(&mut hashes))
+                    .blob(std::mem::take(&mut bodies));
+                self.execute(&INSERT, args![batch]).await?;
+                bytes = 0;
+            }
+        }
+        if hashes.is_empty() {
+            return Ok(());
+        }
+        self.execute(&INSERT, args![Batch::default().blob(hashes).blob(bodies)])
+            .await
+            .map(drop)
+    }
+
+    async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>> {
+        static SELECT: Sql = Sql::new(|| "SELECT body FROM items WHERE hash = $1".to_owned());
+        let what = || format!("item {}", hash.hex());
+        let mut rows = self.fetch(&SELECT, args![hash.0.to_vec()]).await?;
+        let frame = rows.first_mut().ok_or_else(|| StoreError::Missing(what()))?.blob(0)?;
+        let bytes = decompress(&frame, &what())?;
+        if Sha256Hash::of(&bytes) != hash {
+            return Err(StoreError::Corrupt(format!("{} does not match its hash", what())));
+        }
+        Ok(bytes)
+    }
+}

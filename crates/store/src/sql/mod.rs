@@ -1,0 +1,153 @@
+//! The store in SQL: every statement and every decision once, for SQLite and Postgres alike.
+//!
+//! A backend folder brings connections ([`Backend`], [`Conn`]); this folder brings what is done over them. Statements are
+//! written in the common part of both dialects (`template`), take whole batches (`batch`) and get their task guards from
+//! the transition table (`guards`). Decisions about banks are made by one pure function (`derive`), used by the commit
+//! and by the sweep.
+
+mod banks;
+mod batch;
+mod calls;
+mod commit;
+mod conclude;
+mod counters;
+mod derive;
+mod guards;
+mod imports;
+mod items;
+mod plan;
+mod reopen;
+mod results;
+mod runs;
+mod sessions;
+mod summaries;
+mod sweep;
+mod tasks;
+mod template;
+
+use std::{collections::HashSet, future::Future, sync::Mutex};
+
+use async_trait::async_trait;
+use bench_proto::ids::{Role, RunNo, TaskKey, TaskKind};
+use futures::future::BoxFuture;
+
+pub(crate) use self::{
+    batch::{Arg, Args, Batch, Cell, Column, Row, args},
+    template::{Dialect, Sql},
+};
+use crate::{Store, StoreError, StoreResult};
+
+/// Most rows of one statement; longer lists are cut.
+pub(crate) const CHUNK: usize = 5_000;
+
+/// Distance from a question's key to the keys of its judge tasks, which are one block of [`TaskKey::INDEX_STEP`].
+pub(crate) const JUDGE_OFFSET: i64 = TaskKey::judge(0, 0, 0, 0).0 - TaskKey::question(0, 0).0;
+
+/// A connection that runs statements.
+#[async_trait]
+pub(crate) trait Conn: Send {
+    /// Runs a statement and returns its rows.
+    async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>>;
+
+    /// Runs a statement and returns the number of rows it changed.
+    async fn execute(&mut self, sql: &'static Sql, args: Args) -> StoreResult<u64>;
+
+    /// Locks rows in the order of the statement, so that transactions meet in one order; nothing where there is only one
+    /// writer. `FOR UPDATE` is added by the backend.
+    async fn lock(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()>;
+}
+
+/// A database: transactions on the one side, reads on the other.
+pub(crate) trait Backend: Send + Sync + 'static {
+    /// Runs `work` in one transaction; its result is returned after the commit. The work goes on when the caller goes
+    /// away, so that a dropped future never leaves a transaction open.
+    fn write<T, W>(&self, work: W) -> impl Future<Output = StoreResult<T>> + Send
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static;
+
+    /// Runs `work` on a reading connection.
+    fn read<T, W>(&self, work: W) -> impl Future<Output = StoreResult<T>> + Send
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static;
+
+    /// The URL without password.
+    fn describe(&self) -> String;
+
+    /// Product and version of the database.
+    fn product(&self) -> impl Future<Output = StoreResult<String>> + Send;
+
+    /// Flushes and closes.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// The store over a [`Backend`].
+pub(crate) struct SqlStore<B> {
+    backend: B,
+    /// Runs that this process has swept in full.
+    swept: Mutex<HashSet<RunNo>>,
+}
+
+impl<B: Backend> SqlStore<B> {
+    /// The store over an opened database whose schema is known to fit.
+    pub(crate) fn new(backend: B) -> Self {
+        Self {
+            backend,
+            swept: Mutex::default(),
+        }
+    }
+
+    async fn fetch(&self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
+        self.backend.read(move |conn| conn.fetch(sql, args)).await
+    }
+
+    async fn execute(&self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
+        self.backend.write(move |conn| conn.execute(sql, args)).await
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Store for SqlStore<B> {
+    fn describe(&self) -> String {
+        self.backend.describe()
+    }
+
+    async fn check(&self) -> StoreResult<String> {
+        static RUNS: Sql = Sql::new(|| "SELECT count(*) FROM runs".to_owned());
+        let product = self.backend.product().await?;
+        let version = self.backend.read(|conn| Box::pin(crate::schema::check(conn))).await?;
+        let rows = self.fetch(&RUNS, args![]).await?;
+        let runs = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        Ok(format!("{product}, schema {version}, {runs} runs"))
+    }
+
+    async fn close(&self) {
+        self.backend.close().await;
+    }
+}
+
+/// A key that was read.
+fn task_key(row: &Row, column: usize) -> StoreResult<TaskKey> {
+    let raw = row.int(column)?;
+    TaskKey::from_wire(raw).ok_or_else(|| StoreError::Corrupt(format!("{raw} is no task key")))
+}
+
+/// Smallest and largest key that a role serves: its kinds are neighbours.
+fn role_range(role: Role) -> (TaskKey, TaskKey) {
+    let mut kinds = TaskKind::ALL.into_iter().filter(|kind| kind.role() == role);
+    let first = kinds.next().map_or((TaskKey(0), TaskKey(-1)), TaskKey::range_of_kind);
+    kinds.fold(first, |(low, high), kind| {
+        let (next_low, next_high) = TaskKey::range_of_kind(kind);
+        (low.min(next_low), high.max(next_high))
+    })
+}
+
+/// Whether a change of a run that must be there met a row.
+fn must_exist(changed: u64, run: RunNo) -> StoreResult<()> {
+    if changed == 0 { Err(missing_run(run)) } else { Ok(()) }
+}
+
+fn missing_run(run: RunNo) -> StoreError {
+    StoreError::Missing(format!("run number {}", run.0))
+}

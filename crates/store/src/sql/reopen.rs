@@ -1,0 +1,207 @@
+//! Reopening what failed (`retry`): good steps stay, failed ones go, failed banks start in a new generation (P5, P6, P22).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bench_proto::{
+    ids::{RunNo, TaskKey, TaskKind},
+    step::StepNo,
+    task::{TaskEvent, TaskState},
+};
+
+use super::{
+    Batch, CHUNK, Conn, JUDGE_OFFSET, Sql, args, banks,
+    counters::{self, Delta},
+    guards::{allowed, change},
+    must_exist,
+    runs::note_event,
+    task_key, tasks,
+};
+use crate::{BankState, RetryScope, StoreResult};
+
+/// A concluded question that is to be repeated.
+struct Candidate {
+    task: TaskKey,
+    state: TaskState,
+    recalled: bool,
+    infra_error: bool,
+}
+
+/// Reopens; returns the number of questions.
+pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> StoreResult<u64> {
+    static RAISE: Sql = Sql::new(|| "UPDATE runs SET result_version = result_version + 1 WHERE run_no = $1".to_owned());
+    counters::require(conn, run).await?;
+    let candidates = candidates(conn, run, scope).await?;
+    if candidates.is_empty() {
+        return Ok(0);
+    }
+    let bank_nos: BTreeSet<u32> = candidates.iter().map(|c| c.task.bank()).collect();
+    let bank_nos: Vec<u32> = bank_nos.into_iter().collect();
+    let (mut anew, mut banks_ready) = (BTreeMap::new(), 0);
+    for part in bank_nos.chunks(CHUNK) {
+        for bank in banks::read(conn, run, Some(part)).await? {
+            // a recall that is missing after its segment closed can only be made in a new generation (P6)
+            let closed = |c: &Candidate| {
+                let before = bank.segments.iter().take(bank.segment as usize);
+                !c.recalled
+                    && c.state == TaskState::Failed
+                    && before.flat_map(|s| &s.questions).any(|q| *q == c.task.index())
+            };
+            let of_bank = || candidates.iter().filter(|c| c.task.bank() == bank.bank_no);
+            if bank.state == BankState::Failed || of_bank().any(closed) {
+                anew.insert(bank.bank_no, bank.position);
+                banks_ready -= i64::from(banks::is_complete(&bank));
+            }
+        }
+    }
+    let infra_error = candidates.iter().filter(|c| c.infra_error).count() as i64;
+    for part in candidates.chunks(CHUNK) {
+        forget_ends(conn, run, part).await?;
+        reopen_tasks(conn, run, part, &anew).await?;
+    }
+    let positions: i64 = anew.values().map(|position| i64::from(*position)).sum();
+    for part in anew.keys().copied().collect::<Vec<_>>().chunks(CHUNK) {
+        start_anew(conn, run, part).await?;
+    }
+    for part in bank_nos.chunks(CHUNK) {
+        banks_ready += banks::settle(conn, run, part).await?.banks_ready;
+    }
+    let delta = Delta {
+        infra_error: -infra_error,
+        entries_retained: -positions,
+        banks_ready,
+        ..Delta::default()
+    };
+    counters::add_to(conn, run, delta).await?;
+    must_exist(conn.execute(&RAISE, args![run.0]).await?, run)?;
+    let count = candidates.len() as u64;
+    note_event(conn, run, "reopened", &format!("{count} questions")).await?;
+    Ok(count)
+}
+
+async fn candidates(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> StoreResult<Vec<Candidate>> {
+    static SELECT: Sql = Sql::new(|| {
+        format!(
+            "SELECT f.task_key, t.state, CASE WHEN EXISTS (SELECT 1 FROM checkpoints AS c WHERE c.run_no = f.run_no \
+             AND c.task_key = f.task_key AND c.step_no = {}) THEN 1 ELSE 0 END, CASE WHEN f.outcome = 'infra_error' THEN 1 ELSE 0 END \
+             FROM facts AS f JOIN tasks AS t ON t.run_no = f.run_no AND t.task_key = f.task_key \
+             WHERE f.run_no = $1 AND (f.outcome = 'infra_error' OR ($2 = 1 AND f.outcome = 'not_run')) ORDER BY f.task_key",
+            StepNo::RECALL.0
+        )
+    });
+    let rows = conn
+        .fetch(&SELECT, args![run.0, scope == RetryScope::ErrorsAndNotRun])
+        .await?;
+    let read = |row: super::Row| {
+        Ok(Candidate {
+            task: task_key(&row, 0)?,
+            state: tasks::task_state(&row, 1)?,
+            recalled: row.int(2)? == 1,
+            infra_error: row.int(3)? == 1,
+        })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// Removes conclusions and stored failures of questions and their judge tasks.
+async fn forget_ends(conn: &mut dyn Conn, run: RunNo, candidates: &[Candidate]) -> StoreResult<()> {
+    static FACTS: Sql = Sql::new(|| {
+        "DELETE FROM facts WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b)".to_owned()
+    });
+    static UNMARK: Sql = Sql::new(|| {
+        "UPDATE tasks SET concluded = 0 WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b)"
+            .to_owned()
+    });
+    let keys = || Batch::default().int(candidates.iter().map(|c| c.task.0));
+    conn.execute(&FACTS, args![run.0, keys()]).await?;
+    conn.execute(&UNMARK, args![run.0, keys()]).await.map(drop)
+}
+
+/// Makes failed questions and failed votes ready again with fresh counters. A question that needs a recall from a bank that
+/// starts anew goes back to being planned: it has no row until its segment is ready.
+async fn reopen_tasks(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    candidates: &[Candidate],
+    anew: &BTreeMap<u32, u32>,
+) -> StoreResult<()> {
+    static FAILED_VOTES: Sql = Sql::new(|| {
+        format!(
+            "SELECT j.task_key FROM @rows($2: task int) AS b JOIN tasks AS j ON j.run_no = $1 \
+             AND j.task_key BETWEEN b.task + {JUDGE_OFFSET} AND b.task + {} AND j.state = {}",
+            JUDGE_OFFSET + TaskKey::INDEX_STEP - 1,
+            TaskState::Failed.code()
+        )
+    });
+    static FORGET: Sql = Sql::new(|| {
+        format!(
+            "DELETE FROM checkpoints WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b) AND step_no = {}",
+            StepNo::FAILED.0
+        )
+    });
+    static REOPEN: Sql = Sql::new(|| {
+        format!(
+            "UPDATE tasks AS t SET {}, session = NULL, attempts = 0, losses = 0, not_before = 0, ready_at = @now, \
+             published_at = NULL, publish_count = 0, open_children = 0, reason = NULL FROM @rows($2: task int) AS b \
+             WHERE t.run_no = $1 AND t.task_key = b.task AND {}",
+            change(TaskEvent::Reopen),
+            allowed(TaskEvent::Reopen, "t.lease_epoch")
+        )
+    });
+    static UNPLAN: Sql = Sql::new(|| {
+        "DELETE FROM tasks WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b)".to_owned()
+    });
+    let batch = |keys: &[TaskKey]| Batch::default().int(keys.iter().map(|key| key.0));
+    let questions: Vec<TaskKey> = candidates.iter().map(|c| c.task).collect();
+    let rows = conn.fetch(&FAILED_VOTES, args![run.0, batch(&questions)]).await?;
+    let votes: Vec<TaskKey> = rows.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
+    let ends: Vec<TaskKey> = questions.iter().chain(&votes).copied().collect();
+    conn.execute(&FORGET, args![run.0, batch(&ends)]).await?;
+    conn.execute(&REOPEN, args![run.0, batch(&ends)]).await?;
+    let unplanned = candidates
+        .iter()
+        .filter(|c| !c.recalled && c.state == TaskState::Failed && anew.contains_key(&c.task.bank()));
+    let unplanned: Vec<TaskKey> = unplanned.map(|c| c.task).collect();
+    conn.execute(&UNPLAN, args![run.0, batch(&unplanned)]).await?;
+    count_votes(conn, run, batch(&questions)).await
+}
+
+/// Sets the counters of questions whose votes were reopened.
+async fn count_votes(conn: &mut dyn Conn, run: RunNo, questions: Batch) -> StoreResult<()> {
+    static COUNT: Sql = Sql::new(|| {
+        format!(
+            "UPDATE tasks AS t SET open_children = (SELECT count(*) FROM tasks AS j WHERE j.run_no = t.run_no \
+             AND j.task_key BETWEEN t.task_key + {JUDGE_OFFSET} AND t.task_key + {} AND j.state IN ({}, {})) \
+             FROM @rows($2: task int) AS b WHERE t.run_no = $1 AND t.task_key = b.task AND t.state = {}",
+            JUDGE_OFFSET + TaskKey::INDEX_STEP - 1,
+            TaskState::Ready.code(),
+            TaskState::Leased.code(),
+            TaskState::Done.code()
+        )
+    });
+    conn.execute(&COUNT, args![run.0, questions]).await.map(drop)
+}
+
+/// Raises the generation of banks and forgets their retain and ready tasks; settling plans them again.
+async fn start_anew(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreResult<()> {
+    fn within(table: &str) -> String {
+        format!("DELETE FROM {table} WHERE run_no = $1 AND task_key BETWEEN $2 AND $3")
+    }
+    static STEPS: Sql = Sql::new(|| within("checkpoints"));
+    static TASKS: Sql = Sql::new(|| within("tasks"));
+    static RAISE: Sql = Sql::new(|| {
+        format!(
+            "UPDATE banks SET generation = generation + 1, handle = NULL, position = 0, state = {}, reason = NULL \
+             WHERE run_no = $1 AND bank_no IN (SELECT b.bank FROM @rows($2: bank int) AS b)",
+            banks::BUILDING
+        )
+    });
+    for bank_no in bank_nos {
+        for kind in [TaskKind::Retain, TaskKind::Ready] {
+            let (low, high) = TaskKey::range(kind, *bank_no);
+            conn.execute(&STEPS, args![run.0, low.0, high.0]).await?;
+            conn.execute(&TASKS, args![run.0, low.0, high.0]).await?;
+        }
+    }
+    let numbers = Batch::default().int(bank_nos.iter().map(|no| i64::from(*no)));
+    conn.execute(&RAISE, args![run.0, numbers]).await.map(drop)
+}

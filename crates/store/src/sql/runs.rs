@@ -1,0 +1,291 @@
+//! Runs, their states and events.
+
+use async_trait::async_trait;
+use bench_proto::{
+    ids::{RunId, RunNo},
+    money::PicoUsd,
+    spec::{Limits, RunSpec},
+};
+
+use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, missing_run, summaries};
+use crate::{
+    NewRun, RunCounters, RunEvent, RunFilter, RunRow, RunState, Runs, StoreError, StoreResult,
+    codec::{escape, from_json, shown, to_json, unescape},
+};
+
+const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, r.lineage, r.control_of, r.domain, \
+    r.imported, r.code_version, r.state, r.state_version, r.reason, r.created_us, r.finished_us, r.active_us, \
+    r.active_since_us, r.resumed_times, r.planned, r.result_version, c.banks_planned, c.banks_ready, c.entries_planned, \
+    c.entries_retained, c.scored, c.abstained, c.infra_error, c.answered, c.headline_sum, c.spent, c.uncertain";
+
+fn select(rest: &str) -> String {
+    format!("SELECT {COLUMNS} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no {rest}")
+}
+
+fn run_row(mut row: Row) -> StoreResult<RunRow> {
+    let run_id = RunId(row.text(1)?);
+    let (tags, spec, state) = (row.text(3)?, row.text(5)?, row.text(11)?);
+    let counters = RunCounters {
+        banks_planned: row.int(21)?,
+        banks_ready: row.int(22)?,
+        entries_planned: row.int(23)?,
+        entries_retained: row.int(24)?,
+        scored: row.int(25)?,
+        abstained: row.int(26)?,
+        infra_error: row.int(27)?,
+        answered: row.int(28)?,
+        headline_sum: row.real(29)?,
+        spent: PicoUsd(row.int(30)?),
+        uncertain: PicoUsd(row.int(31)?),
+    };
+    Ok(RunRow {
+        run_no: RunNo(row.int(0)?),
+        name: row.opt_text(2)?.map(unescape),
+        tags: from_json(&tags, || format!("the tags of run {run_id}"))?,
+        user: unescape(row.text(4)?),
+        spec: from_json(&spec, || format!("the spec of run {run_id}"))?,
+        lineage: unescape(row.text(6)?),
+        control_of: row.opt_int(7)?.map(RunNo),
+        domain: unescape(row.text(8)?),
+        imported: row.int(9)? != 0,
+        code_version: unescape(row.text(10)?),
+        state: run_state(&state)?,
+        state_version: row.int(12)?,
+        reason: row.opt_text(13)?.map(unescape),
+        created_ms: row.int(14)? / 1000,
+        finished_ms: row.opt_int(15)?.map(|us| us / 1000),
+        active_ms: row.int(16)? / 1000,
+        active_since_ms: row.opt_int(17)?.map(|us| us / 1000),
+        resumed_times: row.int(18)?,
+        planned: row.int(19)? != 0,
+        result_version: row.int(20)?,
+        counters,
+        run_id,
+    })
+}
+
+fn run_state(word: &str) -> StoreResult<RunState> {
+    RunState::from_name(word).ok_or_else(|| StoreError::Corrupt(format!("'{}' is no state of a run", shown(word))))
+}
+
+/// Adds a run event inside a transaction.
+pub(super) async fn note_event(conn: &mut dyn Conn, run: RunNo, kind: &str, message: &str) -> StoreResult<()> {
+    static ADD: Sql =
+        Sql::new(|| "INSERT INTO run_events (run_no, at_us, kind, message) VALUES ($1, @now, $2, $3)".to_owned());
+    conn.execute(&ADD, args![run.0, escape(kind), escape(message)])
+        .await
+        .map(drop)
+}
+
+async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) -> StoreResult<RunNo> {
+    static INSERT: Sql = Sql::new(|| {
+        "INSERT INTO runs (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, \
+         state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, @now, 0, @now, 0, 0, 1) \
+         ON CONFLICT (run_id) DO NOTHING RETURNING run_no"
+            .to_owned()
+    });
+    static COUNTERS: Sql = Sql::new(|| "INSERT INTO run_counters (run_no) VALUES ($1)".to_owned());
+    let args = args![
+        new.run_id.0.as_str(),
+        new.name.as_deref().map(escape),
+        tags,
+        escape(&new.user),
+        spec,
+        escape(&new.lineage),
+        new.control_of.map(|run| run.0),
+        escape(&new.domain),
+        new.imported,
+        escape(&new.code_version),
+        RunState::Running.name(),
+    ];
+    let rows = conn.fetch(&INSERT, args).await?;
+    let run = rows
+        .first()
+        .ok_or_else(|| StoreError::Exists(format!("run {}", new.run_id)))?
+        .int(0)?;
+    conn.execute(&COUNTERS, args![run]).await?;
+    note_event(conn, RunNo(run), "created", "").await?;
+    Ok(RunNo(run))
+}
+
+async fn change_state(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    from: Vec<RunState>,
+    to: RunState,
+    reason: Option<String>,
+) -> StoreResult<bool> {
+    static BEFORE: Sql = Sql::new(|| "SELECT state, active_since_us FROM runs WHERE run_no = $1".to_owned());
+    // entering `running` opens an interval unless one is open; leaving it closes the open one
+    static CHANGE: Sql = Sql::new(|| {
+        "UPDATE runs SET state = $2, reason = $3, state_version = state_version + 1, \
+         resumed_times = resumed_times + $4, result_version = result_version + $4, \
+         finished_us = CASE WHEN $5 = 1 THEN COALESCE(finished_us, @now) END, \
+         active_us = active_us + CASE WHEN $6 = 0 AND active_since_us < @now THEN @now - active_since_us ELSE 0 END, \
+         active_since_us = CASE WHEN $6 = 1 THEN COALESCE(active_since_us, @now) END \
+         WHERE run_no = $1"
+            .to_owned()
+    });
+    conn.lock(&BEFORE, args![run.0]).await?;
+    let mut rows = conn.fetch(&BEFORE, args![run.0]).await?;
+    let Some(row) = rows.first_mut() else {
+        return Err(missing_run(run));
+    };
+    let (before, open) = (run_state(&row.text(0)?)?, row.opt_int(1)?.is_some());
+    if !from.contains(&before) {
+        return Ok(false);
+    }
+    let runs = to == RunState::Running;
+    let resumes = runs && (before != RunState::Running || !open);
+    let ends = matches!(to, RunState::Finished | RunState::Cancelled);
+    let args = args![
+        run.0,
+        to.name(),
+        reason.as_deref().map(escape),
+        i64::from(resumes),
+        i64::from(ends),
+        i64::from(runs)
+    ];
+    conn.execute(&CHANGE, args).await?;
+    let kind = if resumes { "resumed" } else { to.name() };
+    note_event(conn, run, kind, reason.as_deref().unwrap_or_default()).await?;
+    Ok(true)
+}
+
+async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> StoreResult<()> {
+    static BEFORE: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
+    static CHANGE: Sql =
+        Sql::new(|| "UPDATE runs SET spec = $2, state_version = state_version + 1 WHERE run_no = $1".to_owned());
+    conn.lock(&BEFORE, args![run.0]).await?;
+    let mut rows = conn.fetch(&BEFORE, args![run.0]).await?;
+    let Some(row) = rows.first_mut() else {
+        return Err(missing_run(run));
+    };
+    let mut spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
+    spec.limits = limits;
+    conn.execute(&CHANGE, args![run.0, to_json(&spec)?]).await.map(drop)
+}
+
+#[async_trait]
+impl<B: Backend> Runs for SqlStore<B> {
+    async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo> {
+        let (tags, spec, run) = (to_json(&run.tags)?, to_json(&run.spec)?, run.clone());
+        self.backend
+            .write(move |conn| Box::pin(create(conn, run, tags, spec)))
+            .await
+    }
+
+    async fn run(&self, run: RunNo) -> StoreResult<RunRow> {
+        static SELECT: Sql = Sql::new(|| select("WHERE r.run_no = $1"));
+        let rows = self.fetch(&SELECT, args![run.0]).await?;
+        rows.into_iter()
+            .next()
+            .ok_or_else(|| missing_run(run))
+            .and_then(run_row)
+    }
+
+    async fn run_by_id(&self, id: &RunId) -> StoreResult<Option<RunRow>> {
+        static SELECT: Sql = Sql::new(|| select("WHERE r.run_id = $1"));
+        let rows = self.fetch(&SELECT, args![id.0.as_str()]).await?;
+        rows.into_iter().next().map(run_row).transpose()
+    }
+
+    async fn list_runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
+        static SELECT: Sql = Sql::new(|| {
+            select(
+                "WHERE ($1 = 0 OR substr(r.run_id, 1, CAST($1 AS INTEGER)) = $2) AND ($3 = 0 OR r.user_name = $4) \
+                 AND ($5 = 0 OR r.control_of = $6) AND ($7 = 1 OR r.control_of IS NULL) ORDER BY r.run_no DESC LIMIT $8",
+            )
+        });
+        let prefix = filter.id_prefix.as_deref().unwrap_or_default();
+        let control_of = filter.control_of.map_or(0, |run| run.0);
+        let args = args![
+            prefix.chars().count() as i32,
+            prefix,
+            filter.user.is_some() as i64,
+            escape(filter.user.as_deref().unwrap_or_default()),
+            filter.control_of.is_some() as i64,
+            control_of,
+            (filter.controls || filter.control_of.is_some()) as i64,
+            filter.limit.map_or(i64::MAX, i64::from),
+        ];
+        self.fetch(&SELECT, args).await?.into_iter().map(run_row).collect()
+    }
+
+    async fn set_run_state(
+        &self,
+        run: RunNo,
+        from: &[RunState],
+        to: RunState,
+        reason: Option<&str>,
+    ) -> StoreResult<bool> {
+        let (from, reason) = (from.to_vec(), reason.map(str::to_owned));
+        self.backend
+            .write(move |conn| Box::pin(change_state(conn, run, from, to, reason)))
+            .await
+    }
+
+    async fn set_limits(&self, run: RunNo, limits: &Limits) -> StoreResult<()> {
+        let limits = limits.clone();
+        self.backend
+            .write(move |conn| Box::pin(change_limits(conn, run, limits)))
+            .await
+    }
+
+    async fn run_states(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, RunState, i64)>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT r.run_no, r.state, r.state_version FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run"
+                .to_owned()
+        });
+        let rows = self
+            .fetch(&SELECT, args![Batch::default().int(runs.iter().map(|run| run.0))])
+            .await?;
+        let read = |mut row: Row| Ok((RunNo(row.int(0)?), run_state(&row.text(1)?)?, row.int(2)?));
+        rows.into_iter().map(read).collect()
+    }
+
+    async fn close_lost_interval(&self, run: RunNo) -> StoreResult<()> {
+        static CLOSE: Sql = Sql::new(|| {
+            "UPDATE runs SET active_since_us = NULL, active_us = active_us + COALESCE((SELECT c.last_commit_us - runs.active_since_us \
+             FROM run_counters AS c WHERE c.run_no = runs.run_no AND c.last_commit_us > runs.active_since_us), 0) \
+             WHERE run_no = $1 AND active_since_us IS NOT NULL"
+                .to_owned()
+        });
+        self.execute(&CLOSE, args![run.0]).await.map(drop)
+    }
+
+    async fn put_summary(&self, run: RunNo, result_version: i64, summary_json: &str) -> StoreResult<String> {
+        let summary = summary_json.to_owned();
+        self.backend
+            .write(move |conn| Box::pin(summaries::put(conn, run, result_version, summary)))
+            .await
+    }
+
+    async fn summary(&self, run: RunNo) -> StoreResult<Option<String>> {
+        self.backend
+            .read(move |conn| Box::pin(summaries::newest(conn, run)))
+            .await
+    }
+
+    async fn add_event(&self, run: RunNo, kind: &str, message: &str) -> StoreResult<()> {
+        let (kind, message) = (kind.to_owned(), message.to_owned());
+        self.backend
+            .write(move |conn| Box::pin(async move { note_event(conn, run, &kind, &message).await }))
+            .await
+    }
+
+    async fn events(&self, run: RunNo) -> StoreResult<Vec<RunEvent>> {
+        static SELECT: Sql =
+            Sql::new(|| "SELECT at_us, kind, message FROM run_events WHERE run_no = $1 ORDER BY event_no".to_owned());
+        let read = |mut row: Row| {
+            let (kind, message) = (unescape(row.text(1)?), unescape(row.text(2)?));
+            Ok(RunEvent {
+                at_ms: row.int(0)? / 1000,
+                kind,
+                message,
+            })
+        };
+        self.fetch(&SELECT, args![run.0]).await?.into_iter().map(read).collect()
+    }
+}

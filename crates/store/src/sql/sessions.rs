@@ -1,0 +1,58 @@
+//! Worker sessions (P4).
+
+use async_trait::async_trait;
+
+use super::{
+    Backend, Conn, Row, Sql, SqlStore, args,
+    tasks::{Holder, lose_leases},
+};
+use crate::{
+    SessionId, Sessions, StoreError, StoreResult,
+    codec::{escape, unescape},
+};
+
+async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
+    static LOCK: Sql = Sql::new(|| "SELECT session_id FROM sessions WHERE session_id = $1".to_owned());
+    static END: Sql =
+        Sql::new(|| "UPDATE sessions SET ended_us = @now WHERE session_id = $1 AND ended_us IS NULL".to_owned());
+    // claims of the session lock its row too: none of them can slip in between the two statements
+    conn.lock(&LOCK, args![session.0]).await?;
+    conn.execute(&END, args![session.0]).await?;
+    lose_leases(conn, Holder::Session(session)).await
+}
+
+#[async_trait]
+impl<B: Backend> Sessions for SqlStore<B> {
+    async fn open_session(&self, worker: &str, domain: &str, info_json: &str) -> StoreResult<SessionId> {
+        static OPEN: Sql = Sql::new(|| {
+            "INSERT INTO sessions (worker, domain, info, counter, opened_us) VALUES ($1, $2, $3, 0, @now) RETURNING session_id"
+                .to_owned()
+        });
+        let args = args![escape(worker), escape(domain), escape(info_json)];
+        let rows = self.backend.write(move |conn| conn.fetch(&OPEN, args)).await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| StoreError::Corrupt("a new session has no number".to_owned()))?;
+        row.int(0).map(SessionId)
+    }
+
+    async fn renew_session(&self, session: SessionId) -> StoreResult<bool> {
+        static RENEW: Sql = Sql::new(|| {
+            "UPDATE sessions SET counter = counter + 1 WHERE session_id = $1 AND ended_us IS NULL".to_owned()
+        });
+        self.execute(&RENEW, args![session.0]).await.map(|renewed| renewed > 0)
+    }
+
+    async fn end_session(&self, session: SessionId) -> StoreResult<u64> {
+        self.backend.write(move |conn| Box::pin(end(conn, session))).await
+    }
+
+    async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<(SessionId, String, i64)>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT session_id, worker, counter FROM sessions WHERE domain = $1 AND ended_us IS NULL ORDER BY session_id".to_owned()
+        });
+        let rows = self.fetch(&SELECT, args![escape(domain)]).await?;
+        let read = |mut row: Row| Ok((SessionId(row.int(0)?), unescape(row.text(1)?), row.int(2)?));
+        rows.into_iter().map(read).collect()
+    }
+}

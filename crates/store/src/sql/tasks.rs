@@ -1,0 +1,294 @@
+//! Handing out tasks (P1 to P4).
+
+use async_trait::async_trait;
+use bench_proto::{
+    ids::{Role, RunNo, TaskKey, TaskKind},
+    task::{TaskEvent, TaskState},
+};
+
+use super::{
+    Backend, Batch, Conn, Row, Sql, SqlStore, args,
+    guards::{allowed, change},
+    role_range, task_key,
+};
+use crate::{
+    ClaimedTask, OpenByRole, ReadyTask, Release, RunState, SessionId, StoreError, StoreResult, Tasks, codec::escape,
+};
+
+/// A state that was read.
+pub(super) fn task_state(row: &Row, column: usize) -> StoreResult<TaskState> {
+    let code = row.small(column)?;
+    TaskState::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no state of a task")))
+}
+
+/// A batch of (run, task).
+pub(super) fn pairs(tasks: &[(RunNo, TaskKey)]) -> Batch {
+    Batch::default()
+        .int(tasks.iter().map(|(run, _)| run.0))
+        .int(tasks.iter().map(|(_, task)| task.0))
+}
+
+/// Locks task rows in key order.
+pub(super) async fn lock(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<()> {
+    static LOCK: Sql = Sql::new(|| {
+        "SELECT t.task_key FROM @rows($1: run int, task int) AS b JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task \
+         ORDER BY t.run_no, t.task_key"
+            .to_owned()
+    });
+    conn.lock(&LOCK, args![pairs(tasks)]).await
+}
+
+/// Makes tasks (run, key, first lease epoch) ready; those that have a row stay. Returns the new ones.
+pub(super) async fn open(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey, i64)]) -> StoreResult<Vec<(RunNo, TaskKey)>> {
+    static OPEN: Sql = Sql::new(|| {
+        let (low, high) = TaskKey::range_of_kind(TaskKind::Question);
+        format!(
+            "INSERT INTO tasks (run_no, task_key, state, lease_epoch, ready_at, concluded) \
+             SELECT b.run, b.task, {}, b.epoch, @now, CASE WHEN b.task BETWEEN {} AND {} THEN 0 ELSE 1 END \
+             FROM @rows($1: run int, task int, epoch int) AS b WHERE true \
+             ON CONFLICT (run_no, task_key) DO NOTHING RETURNING run_no, task_key",
+            TaskState::Ready.code(),
+            low.0,
+            high.0
+        )
+    });
+    if tasks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batch = Batch::default()
+        .int(tasks.iter().map(|(run, ..)| run.0))
+        .int(tasks.iter().map(|(_, task, _)| task.0))
+        .int(tasks.iter().map(|(.., epoch)| *epoch));
+    let rows = conn.fetch(&OPEN, args![batch]).await?;
+    rows.iter()
+        .map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?)))
+        .collect()
+}
+
+/// The assignments of an event that makes a task ready again, apart from those of the table.
+const READY_AGAIN: &str = "session = NULL, published_at = NULL";
+
+async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<Vec<ClaimedTask>> {
+    // a session that a supervisor has ended gets nothing: nobody would ever end it again
+    static SESSION: Sql =
+        Sql::new(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NULL".to_owned());
+    static CLAIM: Sql = Sql::new(|| {
+        format!(
+            "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @rows($1: run int, task int) AS b \
+             WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed} AND t.not_before <= @now \
+             AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}') \
+             RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at",
+            change = change(TaskEvent::Claim),
+            allowed = allowed(TaskEvent::Claim, "t.lease_epoch"),
+            running = RunState::Running.name(),
+        )
+    });
+    conn.lock(&SESSION, args![session.0]).await?;
+    if conn.fetch(&SESSION, args![session.0]).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    lock(conn, &tasks).await?;
+    let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
+    let read = |row: Row| {
+        Ok(ClaimedTask {
+            run: RunNo(row.int(0)?),
+            task: task_key(&row, 1)?,
+            epoch: row.int(2)?,
+            attempts: row.small(3)?,
+            losses: row.small(4)?,
+            queue_wait_us: row.int(5)?.max(0),
+        })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+fn release_sql(event: TaskEvent) -> String {
+    format!(
+        "UPDATE tasks AS t SET {change}, {READY_AGAIN}, ready_at = @now + b.delay_us, reason = b.reason, \
+         not_before = CASE WHEN b.delay_us > 0 THEN @now + b.delay_us ELSE 0 END \
+         FROM @rows($1: run int, task int, epoch int, delay_us int, reason text) AS b \
+         WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed}",
+        change = change(event),
+        allowed = allowed(event, "b.epoch"),
+    )
+}
+
+async fn release(conn: &mut dyn Conn, releases: Vec<Release>) -> StoreResult<()> {
+    static RETRY: Sql = Sql::new(|| release_sql(TaskEvent::Retry));
+    static PARK: Sql = Sql::new(|| release_sql(TaskEvent::Park));
+    let tasks: Vec<_> = releases.iter().map(|r| (r.run, r.task)).collect();
+    lock(conn, &tasks).await?;
+    for (event, sql) in [(TaskEvent::Retry, &RETRY), (TaskEvent::Park, &PARK)] {
+        let of: Vec<&Release> = releases.iter().filter(|r| r.event == event).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let delay_us = |r: &&Release| {
+            i64::try_from(r.delay_ms.saturating_mul(1000))
+                .unwrap_or(i64::MAX / 4)
+                .min(i64::MAX / 4)
+        };
+        let batch = Batch::default()
+            .int(of.iter().map(|r| r.run.0))
+            .int(of.iter().map(|r| r.task.0))
+            .int(of.iter().map(|r| r.epoch))
+            .int(of.iter().map(delay_us))
+            .opt_text(of.iter().map(|r| r.reason.as_deref().map(escape)));
+        conn.execute(sql, args![batch]).await?;
+    }
+    Ok(())
+}
+
+/// Makes tasks ready whose holder is known to be dead, with one more loss each: all of one session, or those of a run that
+/// are held by ended sessions.
+pub(super) async fn lose_leases(conn: &mut dyn Conn, of: Holder) -> StoreResult<u64> {
+    fn sql(whose: &str) -> String {
+        format!(
+            "UPDATE tasks AS t SET {change}, {READY_AGAIN}, ready_at = @now, not_before = 0 WHERE {whose} AND {allowed}",
+            change = change(TaskEvent::LoseLease),
+            allowed = allowed(TaskEvent::LoseLease, "t.lease_epoch"),
+        )
+    }
+    static OF_SESSION: Sql = Sql::new(|| sql("t.session = $1"));
+    static OF_ENDED: Sql = Sql::new(|| {
+        sql("t.run_no = $1 AND t.session IN (SELECT s.session_id FROM sessions AS s WHERE s.ended_us IS NOT NULL)")
+    });
+    match of {
+        Holder::Session(session) => conn.execute(&OF_SESSION, args![session.0]).await,
+        Holder::Ended(run) => conn.execute(&OF_ENDED, args![run.0]).await,
+    }
+}
+
+/// Whose leases are lost.
+pub(super) enum Holder {
+    /// Those of one session.
+    Session(SessionId),
+    /// Those of a run held by sessions that have ended.
+    Ended(RunNo),
+}
+
+#[async_trait]
+impl<B: Backend> Tasks for SqlStore<B> {
+    async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>> {
+        static SELECT: Sql = Sql::new(|| {
+            format!(
+                "SELECT task_key, publish_count FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {} \
+                 AND published_at IS NULL AND not_before <= @now ORDER BY task_key LIMIT $4",
+                TaskState::Ready.code()
+            )
+        });
+        let (low, high) = role_range(role);
+        let rows = self.fetch(&SELECT, args![run.0, low.0, high.0, limit]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(ReadyTask {
+                    task: task_key(row, 0)?,
+                    publish_count: row.small(1)?,
+                })
+            })
+            .collect()
+    }
+
+    async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()> {
+        // a task that was claimed and parked meanwhile is not due: its message is gone, so it must not count as published
+        static NOTE: Sql = Sql::new(|| {
+            format!(
+                "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 FROM @rows($2: task int) AS b \
+                 WHERE t.run_no = $1 AND t.task_key = b.task AND t.state = {} AND t.published_at IS NULL AND t.not_before <= @now",
+                TaskState::Ready.code()
+            )
+        });
+        let mut keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|task| (run, *task)).collect();
+        keys.sort_unstable();
+        self.backend
+            .write(move |conn| {
+                Box::pin(async move {
+                    lock(conn, &keys).await?;
+                    let batch = Batch::default().int(keys.iter().map(|(_, task)| task.0));
+                    conn.execute(&NOTE, args![run.0, batch]).await.map(drop)
+                })
+            })
+            .await
+    }
+
+    async fn forget_published(&self, run: RunNo) -> StoreResult<u64> {
+        static FORGET: Sql = Sql::new(|| {
+            format!(
+                "UPDATE tasks SET published_at = NULL WHERE run_no = $1 AND state = {} AND published_at IS NOT NULL",
+                TaskState::Ready.code()
+            )
+        });
+        self.execute(&FORGET, args![run.0]).await
+    }
+
+    async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>> {
+        let mut tasks = tasks.to_vec();
+        tasks.sort_unstable();
+        tasks.dedup();
+        self.backend
+            .write(move |conn| Box::pin(claim(conn, session, tasks)))
+            .await
+    }
+
+    async fn release(&self, releases: &[Release]) -> StoreResult<()> {
+        if let Some(wrong) = releases
+            .iter()
+            .find(|r| !matches!(r.event, TaskEvent::Retry | TaskEvent::Park))
+        {
+            return Err(StoreError::BadData(format!(
+                "a release is a retry or a park, not {:?}",
+                wrong.event
+            )));
+        }
+        let releases = releases.to_vec();
+        self.backend.write(move |conn| Box::pin(release(conn, releases))).await
+    }
+
+    async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole> {
+        static READY: Sql = Sql::new(|| {
+            format!(
+                "SELECT count(*), COALESCE(sum(CASE WHEN not_before > @now THEN 1 ELSE 0 END), 0), \
+                 COALESCE(sum(CASE WHEN not_before <= @now AND published_at IS NOT NULL THEN 1 ELSE 0 END), 0), \
+                 min(CASE WHEN not_before > @now THEN not_before - @now END) \
+                 FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {}",
+                TaskState::Ready.code()
+            )
+        });
+        static LEASED: Sql = Sql::new(|| {
+            format!(
+                "SELECT count(*) FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {}",
+                TaskState::Leased.code()
+            )
+        });
+        self.backend
+            .read(move |conn| {
+                Box::pin(async move {
+                    let mut open = OpenByRole::new();
+                    for role in Role::ALL {
+                        let (low, high) = role_range(role);
+                        let rows = conn.fetch(&READY, args![run.0, low.0, high.0]).await?;
+                        let row = rows
+                            .first()
+                            .ok_or_else(|| StoreError::Corrupt("a count has no row".to_owned()))?;
+                        let (ready, delayed, queued) = (row.int(0)?, row.int(1)?, row.int(2)?);
+                        let next_due_ms = row.opt_int(3)?.map(|us| us.div_euclid(1000) + 1);
+                        let leased = conn.fetch(&LEASED, args![run.0, low.0, high.0]).await?;
+                        let leased = leased.first().map_or(Ok(0), |row| row.int(0))?;
+                        let unpublished = ready - delayed - queued;
+                        open.insert(
+                            role,
+                            crate::OpenTasks {
+                                unpublished,
+                                queued,
+                                delayed,
+                                leased,
+                                next_due_ms,
+                            },
+                        );
+                    }
+                    Ok(open)
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,248 @@
+//! One SQL text for both databases. What differs is written as a mark and expanded once per dialect:
+//!
+//! | mark | meaning |
+//! |---|---|
+//! | `$1`, `$2`, … | the call's arguments, in order |
+//! | `@rows($1: run int, facts text)` | argument 1 is a [`super::Batch`]: a table with these columns (`int`, `text`, `blob`) |
+//! | `@now` | the store's clock in microseconds since 1970 |
+//!
+//! SQLite gets a batch as one JSON array (numbers) and one blob (all bytes, cut by `substr`); Postgres gets one array per
+//! column for `UNNEST`. Either way the text is the same for any number of rows, so statements are prepared once.
+
+use std::{fmt::Write as _, sync::OnceLock};
+
+/// The two families of SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `json_each`, times bound by the client.
+    Sqlite,
+    /// `UNNEST`, times of the server.
+    Postgres,
+}
+
+/// A statement, written once and expanded per dialect on first use.
+pub(crate) struct Sql {
+    write: fn() -> String,
+    sqlite: OnceLock<Expanded>,
+    postgres: OnceLock<Expanded>,
+}
+
+/// A statement as a database reads it.
+#[derive(Debug)]
+pub(crate) struct Expanded {
+    /// The text.
+    pub(crate) text: String,
+    /// Whether the current time is bound as one more argument at the end.
+    pub(crate) binds_now: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Int,
+    Text,
+    Blob,
+}
+
+type Columns<'a> = Vec<(&'a str, Kind)>;
+
+impl Sql {
+    /// A statement whose text is made by `write` (a function, because guards are generated).
+    pub(crate) const fn new(write: fn() -> String) -> Self {
+        Self {
+            write,
+            sqlite: OnceLock::new(),
+            postgres: OnceLock::new(),
+        }
+    }
+
+    /// The text for a dialect.
+    pub(crate) fn expanded(&self, dialect: Dialect) -> &Expanded {
+        let cell = match dialect {
+            Dialect::Sqlite => &self.sqlite,
+            Dialect::Postgres => &self.postgres,
+        };
+        cell.get_or_init(|| expand(&(self.write)(), dialect))
+    }
+}
+
+/// Expands all marks of a template.
+fn expand(template: &str, dialect: Dialect) -> Expanded {
+    let batches = declared_batches(template);
+    let mut arguments = 0;
+    visit(template, |mark| {
+        if let Mark::Argument(n) | Mark::Rows(n, _) = mark {
+            arguments = arguments.max(n);
+        }
+    });
+    // number of the first placeholder of each argument
+    let mut first = vec![0];
+    let mut next = 1;
+    for n in 1..=arguments {
+        first.push(next);
+        next += match batches.iter().find(|(of, _)| *of == n) {
+            None => 1,
+            Some((_, columns)) if dialect == Dialect::Postgres => columns.len(),
+            Some((_, columns)) => 1 + usize::from(columns.iter().any(|(_, kind)| *kind != Kind::Int)),
+        };
+    }
+    let (mut text, mut binds_now) = (String::with_capacity(template.len() + 200), false);
+    visit(template, |mark| match mark {
+        Mark::Plain(plain) => text.push_str(plain),
+        Mark::Argument(n) => push(&mut text, format_args!("${}", first[n])),
+        Mark::Rows(n, columns) => push_rows(&mut text, dialect, first[n], &columns),
+        Mark::Now if dialect == Dialect::Postgres => {
+            text.push_str("(extract(epoch FROM statement_timestamp()) * 1000000)::int8")
+        }
+        Mark::Now => {
+            binds_now = true;
+            push(&mut text, format_args!("${next}"));
+        }
+    });
+    Expanded { text, binds_now }
+}
+
+fn push_rows(text: &mut String, dialect: Dialect, first: usize, columns: &Columns<'_>) {
+    match dialect {
+        Dialect::Sqlite => {
+            text.push_str("(SELECT ");
+            let mut cell = 0;
+            for (i, (name, kind)) in columns.iter().enumerate() {
+                let comma = if i > 0 { ", " } else { "" };
+                let bytes = first + 1;
+                match kind {
+                    Kind::Int if columns.len() == 1 => push(text, format_args!("value AS {name}")),
+                    Kind::Int => push(text, format_args!("{comma}value->>{cell} AS {name}")),
+                    Kind::Blob => push(
+                        text,
+                        format_args!(
+                            "{comma}substr(${bytes}, value->>{cell}, value->>{}) AS {name}",
+                            cell + 1
+                        ),
+                    ),
+                    Kind::Text => push(
+                        text,
+                        format_args!(
+                            "{comma}CAST(substr(${bytes}, value->>{cell}, value->>{}) AS TEXT) AS {name}",
+                            cell + 1
+                        ),
+                    ),
+                }
+                cell += if *kind == Kind::Int { 1 } else { 2 };
+            }
+            push(text, format_args!(" FROM json_each(${first}))"));
+        }
+        Dialect::Postgres => {
+            text.push_str("(SELECT * FROM UNNEST(");
+            for (i, (_, kind)) in columns.iter().enumerate() {
+                let sql_type = match kind {
+                    Kind::Int => "int8",
+                    Kind::Text => "text",
+                    Kind::Blob => "bytea",
+                };
+                push(
+                    text,
+                    format_args!("{}${}::{sql_type}[]", if i > 0 { ", " } else { "" }, first + i),
+                );
+            }
+            let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+            push(text, format_args!(") AS u({}))", names.join(", ")));
+        }
+    }
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("writing to a string cannot fail");
+}
+
+enum Mark<'a> {
+    Plain(&'a str),
+    Argument(usize),
+    Rows(usize, Columns<'a>),
+    Now,
+}
+
+fn declared_batches(template: &str) -> Vec<(usize, Columns<'_>)> {
+    let mut batches: Vec<(usize, Columns<'_>)> = Vec::new();
+    visit(template, |mark| {
+        if let Mark::Rows(n, columns) = mark {
+            batches.push((n, columns));
+        }
+    });
+    batches
+}
+
+/// Cuts a template at its marks. Templates are constants of this crate, so a malformed one is a bug that the test of all
+/// statements meets.
+fn visit<'a>(template: &'a str, mut see: impl FnMut(Mark<'a>)) {
+    let mut rest = template;
+    while let Some(at) = rest.find(['$', '@']) {
+        see(Mark::Plain(&rest[..at]));
+        rest = &rest[at..];
+        if let Some(after) = rest.strip_prefix("@now") {
+            see(Mark::Now);
+            rest = after;
+        } else if let Some((inside, after)) = rest.strip_prefix("@rows($").and_then(|r| r.split_once(')')) {
+            let (n, columns) = inside.split_once(':').expect("@rows names its columns");
+            let columns = columns.split(',').map(column).collect();
+            see(Mark::Rows(n.parse().expect("@rows names its argument"), columns));
+            rest = after;
+        } else {
+            let digits = rest[1..]
+                .find(|c: char| !c.is_ascii_digit())
+                .map_or(rest.len(), |end| end + 1);
+            see(Mark::Argument(
+                rest[1..digits].parse().expect("an argument has a number"),
+            ));
+            rest = &rest[digits..];
+        }
+    }
+    see(Mark::Plain(rest));
+}
+
+fn column(declaration: &str) -> (&str, Kind) {
+    let (name, kind) = declaration
+        .trim()
+        .split_once(' ')
+        .expect("a column has a name and a type");
+    let kind = match kind {
+        "int" => Kind::Int,
+        "text" => Kind::Text,
+        "blob" => Kind::Blob,
+        other => unreachable!("no column type {other}"),
+    };
+    (name, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str =
+        "SELECT b.run, $2 FROM @rows($1: run int, facts text, body blob) AS b WHERE b.run < $3 AND $4 < @now";
+
+    #[test]
+    fn sqlite_gets_json_and_one_blob() {
+        let expanded = expand(TEMPLATE, Dialect::Sqlite);
+        assert!(expanded.binds_now);
+        assert_eq!(
+            expanded.text,
+            "SELECT b.run, $3 FROM (SELECT value->>0 AS run, CAST(substr($2, value->>1, value->>2) AS TEXT) AS facts, \
+             substr($2, value->>3, value->>4) AS body FROM json_each($1)) AS b WHERE b.run < $4 AND $5 < $6"
+        );
+        assert_eq!(
+            expand("@rows($1: task int) AS b", Dialect::Sqlite).text,
+            "(SELECT value AS task FROM json_each($1)) AS b"
+        );
+    }
+
+    #[test]
+    fn postgres_gets_one_array_per_column() {
+        let expanded = expand(TEMPLATE, Dialect::Postgres);
+        assert!(!expanded.binds_now);
+        assert_eq!(
+            expanded.text,
+            "SELECT b.run, $4 FROM (SELECT * FROM UNNEST($1::int8[], $2::text[], $3::bytea[]) AS u(run, facts, body)) AS b \
+             WHERE b.run < $5 AND $6 < (extract(epoch FROM statement_timestamp()) * 1000000)::int8"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! What SQLite's errors mean for the caller.
+
+use std::path::Path;
+
+use crate::StoreError;
+
+// primary result codes, <https://sqlite.org/rescode.html>
+const ERROR: i32 = 1;
+const READONLY: i32 = 8;
+const CORRUPT: i32 = 11;
+const FULL: i32 = 13;
+const TOOBIG: i32 = 18;
+const CONSTRAINT: i32 = 19;
+const MISMATCH: i32 = 20;
+const NOTADB: i32 = 26;
+
+/// Sorts an error of a running store.
+pub(super) fn of(error: &sqlx::Error) -> StoreError {
+    let message = error.to_string();
+    match error {
+        sqlx::Error::Database(database) => {
+            let code: i32 = database.code().and_then(|code| code.parse().ok()).unwrap_or_default();
+            by_code(code & 0xff, database.message().to_owned())
+        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnIndexOutOfBounds { .. } => {
+            StoreError::Corrupt(message)
+        }
+        sqlx::Error::Encode(_) => StoreError::BadData(message),
+        _ => StoreError::Unavailable(message),
+    }
+}
+
+fn by_code(primary: i32, message: String) -> StoreError {
+    match primary {
+        FULL => StoreError::Full(message),
+        // a statement that does not fit the schema: the file is not what its schema row says
+        CORRUPT | NOTADB | ERROR => StoreError::Corrupt(message),
+        CONSTRAINT | TOOBIG | MISMATCH => StoreError::BadData(message),
+        READONLY => StoreError::Open(format!("the store cannot be written: {message}")),
+        // busy, locked, and input or output that failed: another try may pass
+        _ => StoreError::Unavailable(message),
+    }
+}
+
+/// Sorts an error of opening a file.
+pub(super) fn on_open(path: &Path, error: &sqlx::Error) -> StoreError {
+    let place = path.display();
+    match of(error) {
+        StoreError::Corrupt(message) => {
+            StoreError::Open(format!("{place} is no SQLite file, or a damaged one ({message})"))
+        }
+        StoreError::Unavailable(message) | StoreError::Open(message) => {
+            StoreError::Open(format!("cannot open the store {place}: {message}"))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_can_be_done() {
+        let of = |code| by_code(code, "x".into());
+        let (busy, locked) = (5, 6);
+        assert!(of(busy).is_transient() && of(locked).is_transient());
+        assert!(matches!(of(FULL), StoreError::Full(_)));
+        assert!(matches!(of(NOTADB), StoreError::Corrupt(_)));
+        assert!(matches!(of(CONSTRAINT), StoreError::BadData(_)));
+    }
+}

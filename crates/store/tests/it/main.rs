@@ -1,0 +1,3 @@
+//! Tests of the stores through their public traits.
+
+mod sqlite;
