@@ -20,7 +20,7 @@ use bench_proto::dataset::{Bank, BankOutline};
 use serde_json::Value;
 
 pub use manage::{Content, Details, Generated, Verification, fetch, generate, list, show, verify};
-pub use registry::{DATASETS, DatasetEntry, find, open};
+pub use registry::{DATASETS, DatasetEntry, Open, find, open};
 
 /// What is known about a dataset before it is read.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

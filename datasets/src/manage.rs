@@ -201,3 +201,151 @@ pub fn generate(name: &str, options: &OpenOptions, path: &Path) -> Result<Genera
         banks: dataset.bank_count(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::open;
+
+    fn sim(conversations: u64) -> OpenOptions {
+        OpenOptions {
+            settings: BTreeMap::from([
+                ("seed".to_owned(), json!("tests")),
+                ("conversations".to_owned(), json!(conversations)),
+            ]),
+            ..Default::default()
+        }
+    }
+
+    /// The written file, read as LoCoMo, is the same dataset.
+    #[test]
+    fn generated_files_read_back_as_locomo() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("below").join("sim.json");
+        let generated = generate("locomo-sim", &sim(3), &path).expect("writes");
+        assert_eq!((generated.banks, &generated.path), (3, &path));
+        assert_eq!(
+            checksum::of_file(&path).expect("hash"),
+            (generated.bytes, generated.sha256.clone())
+        );
+
+        let generator = open("locomo-sim", &sim(3), &|_, _| ()).expect("opens");
+        let options = OpenOptions {
+            path: Some(path.clone()),
+            allow_modified: true,
+            ..Default::default()
+        };
+        let file = open("locomo", &options, &|_, _| ()).expect("reads");
+        assert_eq!(
+            (file.sha256(), file.is_modified(), file.bank_count()),
+            (generated.sha256.as_str(), true, 3)
+        );
+        assert!(file.notes().is_empty(), "{:?}", file.notes());
+        for bank in 0..3 {
+            assert_eq!(
+                file.outline(bank).expect("an outline"),
+                generator.outline(bank).expect("an outline")
+            );
+            assert_eq!(file.bank(bank).expect("a bank"), generator.bank(bank).expect("a bank"));
+        }
+
+        let options = OpenOptions {
+            allow_modified: false,
+            ..options
+        };
+        assert!(matches!(
+            open("locomo", &options, &|_, _| ()),
+            Err(DatasetError::Checksum { .. })
+        ));
+        let verification = verify("locomo", &options).expect("hashes");
+        assert!(!verification.ok && verification.sha256 == generated.sha256);
+        let shown = show("locomo", &options).expect("shows").content.expect("a file");
+        assert!(shown.modified && shown.banks == 3);
+    }
+
+    #[test]
+    fn show_counts_what_is_there() {
+        let names: Vec<&str> = list().map(|manifest| manifest.name).collect();
+        assert_eq!(names, ["locomo", "locomo-sim"]);
+        let shown = show("locomo-sim", &OpenOptions::default()).expect("shows");
+        let content = shown.content.expect("generated data is always there");
+        assert_eq!((content.banks, content.entries, content.turns), (10, 272, 5_882));
+        let expected: BTreeMap<String, u64> = shown
+            .manifest
+            .categories
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect();
+        assert_eq!(content.categories, expected);
+        assert_eq!(
+            show("locomo-sim", &sim(12))
+                .expect("shows")
+                .content
+                .expect("there")
+                .banks,
+            12
+        );
+
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let nowhere = OpenOptions {
+            cache_dir: folder.path().to_owned(),
+            allow_download: true,
+            ..Default::default()
+        };
+        let shown = show("locomo", &nowhere).expect("shows the manifest");
+        assert_eq!((shown.file, shown.content), (None, None));
+        assert!(
+            matches!(verify("locomo", &nowhere), Err(DatasetError::NotFound(_))),
+            "verify never downloads"
+        );
+    }
+
+    #[test]
+    fn wrong_verbs_say_the_right_one() {
+        let options = OpenOptions::default();
+        let error = verify("locomo-sim", &options).expect_err("generated").to_string();
+        insta::assert_snapshot!(error, @"dataset 'locomo-sim' is generated, there is nothing to verify; `bench-coord datasets generate` writes it to a file");
+        let error = generate("locomo", &options, Path::new("f"))
+            .expect_err("not generated")
+            .to_string();
+        insta::assert_snapshot!(error, @"dataset 'locomo' is not generated; `bench-coord datasets fetch locomo` downloads it");
+        assert!(matches!(
+            fetch("locomo-sim", &options, &|_, _| ()),
+            Err(DatasetError::Setting(_))
+        ));
+        let error = generate("locomo-sim", &options, Path::new("/proc/nowhere/f"))
+            .expect_err("no such folder")
+            .to_string();
+        assert!(error.starts_with("/proc/nowhere/f: "), "{error}");
+    }
+
+    /// What is in the cache already is not downloaded again (there is no server here).
+    #[test]
+    fn a_published_file_in_the_cache_stays() {
+        let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
+        let root = std::env::var_os("BENCH_REFERENCE_DIR")
+            .map_or(root, PathBuf::from)
+            .join("data");
+        if !root.join("locomo/locomo10.json").is_file() {
+            eprintln!(
+                "NOT TESTED: the published LoCoMo is not below {}; set BENCH_REFERENCE_DIR",
+                root.display()
+            );
+            return;
+        }
+        let options = OpenOptions {
+            cache_dir: root.clone(),
+            ..Default::default()
+        };
+        assert_eq!(
+            fetch("locomo", &options, &|_, _| ()).expect("is there"),
+            root.join("locomo/locomo10.json")
+        );
+        let verification = verify("locomo", &options).expect("hashes");
+        assert!(verification.ok && verification.bytes == verification.expected_bytes);
+        let content = show("locomo", &options).expect("shows").content.expect("is there");
+        assert_eq!((content.entries, content.turns, content.notes.len()), (272, 5_882, 3));
+    }
+}

@@ -2,12 +2,15 @@
 
 use crate::{Dataset, DatasetError, Manifest, OnProgress, OpenOptions, locomo, locomo_sim};
 
+/// Opens a dataset: finds, checks and reads a file, or sets up a generator.
+pub type Open = fn(&OpenOptions, OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError>;
+
 /// A registered dataset.
 pub struct DatasetEntry {
     /// What is known about it.
     pub manifest: &'static Manifest,
     /// Opens it.
-    pub open: fn(&OpenOptions, OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError>,
+    pub open: Open,
 }
 
 /// All datasets: one line each.

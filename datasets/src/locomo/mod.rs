@@ -6,6 +6,8 @@
 
 mod evidence;
 pub(crate) mod schema;
+#[cfg(test)]
+mod tests;
 pub(crate) mod time;
 pub(crate) mod write;
 

@@ -36,7 +36,6 @@ pub(super) struct Scene {
 /// A fact, told in one turn.
 #[derive(Debug)]
 pub(super) struct Fact {
-    pub(super) who: usize,
     pub(super) scene: usize,
     pub(super) turn: usize,
     pub(super) text: String,
@@ -136,7 +135,11 @@ impl Draft {
         let fact = self.facts.len();
         self.scenes[scene].turns[turn] = Some(fact);
         self.told[who] += 1;
-        let mut text = String::with_capacity(said.len() + 64);
+        let mut text = String::with_capacity(said.len() + 96);
+        if self.rng.chance(40) {
+            text.push_str(&fill(self.rng.word(smalltalk::OPENERS), &[("o", &self.names[1 - who])]));
+            text.push(' ');
+        }
         if self.rng.chance(35) {
             text.push_str(self.rng.word(smalltalk::LEADS));
             text.push(' ');
@@ -147,7 +150,6 @@ impl Draft {
             text.push_str(self.rng.word(smalltalk::TAILS));
         }
         self.facts.push(Fact {
-            who,
             scene,
             turn,
             text,

@@ -122,8 +122,8 @@ fn render_turn(draft: &Draft, rng: &mut Rng, number: usize, scene: &Scene, turn:
     let other = draft.names[1 - who].as_str();
     let (text, caption) = match scene.turns[turn] {
         Some(fact) => (draft.facts[fact].text.clone(), draft.facts[fact].caption.clone()),
-        None if turn == 0 => (fill(rng.word(smalltalk::GREETINGS), &[("o", other)]), None),
-        None if turn + 1 == scene.turns.len() => (fill(rng.word(smalltalk::FAREWELLS), &[("o", other)]), None),
+        None if turn == 0 => (edge(rng, smalltalk::GREETINGS, other), None),
+        None if turn + 1 == scene.turns.len() => (edge(rng, smalltalk::FAREWELLS, other), None),
         None => (small_talk(rng, other), None),
     };
     let caption = caption.or_else(|| rng.chance(CAPTIONS).then(|| image(rng)));
@@ -132,6 +132,16 @@ fn render_turn(draft: &Draft, rng: &mut Rng, number: usize, scene: &Scene, turn:
         speaker: draft.names[who].clone(),
         text,
         caption,
+    }
+}
+
+/// Greeting or farewell, mostly with a word about life.
+fn edge(rng: &mut Rng, list: &[&'static str], other: &str) -> String {
+    let text = fill(rng.word(list), &[("o", other)]);
+    if rng.chance(25) {
+        text
+    } else {
+        format!("{text} {}.", rng.word(smalltalk::MIDDLES))
     }
 }
 

@@ -89,17 +89,16 @@ fn tell_set(
     draft.claim((who, set.id, ""));
     let without: Vec<usize> = shared.iter().map(|(_, scene)| *scene).collect();
     let scenes = draft.free_scenes(who, size, &without)?;
-    let place = draft.rng.below(size);
+    let (place, first) = (draft.rng.below(size), draft.rng.below(set.says.len()));
     let (mut values, mut facts) = (Vec::new(), Vec::new());
     for (index, scene) in scenes.into_iter().enumerate() {
         let value = match shared {
             Some((value, _)) if index == place => value.to_owned(),
             _ => draft.value(set.value)?,
         };
-        let said = fill(
-            draft.rng.word(set.says),
-            &[("v", &value), ("av", &with_article(&value))],
-        );
+        // the wording changes from one thing to the next
+        let template = set.says[(first + index) % set.says.len()];
+        let said = fill(template, &[("v", &value), ("av", &with_article(&value))]);
         facts.push(draft.tell(who, scene, &said, None)?);
         values.push(value);
     }

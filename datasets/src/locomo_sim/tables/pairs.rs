@@ -15,18 +15,18 @@ pub(crate) struct Bridge {
 
 /// Relations that introduce a person.
 pub(crate) const RELATIONS: &[&str] = &[
-    "sister",
-    "brother",
     "best friend",
-    "stepsister",
-    "half-brother",
-    "godmother",
-    "brother-in-law",
-    "choir friend",
-    "running partner",
-    "niece",
+    "cousin",
     "mentor",
-    "twin cousin",
+    "running partner",
+    "choir friend",
+    "business partner",
+    "eldest sibling",
+    "youngest sibling",
+    "old schoolmate",
+    "study partner",
+    "former boss",
+    "in-law from the north",
 ];
 
 /// Introduces a person: `{k}` relation, `{v}` name.

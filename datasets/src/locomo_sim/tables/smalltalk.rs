@@ -159,7 +159,7 @@ pub(crate) const TAILS: &[&str] = &[
     "Who would have thought?",
     "Long story, but there it is.",
     "I wanted you to know.",
-    "It keeps coming up in my head.",
+    "I can't get it out of my head.",
     "Isn't that something?",
     "I thought of you right away.",
     "My family finds it hilarious.",
