@@ -41,6 +41,7 @@ pub fn spec() -> RunSpec {
             population: BTreeMap::from([("single-hop".into(), 4)]),
             banks: 1,
             sessions: 2,
+            path: None,
         },
         sample: SampleSpec {
             preset: "full".into(),
@@ -55,6 +56,7 @@ pub fn spec() -> RunSpec {
             stratified: false,
             max_sessions: None,
             notes: vec![],
+            request: serde_json::Value::Null,
         },
         system: SystemSpec {
             name: "lexical".into(),
