@@ -2,7 +2,7 @@
 
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
-    dataset::Question,
+    dataset::{BankContent, Question, StreamEntry},
     failure::Failure,
     spec::ModelSpec,
     step::{RetrievedHit, Timing},
@@ -11,8 +11,8 @@ use bench_store::ClaimedTask;
 
 use crate::{
     calls::{RunCaller, RunCallers},
-    models::{ChatReply, ChatRequest, capabilities, extractive},
-    prompts,
+    models::{ChatMessage, ChatReply, ChatRequest, MessageRole, ReplySchema, capabilities, extractive},
+    prompts::{self, Messages, answer::AnswerInput},
     tasks::{StepClock, TaskEnd},
 };
 
@@ -56,7 +56,13 @@ impl Answerer {
     }
 
     /// Answers a question from its hits.
-    pub(crate) async fn answer(&self, task: &ClaimedTask, question: &Question, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
+    pub(crate) async fn answer(
+        &self,
+        task: &ClaimedTask,
+        question: &Question,
+        hits: &[RetrievedHit],
+        bank: &BankContent,
+    ) -> Result<Answered, TaskEnd> {
         let clock = StepClock::start();
         let local = |answer: String, citations: Vec<String>| {
             let mut timing = clock.timing(task, clock.elapsed_us());
@@ -70,7 +76,7 @@ impl Answerer {
                 Ok(local(extracted.answer, extracted.citations))
             }
             Self::Chat { caller, spec } => {
-                let request = chat_request(spec, prompts::answer::messages(question, hits), None, MAX_ANSWER_TOKENS);
+                let request = chat_request(spec, answer_prompt(question, hits, bank), None, MAX_ANSWER_TOKENS);
                 let called = caller.call(task, &question.question_id, 0, &request, &usable_answer).await?;
                 let mut timing = called.timing;
                 timing.queue_wait_us = 0;
@@ -89,13 +95,38 @@ impl Answerer {
     }
 }
 
+/// The messages of an answer: hits grouped under the dates of their sessions.
+#[must_use]
+pub fn answer_prompt(question: &Question, hits: &[RetrievedHit], bank: &BankContent) -> Messages {
+    let time_of = |session_id: &str| session_time(bank, session_id);
+    // built-in systems put the session's date before each hit, the prompt puts it above all of them
+    let undated = |hit: &RetrievedHit| {
+        let stamped = time_of(&hit.session_id).and_then(|time| hit.text.strip_prefix('[')?.strip_prefix(time)?.strip_prefix("] "));
+        stamped.map_or_else(|| hit.clone(), |text| RetrievedHit { text: text.to_owned(), ..hit.clone() })
+    };
+    let hits: Vec<RetrievedHit> = hits.iter().map(undated).collect();
+    let context = prompts::answer::group_by_session(&hits, time_of);
+    prompts::answer::answer_messages(&AnswerInput {
+        question: &question.text,
+        asked_at: question.time_text.as_deref(),
+        context: &context,
+        choices: &question.choices,
+    })
+}
+
+fn session_time<'a>(bank: &'a BankContent, session_id: &str) -> Option<&'a str> {
+    bank.entries.iter().find_map(|entry| match entry {
+        StreamEntry::Session(session) if session.id == session_id => session.time_text.as_deref(),
+        _ => None,
+    })
+}
+
 /// A request with a model's parameters as sent.
-pub(crate) fn chat_request(
-    spec: &ModelSpec,
-    messages: Vec<crate::models::ChatMessage>,
-    schema: Option<crate::models::ReplySchema>,
-    max_output_tokens: u32,
-) -> ChatRequest {
+pub(crate) fn chat_request(spec: &ModelSpec, messages: Messages, schema: Option<ReplySchema>, max_output_tokens: u32) -> ChatRequest {
+    let messages = vec![
+        ChatMessage { role: MessageRole::System, text: messages.system },
+        ChatMessage { role: MessageRole::User, text: messages.user },
+    ];
     let max_output_tokens = capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
     ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }
 }

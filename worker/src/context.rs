@@ -18,7 +18,7 @@ use crate::{
         stop::{StopCause, StopFlag},
     },
     scorers::{self, Scorer},
-    systems::{self, BankRef, MemorySystem, registry::BuildContext},
+    systems::{self, BankRef, BuildContext, MemorySystem},
     tasks::TaskEnd,
 };
 

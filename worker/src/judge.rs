@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::{
     answerer::chat_request,
     calls::{RunCaller, RunCallers},
-    prompts,
+    models::{ChatReply, ReplySchema},
+    prompts::{self, judge::JudgeInput, verdict},
     tasks::TaskEnd,
 };
 
@@ -53,15 +54,22 @@ impl Judge {
     /// Casts one vote on an answer.
     pub(crate) async fn judge(&self, task: &ClaimedTask, question: &Question, gold: &GoldRecord, answer: &str) -> Result<Judged, TaskEnd> {
         let vote = task.task.vote();
-        let prompt = prompts::judge::prompt(question, &gold.gold, answer);
-        let mut request = chat_request(&self.spec, prompt.messages, Some(prompt.schema), MAX_JUDGEMENT_TOKENS);
+        let messages = prompts::judge::judge_messages(&JudgeInput {
+            category: &question.category,
+            question: &question.text,
+            asked_at: question.time_text.as_deref(),
+            gold: Some(&gold.gold),
+            answer,
+        });
+        let schema = ReplySchema { name: verdict::SCHEMA_NAME.to_owned(), schema: verdict::schema() };
+        let mut request = chat_request(&self.spec, messages, Some(schema), MAX_JUDGEMENT_TOKENS);
         if vote > 0 {
             vary(&mut request.params, question, vote);
         }
-        let accept = |reply: &crate::models::ChatReply| prompts::judge::parse(&reply.text).map_err(|e| e.to_string());
+        let accept = |reply: &ChatReply| verdict::parse(&reply.text).map_err(|e| e.to_string());
         let called = self.caller.call(task, &question.question_id, vote, &request, &accept).await?;
         Ok(Judged {
-            score: if called.value.correct { 1.0 } else { 0.0 },
+            score: called.value.score(),
             verdict: called.value.word().to_owned(),
             raw: called.reply.text,
             usage: called.usage,

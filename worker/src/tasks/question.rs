@@ -40,7 +40,7 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let answer = match stored_answer {
         Some(answer) => answer,
         None => {
-            let answered = context.answerer().answer(&task, question, &hits).await?;
+            let answered = context.answerer().answer(&task, question, &hits, &data.content).await?;
             let text = answered.answer.clone();
             records.push(answer_record(task, answered));
             text
