@@ -218,6 +218,7 @@ pub async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun, CliErr
         judges,
         votes: settings.run.votes,
         scorers,
+        headline: None,
         limits: Limits {
             max_cost: settings.run.max_cost,
             max_rpm: settings.run.max_rpm,
@@ -267,8 +268,8 @@ fn model_spec(
         return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
     }
     let (prompts, version) = match role {
-        ModelRole::Judge => (prompts::judge::hashes(), prompts::judge::VERSION),
-        _ if parsed.provider.remote => (prompts::answer::hashes(), prompts::answer::VERSION),
+        ModelRole::Judge => (prompts::judge::prompt_hashes(), prompts::judge::VERSION),
+        _ if parsed.provider.remote => (prompts::answer::prompt_hashes(), prompts::answer::VERSION),
         _ => (BTreeMap::new(), extractive::VERSION),
     };
     let mut spec = ModelSpec {

@@ -36,7 +36,6 @@ const TEXT_PAGE: usize = 256;
 /// What the store meets.
 pub async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
     let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
-    input.headline_metric = run.headline_metric.clone();
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;
     input.stats_seed = app.settings().stats_seed;
@@ -178,7 +177,7 @@ pub async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Su
     if run.state != RunState::Finished {
         return summarize(app, store, run).await;
     }
-    if let Some(stored) = store.summary(run.run_no, run.result_version).await? {
+    if let Some(stored) = store.summary(run.run_no).await? {
         match serde_json::from_str(&stored) {
             Ok(summary) => return Ok(summary),
             Err(error) => tracing::warn!("the stored summary cannot be read by this build, it is made anew: {error}"),
@@ -361,7 +360,7 @@ fn question_line(
         }
     }
     if let Some(facts) = facts {
-        let headline = run.headline_metric.clone().unwrap_or_else(|| run.spec.headline_metric());
+        let headline = run.spec.headline_metric();
         line.failures = bench_aggregate::attribution::attribute(&facts, &headline, 0.5).map(|a| a.name().to_owned()).into_iter().collect();
         line.outcome = facts.outcome;
         line.usage = (&facts.usage).into();

@@ -1,6 +1,9 @@
 //! The grader self-check, before the first paid question: a scorer that fails it would waste every call.
 
-use bench_worker::scorers::{registry, self_check};
+use bench_worker::scorers::{
+    registry,
+    self_check::{CheckCase, conversation_text, self_check},
+};
 
 use crate::{
     exit::CliError,
@@ -38,16 +41,14 @@ pub async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
     let checked = tokio::task::spawn_blocking(move || {
         let mut conversations = Vec::new();
         for bank in &banks {
-            let full = dataset.bank(bank.file_index as usize)?;
-            let text = conversation(&full.content);
+            let text = conversation_text(&dataset.bank(bank.file_index as usize)?.content);
             let prepared = prepare(dataset.as_ref(), std::slice::from_ref(bank), 0, max_sessions, usize::MAX)?;
             conversations.extend(prepared.parts.into_iter().map(|parts| (text.clone(), parts)));
         }
         let mut problems = Vec::new();
         for spec in &scorers {
             let scorer = registry::find(&spec.name).map_err(|e| CliError::usage(e.to_string()))?;
-            let report = self_check::self_check(scorer, conversations.iter().map(|(text, parts)| (text.as_str(), cases(parts))));
-            problems.extend(report.problem());
+            problems.extend(self_check(scorer, conversations.iter().map(|(text, parts)| (text, cases(parts)))).reasons());
         }
         Ok::<_, CliError>(problems)
     });
@@ -59,31 +60,9 @@ pub async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
     Ok(SelfCheckResult { failed })
 }
 
-fn conversation(content: &bench_proto::dataset::BankContent) -> String {
-    use bench_proto::dataset::StreamEntry;
-    let mut text = String::new();
-    for entry in &content.entries {
-        match entry {
-            StreamEntry::Session(session) => session.turns.iter().for_each(|turn| push_line(&mut text, &turn.line())),
-            StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => push_line(&mut text, &memory.text),
-            StreamEntry::Update { memory: None, .. } => {}
-        }
-    }
-    text
-}
-
-fn push_line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
-}
-
-fn cases(parts: &BankParts) -> Vec<self_check::CheckCase<'_>> {
-    let case = |(question, gold): (&'_ bench_proto::dataset::Question, &'_ bench_proto::dataset::GoldRecord)| (question, gold);
-    parts
-        .questions
-        .iter()
-        .zip(&parts.gold)
-        .map(case)
-        .map(|(question, gold)| self_check::CheckCase { question_id: &question.question_id, gold: Some(&gold.gold), category: &question.category })
+fn cases(parts: &BankParts) -> Vec<CheckCase<'_>> {
+    let pairs = parts.questions.iter().zip(&parts.gold);
+    pairs
+        .map(|(question, gold)| CheckCase { question_id: &question.question_id, category: &question.category, gold: Some(&gold.gold) })
         .collect()
 }

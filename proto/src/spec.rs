@@ -29,6 +29,9 @@ pub struct RunSpec {
     pub votes: u32,
     /// Deterministic scorers, in the order of the report; the first is the headline without a judge.
     pub scorers: Vec<ScorerSpec>,
+    /// The metric that heads the report instead of the judge's or the first scorer's (imported grades).
+    #[serde(default)]
+    pub headline: Option<String>,
     /// What does not change a score and may differ on resume.
     pub limits: Limits,
 }
@@ -281,9 +284,12 @@ impl RunSpec {
         JudgePlan { metrics: (0..self.judges.len()).map(name).collect(), votes: self.votes.max(1) }
     }
 
-    /// The metric that heads the report: the first judge's when there is one, else the first scorer's.
+    /// The metric that heads the report: the one that was named, else the first judge's, else the first scorer's.
     #[must_use]
     pub fn headline_metric(&self) -> String {
+        if let Some(named) = &self.headline {
+            return named.clone();
+        }
         self.judge_plan().metrics.into_iter().next().or_else(|| self.scorers.first().map(|s| s.name.clone())).unwrap_or_default()
     }
 }

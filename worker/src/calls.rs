@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
-pub const BUDGET: &str = "budget";
+pub(crate) const BUDGET: &str = "budget";
 
 /// What the callers of one run share.
 pub(crate) struct RunCallers<'a> {

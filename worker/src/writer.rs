@@ -20,11 +20,11 @@ const QUEUE_LENGTH: usize = 4096;
 const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// What became of the records of one submission: for each, `None` when it was stored now, else what was stored before.
-pub type Committed = Vec<Option<StepFacts>>;
+pub(crate) type Committed = Vec<Option<StepFacts>>;
 
 /// Why a submission could not be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WriteError {
+pub(crate) enum WriteError {
     /// The store refuses exactly this submission: its task fails.
     #[error("the store refuses this result: {0}")]
     Refused(String),
@@ -40,25 +40,25 @@ struct Submission {
 
 /// Hands finished steps to the writer task.
 #[derive(Clone)]
-pub struct Writer {
+pub(crate) struct Writer {
     sender: mpsc::Sender<Submission>,
 }
 
 /// What the writer tells the rest of the process.
 #[derive(Clone)]
-pub struct WriterHooks {
+pub(crate) struct WriterHooks {
     /// Questions of which no step is missing any more.
-    pub to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
+    pub(crate) to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
     /// Woken when tasks became ready.
-    pub opened: Arc<Notify>,
+    pub(crate) opened: Arc<Notify>,
     /// Told once when the store is broken for good.
-    pub broken: tokio::sync::watch::Sender<Option<String>>,
+    pub(crate) broken: tokio::sync::watch::Sender<Option<String>>,
 }
 
 impl Writer {
     /// Starts the writer task.
     #[must_use]
-    pub fn start(store: Arc<dyn Store>, hooks: WriterHooks) -> Self {
+    pub(crate) fn start(store: Arc<dyn Store>, hooks: WriterHooks) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
         tokio::spawn(write_until_closed(store, hooks, receiver));
         Self { sender }
@@ -68,7 +68,7 @@ impl Writer {
     ///
     /// # Errors
     /// When the store refuses them or is broken; an unavailable store is waited for.
-    pub async fn submit(&self, records: Vec<StepRecord>) -> Result<Committed, WriteError> {
+    pub(crate) async fn submit(&self, records: Vec<StepRecord>) -> Result<Committed, WriteError> {
         let (done, answer) = oneshot::channel();
         let closed = || WriteError::Broken("the checkpoint writer has stopped".to_owned());
         self.sender.send(Submission { records, done }).await.map_err(|_| closed())?;

@@ -3,6 +3,7 @@
 use bench_plan::{Announcement, CallProfile, Estimate, EstimateInput, TokenGuess, TokenPrice, announce, estimate};
 use bench_proto::spec::{ModelSpec, RunSpec};
 use bench_worker::{
+    answerer::answer_prompt as answer_prompt_of,
     models::{capabilities, prices, tokens::Encoding},
     prompts,
 };
@@ -208,7 +209,8 @@ fn answer_prompt(planned: &PlannedRun) -> TokenGuess {
         }
     }
     let Some(question) = question else { return TokenGuess::default() };
-    let empty: u64 = prompts::answer::messages(&question, &[]).iter().map(|m| encoding.count(&m.text) + 4).sum();
+    let content = bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
+    let empty = tokens_of(encoding, &answer_prompt_of(&question, &[], &content));
     let average = tokens.div_ceil(turns.max(1));
     let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>() / (planned.sample.banks.len() as u64).max(1);
     let hits = if planned.capabilities.empty_by_design {
@@ -235,7 +237,18 @@ fn judge_prompt(judge: &ModelSpec) -> TokenGuess {
         time_text: None,
     };
     let gold = bench_proto::dataset::Gold::Text("a walk along the river with the dogs".to_owned());
-    let prompt = prompts::judge::prompt(&question, &gold, "they wanted to walk along the river");
-    let expected: u64 = prompt.messages.iter().map(|m| encoding.count(&m.text) + 4).sum::<u64>() + encoding.count(&prompt.schema.schema.to_string());
+    let messages = prompts::judge::judge_messages(&prompts::judge::JudgeInput {
+        category: &question.category,
+        question: &question.text,
+        asked_at: None,
+        gold: Some(&gold),
+        answer: "they wanted to walk along the river",
+    });
+    let expected = tokens_of(encoding, &messages) + encoding.count(&prompts::verdict::schema().to_string());
     TokenGuess { low: expected * 9 / 10, expected, worst: expected + 400 }
+}
+
+/// Tokens of two messages with the chat's overhead.
+fn tokens_of(encoding: Encoding, messages: &prompts::Messages) -> u64 {
+    encoding.count(&messages.system) + encoding.count(&messages.user) + 8
 }

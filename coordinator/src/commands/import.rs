@@ -88,10 +88,11 @@ pub async fn run(app: &App, args: &ImportArgs) -> CliResult {
         judges: Vec::new(),
         votes: 1,
         scorers: scorer_specs,
+        headline: metric.clone(),
         limits: Limits::default(),
     };
     let store = app.open_store().await?;
-    let headline = metric.clone().unwrap_or_else(|| spec.headline_metric());
+    let headline = spec.headline_metric();
     let new_run = NewRun {
         run_id: run_id.clone(),
         name: args.name.clone(),
@@ -102,7 +103,6 @@ pub async fn run(app: &App, args: &ImportArgs) -> CliResult {
         control_of: None,
         domain: LOCAL_DOMAIN.to_owned(),
         imported: true,
-        headline_metric: metric.clone(),
         code_version: bench_proto::CODE_VERSION.to_owned(),
     };
     results::check_writable(&args.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0)))?;

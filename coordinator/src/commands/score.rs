@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 
-use bench_worker::scorers::registry;
+use bench_worker::scorers::{registry, score_line::LineScorer};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,17 +17,17 @@ const MAX_LINE: u64 = 64 << 20;
 /// Runs the verb.
 pub fn run(args: &ScoreArgs) -> CliResult {
     if args.list {
-        out::result(&registry::list());
+        out::result(&registry::list().join("\n"));
         return Ok(Exit::Done);
     }
     let name = args.scorer.as_deref().ok_or_else(|| CliError::usage("give --scorer NAME, or --list to see all"))?;
-    registry::check_name(name).map_err(|e| CliError::usage(e.to_string()))?;
+    let scorer = LineScorer::find(name).map_err(|e| CliError::usage(e.to_string()))?;
     let input: Box<dyn Read> = match &args.input {
         None => Box::new(std::io::stdin()),
         Some(path) => Box::new(std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))?),
     };
     let mut output = BufWriter::new(std::io::stdout().lock());
-    let written = score_lines(name, BufReader::new(input), &mut output).and_then(|()| output.flush());
+    let written = score_lines(scorer, BufReader::new(input), &mut output).and_then(|()| output.flush());
     match written {
         // a reader that went away wants no more
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Done),
@@ -37,7 +37,7 @@ pub fn run(args: &ScoreArgs) -> CliResult {
 }
 
 /// Scores each line; a line that cannot be read becomes an object with `error`, so that output lines match input lines.
-fn score_lines(scorer: &str, mut input: impl BufRead, output: &mut impl Write) -> std::io::Result<()> {
+fn score_lines(scorer: LineScorer, mut input: impl BufRead, output: &mut impl Write) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -49,7 +49,7 @@ fn score_lines(scorer: &str, mut input: impl BufRead, output: &mut impl Write) -
             continue;
         }
         let scored = match serde_json::from_slice::<Value>(&line) {
-            Ok(object @ Value::Object(_)) => registry::score_line(scorer, object),
+            Ok(object @ Value::Object(_)) => scorer.score(object),
             Ok(other) => json!({"error": format!("expected an object, found {other}")}),
             Err(error) => json!({"error": format!("not JSON: {error}")}),
         };
@@ -66,7 +66,7 @@ mod tests {
     fn one_line_out_for_each_line_in() {
         let input = "{\"id\": 1, \"prediction\": \"Paris\", \"gold\": \"paris\", \"category\": 4}\n\nnonsense\n[1]\n";
         let mut output = Vec::new();
-        score_lines("locomo-f1", input.as_bytes(), &mut output).expect("memory takes everything");
+        score_lines(LineScorer::find("locomo-f1").expect("known"), input.as_bytes(), &mut output).expect("memory takes everything");
         let lines: Vec<Value> = output.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).expect("JSON")).collect();
         assert_eq!(lines.len(), 3);
         assert_eq!((&lines[0]["id"], &lines[0]["score"]), (&json!(1), &json!(1.0)));

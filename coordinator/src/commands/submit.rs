@@ -63,7 +63,6 @@ pub async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         control_of: None,
         domain: LOCAL_DOMAIN.to_owned(),
         imported: false,
-        headline_metric: None,
         code_version: bench_proto::CODE_VERSION.to_owned(),
     };
     out::note(&headline(&run_id, &planned, &estimate));

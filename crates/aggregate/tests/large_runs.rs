@@ -90,6 +90,7 @@ fn input(n: u64) -> AggregateInput {
             name: "locomo-f1".into(),
             version: 1,
         }],
+        headline: None,
         limits: Limits::default(),
     };
     let run = RunIdentity {

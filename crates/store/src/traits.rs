@@ -50,7 +50,7 @@ pub trait Runs: Send + Sync {
     /// Stores the summary of a result version unless one is there; returns the one that is stored (P36).
     async fn put_summary(&self, run: RunNo, result_version: i64, summary_json: &str) -> StoreResult<String>;
 
-    /// The newest stored summary of a run.
+    /// The stored summary of a run's current result version: `None` again once the run was resumed or retried.
     async fn summary(&self, run: RunNo) -> StoreResult<Option<String>>;
 
     /// Adds a run event.

@@ -14,7 +14,7 @@ use bench_proto::{
     call::{CallRecord, Usage},
     failure::{Failure, FailureClass},
     ids::{RunNo, TaskKey, TaskKind},
-    step::{Effect, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
+    step::{Effect, StepFacts, StepNo, StepRecord, StepText, Timing},
 };
 use bench_store::ClaimedTask;
 
@@ -66,16 +66,10 @@ impl From<WriteError> for TaskEnd {
 /// What the store already knows about a task.
 #[derive(Debug, Default)]
 pub(crate) struct TaskInput {
-    steps: Vec<StoredStep>,
     texts: Vec<(TaskKey, StepNo, StepText)>,
 }
 
 impl TaskInput {
-    /// Facts of a stored step of `task`.
-    fn facts(&self, task: TaskKey, step: StepNo) -> Option<&StepFacts> {
-        self.steps.iter().find(|s| s.task == task && s.step == step).map(|s| &s.facts)
-    }
-
     /// Text of a stored step of `task`.
     fn text(&self, task: TaskKey, step: StepNo) -> Option<&StepText> {
         self.texts.iter().find(|(t, s, _)| *t == task && *s == step).map(|(_, _, text)| text)
@@ -99,7 +93,7 @@ pub(crate) async fn prepare(shared: &Shared, claimed: Vec<ClaimedTask>) -> Vec<(
             failed.insert(run, store_failure(&error));
         }
     }
-    // several votes may share one question: the last taker moves the input out, the others copy the answer's text
+    // several votes may share one question, so inputs are copied out
     let mut prepared = Vec::with_capacity(claimed.len());
     for task in claimed {
         let input = if !needs_texts(&task) {
@@ -108,7 +102,7 @@ pub(crate) async fn prepare(shared: &Shared, claimed: Vec<ClaimedTask>) -> Vec<(
             Err(failure.clone())
         } else {
             let stored = inputs.get(&(task.run, task.task.question_of()));
-            Ok(stored.map_or_else(TaskInput::default, |s| TaskInput { steps: s.steps.clone(), texts: s.texts.clone() }))
+            Ok(stored.map_or_else(TaskInput::default, |s| TaskInput { texts: s.texts.clone() }))
         };
         prepared.push((task, input));
     }
@@ -121,9 +115,6 @@ async fn read_inputs(
     questions: &[TaskKey],
     inputs: &mut HashMap<(RunNo, TaskKey), TaskInput>,
 ) -> Result<(), bench_store::StoreError> {
-    for step in shared.store.question_steps(run, questions).await? {
-        inputs.entry((run, step.task.question_of())).or_default().steps.push(step);
-    }
     for (task, step, text) in shared.store.question_texts(run, questions).await? {
         inputs.entry((run, task.question_of())).or_default().texts.push((task, step, text));
     }

@@ -69,6 +69,7 @@ fn spec(n: u64) -> RunSpec {
             name: "locomo-f1".into(),
             version: 1,
         }],
+        headline: None,
         limits: Limits {
             max_cost: Some(PicoUsd(20_000_000_000_000)),
             ..Limits::default()

@@ -264,7 +264,7 @@ impl<B: Backend> Runs for SqlStore<B> {
 
     async fn summary(&self, run: RunNo) -> StoreResult<Option<String>> {
         self.backend
-            .read(move |conn| Box::pin(summaries::newest(conn, run)))
+            .read(move |conn| Box::pin(summaries::current(conn, run)))
             .await
     }
 

@@ -29,10 +29,10 @@ pub(super) async fn put(conn: &mut dyn Conn, run: RunNo, version: i64, summary: 
     text(row, run)
 }
 
-/// The newest summary of a run.
-pub(super) async fn newest(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Option<String>> {
+/// The summary of a run's current result version.
+pub(super) async fn current(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Option<String>> {
     static SELECT: Sql =
-        Sql::new(|| "SELECT body FROM summaries WHERE run_no = $1 ORDER BY result_version DESC LIMIT 1".to_owned());
+        Sql::new(|| "SELECT s.body FROM summaries s JOIN runs r ON r.run_no = s.run_no AND r.result_version = s.result_version WHERE s.run_no = $1".to_owned());
     let mut rows = conn.fetch(&SELECT, args![run.0]).await?;
     rows.first_mut().map(|row| text(row, run)).transpose()
 }
