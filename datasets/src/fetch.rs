@@ -1,7 +1,6 @@
 //! Downloads a dataset into the cache: bounded by the manifest's size, checked by its sha256, there whole or not at all.
 
 use std::{
-    fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
     time::Duration,
@@ -9,7 +8,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use crate::{DatasetError, Manifest, OnProgress, OpenOptions, locate};
+use crate::{DatasetError, Manifest, OnProgress, OpenOptions, locate, whole_file::WholeFile};
 
 /// No byte for this long is a failure: downloads are small, a hanging one is to be reported.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -106,9 +105,7 @@ async fn transfer(
         return Err(too_large());
     }
 
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = WholeFile::create(path)?;
     let mut hash = Sha256::new();
     let mut received = 0;
     on_progress(0, Some(bytes));
@@ -128,24 +125,14 @@ async fn transfer(
     if found != sha256 {
         return Err(Problem::Other(format!("sha256 is {found}, expected {sha256}")));
     }
-    keep(file, path, folder)?;
-    Ok(())
-}
-
-/// Gives a complete file its name, durably.
-pub(crate) fn keep(file: tempfile::NamedTempFile, path: &Path, folder: &Path) -> std::io::Result<()> {
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // the name itself is durable once its folder is; where folders cannot be opened there is nothing to do
-    if let Ok(folder) = File::open(folder) {
-        folder.sync_all()?;
-    }
+    file.keep()?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
+        fs,
         io::{BufRead, BufReader},
         net::TcpListener,
         sync::Mutex,
@@ -181,8 +168,11 @@ mod tests {
         reply
     }
 
+    /// Files by name.
+    type Files = Vec<(String, Vec<u8>)>;
+
     /// Runs a download against a reply: the error's text (if any) and what is in the folder afterwards.
-    fn run(reply: Vec<u8>) -> (Result<(), String>, Vec<(String, Vec<u8>)>) {
+    fn run(reply: Vec<u8>) -> (Result<(), String>, Files) {
         let url = serve(reply);
         let root = tempfile::tempdir().expect("temporary folder");
         let path = root.path().join("set").join("file.json");

@@ -10,6 +10,7 @@ mod locomo;
 mod locomo_sim;
 mod manage;
 mod registry;
+mod whole_file;
 
 use std::{
     collections::BTreeMap,

@@ -74,11 +74,14 @@ fn open_odd() -> Box<dyn Dataset> {
 }
 
 fn sessions(bank: &Bank) -> Vec<&Session> {
-    let session = |entry| match entry {
-        &StreamEntry::Session(ref session) => session,
-        other => panic!("{other:?} is no session"),
-    };
-    bank.content.entries.iter().map(session).collect()
+    let mut sessions = Vec::new();
+    for entry in &bank.content.entries {
+        let StreamEntry::Session(session) = entry else {
+            panic!("{entry:?} is no session")
+        };
+        sessions.push(session);
+    }
+    sessions
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Banks as a file in LoCoMo's own schema, so that other runners can use them.
 
 use std::{
-    fs,
     io::{self, BufWriter, Write},
     path::Path,
 };
@@ -11,17 +10,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::schema::{Answer, Category, Conversation, Qa, RawTurn, Sample};
-use crate::{Dataset, DatasetError, fetch::keep};
+use crate::{Dataset, DatasetError, whole_file::WholeFile};
 
 /// Writes all banks of a dataset, one after the other: (bytes, sha256). The file is there whole or not at all.
 pub(crate) fn write(dataset: &dyn Dataset, path: &Path) -> Result<(u64, String), DatasetError> {
     let io = |source| DatasetError::io(path, source);
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(io)?;
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    let file = WholeFile::create(path).map_err(io)?;
     let mut out = Hashed {
         inner: BufWriter::new(file),
         hash: Sha256::new(),
@@ -39,7 +33,7 @@ pub(crate) fn write(dataset: &dyn Dataset, path: &Path) -> Result<(u64, String),
     out.write_all(b"\n]\n").map_err(io)?;
     let Hashed { inner, hash, bytes } = out;
     let file = inner.into_inner().map_err(|error| io(error.into_error()))?;
-    keep(file, path, folder).map_err(io)?;
+    file.keep().map_err(io)?;
     Ok((bytes, hex::encode(hash.finalize())))
 }
 

@@ -81,4 +81,17 @@ mod tests {
             assert!((0..10).all(|bank| of(bank).count(category) == 0 || of(bank).count(category) >= 5));
         }
     }
+
+    /// The sample `fair` takes at least 20 of a conversation, spread over its categories, so 200 in all.
+    #[test]
+    fn the_fair_sample_comes_out_at_200() {
+        let mut sample = [0; 5];
+        for shape in (0..10).map(of) {
+            let occurring = shape.counts.iter().filter(|count| **count > 0).count();
+            for (sum, count) in sample.iter_mut().zip(shape.counts) {
+                *sum += count.min(20_usize.div_ceil(occurring).max(1));
+            }
+        }
+        assert_eq!((sample.iter().sum::<usize>(), sample), (200, [41, 41, 36, 41, 41]));
+    }
 }
