@@ -188,7 +188,7 @@ impl App {
     /// Exit 2 when an account is missing.
     pub fn worker_environment(&self, spec: &RunSpec) -> Result<Arc<WorkerEnvironment>, CliError> {
         let models = &self.settings.models;
-        let http = HttpSettings { timeout: models.timeout, connect_timeout: models.connect_timeout, ..HttpSettings::default() };
+        let http = HttpSettings { request_timeout: models.timeout, connect_timeout: models.connect_timeout, ..HttpSettings::default() };
         let backoff = &self.settings.backoff;
         Ok(Arc::new(WorkerEnvironment {
             accounts: self.accounts_of(spec)?,

@@ -18,6 +18,7 @@ mod progress;
 mod results;
 mod runs;
 mod self_check;
+mod tables;
 mod times;
 
 pub use exit::{CliError, Exit};

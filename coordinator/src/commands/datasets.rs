@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use bench_datasets::{DatasetError, Details, OpenOptions};
-use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::{
     app::App,
     cli::DatasetsVerb,
     exit::{CliError, CliResult, Exit},
     out,
+    tables::{render, table},
 };
 
 /// Runs the verb.
@@ -75,9 +75,7 @@ fn list(json: bool) -> CliResult {
         out::json(&bench_datasets::list().collect::<Vec<_>>());
         return Ok(Exit::Done);
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["dataset", "questions", "banks", "sessions", "licence", "what it is"]);
+    let mut table = table(["dataset", "questions", "banks", "sessions", "licence", "what it is"]);
     for manifest in bench_datasets::list() {
         let questions: u64 = manifest.categories.iter().map(|(_, n)| n).sum();
         table.add_row([
@@ -89,7 +87,7 @@ fn list(json: bool) -> CliResult {
             manifest.description.to_owned(),
         ]);
     }
-    out::result(&table.to_string());
+    out::result(&render(&table));
     Ok(Exit::Done)
 }
 

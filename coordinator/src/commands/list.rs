@@ -1,7 +1,6 @@
 //! `list`: all runs, newest first.
 
 use bench_store::{RunFilter, RunRow};
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
 use crate::{
@@ -9,6 +8,7 @@ use crate::{
     cli::ListArgs,
     exit::{CliResult, Exit},
     out,
+    tables::{render, table},
     runs::Standing,
 };
 
@@ -39,9 +39,7 @@ pub async fn run(app: &App, args: &ListArgs) -> CliResult {
         out::note(&format!("no runs in {}; `bench-coord submit` starts one", store.describe()));
         return Ok(Exit::Done);
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["run", "status", "created", "dataset", "system", "answerer", "questions", "score", "name"]);
+    let mut table = table(["run", "status", "created", "dataset", "system", "answerer", "questions", "score", "name"]);
     for run in &runs {
         table.add_row([
             run.run_id.to_string(),
@@ -55,7 +53,7 @@ pub async fn run(app: &App, args: &ListArgs) -> CliResult {
             run.name.clone().unwrap_or_default(),
         ]);
     }
-    out::result(&table.to_string());
+    out::result(&render(&table));
     Ok(Exit::Done)
 }
 

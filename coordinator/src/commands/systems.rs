@@ -1,13 +1,13 @@
 //! `systems list`: memory systems and what they can do.
 
 use bench_worker::systems::{BuildContext, registry};
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
 use crate::{
     cli::SystemsVerb,
     exit::{CliError, CliResult, Exit},
     out,
+    tables::{render, table},
 };
 
 /// Runs the verb.
@@ -33,14 +33,12 @@ pub fn run(verb: &SystemsVerb) -> CliResult {
         out::json(&rows);
         return Ok(Exit::Done);
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["system", "largest k", "event times", "proves ready", "what it is"]);
+    let mut table = table(["system", "largest k", "event times", "proves ready", "what it is"]);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
     for (entry, c) in &systems {
         let largest = if c.ignores_k { "-".to_owned() } else { c.max_k.map_or_else(|| "any".to_owned(), |k| k.to_string()) };
         table.add_row([entry.name.to_owned(), largest, yes(c.event_times), yes(c.proves_ready), entry.description.to_owned()]);
     }
-    out::result(&table.to_string());
+    out::result(&render(&table));
     Ok(Exit::Done)
 }

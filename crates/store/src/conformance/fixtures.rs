@@ -71,6 +71,7 @@ pub fn spec() -> RunSpec {
             name: HEADLINE.into(),
             version: 1,
         }],
+        headline: None,
         limits: Limits::default(),
     }
 }
