@@ -6,13 +6,15 @@ use futures::future::BoxFuture;
 
 use crate::{Store, StoreError, StoreResult, codec::shown, sqlite};
 
+type Opening<'u> = BoxFuture<'u, StoreResult<Arc<dyn Store>>>;
+
 /// A registered backend.
 pub struct Backend {
     /// URL scheme.
     pub scheme: &'static str,
     /// One line for people.
     pub description: &'static str,
-    open: for<'u> fn(&'u str) -> BoxFuture<'u, StoreResult<Arc<dyn Store>>>,
+    open: for<'u> fn(&'u str) -> Opening<'u>,
 }
 
 /// All backends: one line each.

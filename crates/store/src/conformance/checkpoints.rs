@@ -29,7 +29,7 @@ pub async fn p7_a_question_goes_from_retain_to_conclusion(fresh: &Fresh) {
     assert_eq!(done.opened, [(run, Role::Retain)]);
     assert_eq!(scene.ready(Role::Retain).await, [TaskKey::ready(0, 0)]);
     assert_eq!(
-        scene.commit(&[last.clone()]).await.already,
+        scene.commit(std::slice::from_ref(&last)).await.already,
         [Some(last.facts)],
         "repeating a commit changes nothing"
     );

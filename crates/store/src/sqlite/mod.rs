@@ -160,7 +160,13 @@ async fn migrate(conn: &mut SqliteConnection, path: &Path) -> StoreResult<()> {
     .await;
     let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = run(end).execute(&mut *conn).await.map_err(|e| errors::of(&e));
-    done.and(ended.map(drop))
+    done.and(ended.map(drop))?;
+    // this connection reads the statistics that the migration has written
+    run("ANALYZE sqlite_schema")
+        .execute(&mut *conn)
+        .await
+        .map(drop)
+        .map_err(|e| errors::of(&e))
 }
 
 impl Backend for Sqlite {

@@ -1,3 +1,4 @@
 //! Tests of the stores through their public traits.
 
+mod history;
 mod sqlite;
