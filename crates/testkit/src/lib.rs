@@ -1,1 +1,4 @@
-//! placeholder
+//! Services and faults for tests.
+
+pub mod proxy;
+pub mod rabbitmq;
