@@ -41,7 +41,7 @@ const SLOTS_COMPUTING: usize = 64;
 const SLOTS_RETAIN: usize = 16;
 
 /// A command's surroundings.
-pub struct App {
+pub(crate) struct App {
     settings: Settings,
 }
 
@@ -50,7 +50,7 @@ impl App {
     ///
     /// # Errors
     /// Exit 2: unknown keys, wrong types, unreadable files, each with its place.
-    pub fn load(cli: &Cli) -> Result<Self, CliError> {
+    pub(crate) fn load(cli: &Cli) -> Result<Self, CliError> {
         let line = CommandLine {
             config: cli.global.config.clone(),
             profile: cli.global.profile.clone(),
@@ -63,25 +63,25 @@ impl App {
 
     /// The effective settings.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
     /// `$BENCH_HOME`.
     #[must_use]
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.settings.home.clone()
     }
 
     /// `$BENCH_DATASETS_DIR`.
     #[must_use]
-    pub fn datasets_dir(&self) -> Option<PathBuf> {
+    pub(crate) fn datasets_dir(&self) -> Option<PathBuf> {
         self.settings.datasets_dir.clone()
     }
 
     /// File of the store, when it is a local one.
     #[must_use]
-    pub fn store_file(&self) -> Option<PathBuf> {
+    pub(crate) fn store_file(&self) -> Option<PathBuf> {
         runs::store_file(&self.settings.store_url)
     }
 
@@ -89,7 +89,7 @@ impl App {
     ///
     /// # Errors
     /// With what to do.
-    pub async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
+    pub(crate) async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
         Ok(bench_store::open(&self.settings.store_url).await?)
     }
 
@@ -97,7 +97,7 @@ impl App {
     ///
     /// # Errors
     /// Exit 2 for a combination that cannot work, with the reason.
-    pub async fn open_queue(&self) -> Result<Arc<dyn Queue>, CliError> {
+    pub(crate) async fn open_queue(&self) -> Result<Arc<dyn Queue>, CliError> {
         if self.store_file().is_some() && !self.settings.queue_url.starts_with("memory:") {
             return Err(CliError::usage(format!(
                 "queue {} with a sqlite: store: workers on other machines could not reach the store; use --queue memory:",
@@ -109,7 +109,7 @@ impl App {
 
     /// Settings of a memory system, by their dotted names.
     #[must_use]
-    pub fn system_settings(&self, system: &str) -> BTreeMap<String, Value> {
+    pub(crate) fn system_settings(&self, system: &str) -> BTreeMap<String, Value> {
         let known = SYSTEMS.iter().filter(|entry| entry.name == system).flat_map(|entry| entry.settings);
         known
             .filter_map(|setting| {
@@ -121,13 +121,13 @@ impl App {
 
     /// Settings of a dataset's generator, without the section's name.
     #[must_use]
-    pub fn dataset_settings(&self, dataset: &str) -> BTreeMap<String, Value> {
+    pub(crate) fn dataset_settings(&self, dataset: &str) -> BTreeMap<String, Value> {
         if dataset == "locomo-sim" { self.settings.section("sim") } else { BTreeMap::new() }
     }
 
     /// Parameters that are wanted of the answerer, before the model's own limits.
     #[must_use]
-    pub fn model_params(&self, role: ModelRole) -> BTreeMap<String, Value> {
+    pub(crate) fn model_params(&self, role: ModelRole) -> BTreeMap<String, Value> {
         let role = if role == ModelRole::Judge { &self.settings.judge } else { &self.settings.answerer };
         BTreeMap::from([
             ("temperature".to_owned(), Value::from(role.temperature)),
@@ -139,7 +139,7 @@ impl App {
     ///
     /// # Errors
     /// Exit 2 with the variable to set, before the first call.
-    pub fn account(&self, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
+    pub(crate) fn account(&self, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
         let account = self.settings.account_of(role);
         let base_url = account.base_url.clone().ok_or_else(|| {
             CliError::usage(format!("{flag}: account '{}' has no base URL; set accounts.{}.base_url", account.name, account.name))
@@ -155,7 +155,7 @@ impl App {
     ///
     /// # Errors
     /// As [`App::account`].
-    pub fn check_run_accounts(&self, spec: &RunSpec) -> Result<(), CliError> {
+    pub(crate) fn check_run_accounts(&self, spec: &RunSpec) -> Result<(), CliError> {
         self.accounts_of(spec).map(|_| ())
     }
 
@@ -172,13 +172,13 @@ impl App {
 
     /// Accounts of both roles, for `doctor`.
     #[must_use]
-    pub fn accounts(&self) -> Vec<(&'static str, Account)> {
+    pub(crate) fn accounts(&self) -> Vec<(&'static str, Account)> {
         [ModelRole::Answerer, ModelRole::Judge].map(|role| (role.name(), self.settings.account_of(role))).into()
     }
 
     /// Whether a key for OpenAI's own servers is set.
     #[must_use]
-    pub fn has_openai_key(&self) -> bool {
+    pub(crate) fn has_openai_key(&self) -> bool {
         matches!(self.settings.account_of(ModelRole::Answerer).key, ApiKey::Set(..))
     }
 
@@ -186,7 +186,7 @@ impl App {
     ///
     /// # Errors
     /// Exit 2 when an account is missing.
-    pub fn worker_environment(&self, spec: &RunSpec) -> Result<Arc<WorkerEnvironment>, CliError> {
+    pub(crate) fn worker_environment(&self, spec: &RunSpec) -> Result<Arc<WorkerEnvironment>, CliError> {
         let models = &self.settings.models;
         let http = HttpSettings { request_timeout: models.timeout, connect_timeout: models.connect_timeout, ..HttpSettings::default() };
         let backoff = &self.settings.backoff;
@@ -210,7 +210,7 @@ impl App {
 
     /// Slots per role for a run in this process.
     #[must_use]
-    pub fn slots(&self, spec: &RunSpec) -> Vec<(Role, usize)> {
+    pub(crate) fn slots(&self, spec: &RunSpec) -> Vec<(Role, usize)> {
         let chosen = self.settings.worker.slots.map(|slots| slots as usize);
         let of = |remote: bool| chosen.unwrap_or(if remote { SLOTS_WITH_MODEL } else { SLOTS_COMPUTING });
         let mut slots = vec![(Role::Retain, chosen.unwrap_or(SLOTS_RETAIN)), (Role::Question, of(spec.answerer.is_remote()))];
@@ -222,7 +222,7 @@ impl App {
 
     /// Longest wait for calls in flight after a stop.
     #[must_use]
-    pub fn drain(&self) -> Duration {
+    pub(crate) fn drain(&self) -> Duration {
         self.settings.worker.drain
     }
 }

@@ -24,7 +24,7 @@ const SMALLEST_WINDOW: i64 = 64;
 
 /// What one run may have in flight.
 #[derive(Debug, Clone)]
-pub struct RunWindow {
+pub(crate) struct RunWindow {
     /// The run.
     pub run_no: RunNo,
     /// Its public id, for messages.
@@ -40,7 +40,7 @@ pub struct RunWindow {
 impl RunWindow {
     /// How many more tasks of a role may be published now.
     #[must_use]
-    pub fn room(&self, role: Role, open: &OpenByRole) -> u32 {
+    pub(crate) fn room(&self, role: Role, open: &OpenByRole) -> u32 {
         let in_flight = |role: Role| open.get(&role).map_or(0, |o| o.queued + o.leased);
         let slots = self.slots.get(&role).copied().unwrap_or(0) as i64;
         let mut room = SMALLEST_WINDOW.max(3 * slots) - in_flight(role);
@@ -56,7 +56,7 @@ impl RunWindow {
 }
 
 /// Publishes ready tasks of one run until stopped.
-pub async fn dispatch(store: Arc<dyn Store>, queue: Arc<dyn Queue>, window: RunWindow, opened: Arc<Notify>, stop: CancellationToken) {
+pub(crate) async fn dispatch(store: Arc<dyn Store>, queue: Arc<dyn Queue>, window: RunWindow, opened: Arc<Notify>, stop: CancellationToken) {
     loop {
         let pause = match dispatch_once(store.as_ref(), queue.as_ref(), &window).await {
             Ok(Dispatched { published: 1.., .. }) => Duration::ZERO,

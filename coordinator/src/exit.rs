@@ -49,7 +49,7 @@ impl CliError {
 }
 
 /// Result of a command: the exit code of a success that may still be INVALID.
-pub type CliResult = Result<Exit, CliError>;
+pub(crate) type CliResult = Result<Exit, CliError>;
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {

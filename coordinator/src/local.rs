@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Domain of runs that one process owns.
-pub const LOCAL_DOMAIN: &str = "local";
+pub(crate) const LOCAL_DOMAIN: &str = "local";
 /// How often the owner looks at the run's state (P21, P23).
 const STATE_POLL: Duration = Duration::from_millis(250);
 /// How often the level-triggered sweep runs (P7).
@@ -31,7 +31,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// How an owned run came to rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunEnd {
+pub(crate) enum RunEnd {
     /// Every question ended.
     Finished,
     /// Held, resumable: by a user, by a signal, by the budget, by a provider.
@@ -44,7 +44,7 @@ pub enum RunEnd {
 }
 
 /// What an owner needs.
-pub struct LocalRun {
+pub(crate) struct LocalRun {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The queue.
@@ -59,7 +59,7 @@ pub struct LocalRun {
 
 /// Signals of the person at the terminal.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupts {
+pub(crate) struct Interrupts {
     /// First Ctrl-C or SIGTERM: finish what is in flight, stop resumable.
     pub stop: CancellationToken,
     /// Second: stop now.
@@ -69,7 +69,7 @@ pub struct Interrupts {
 impl Interrupts {
     /// Listens to Ctrl-C and SIGTERM until the process ends.
     #[must_use]
-    pub fn listen() -> Self {
+    pub(crate) fn listen() -> Self {
         let interrupts = Self::default();
         let listener = interrupts.clone();
         tokio::spawn(async move {
@@ -109,7 +109,7 @@ impl LocalRun {
     ///
     /// # Errors
     /// When the store breaks or the worker cannot start; the run stays resumable.
-    pub async fn own(self, run: &RunRow, lock: &OwnerLock, planner: Option<Planner>, interrupts: &Interrupts) -> Result<RunEnd, CliError> {
+    pub(crate) async fn own(self, run: &RunRow, lock: &OwnerLock, planner: Option<Planner>, interrupts: &Interrupts) -> Result<RunEnd, CliError> {
         let _ = lock;
         let run_no = run.run_no;
         self.take_over(run_no).await?;

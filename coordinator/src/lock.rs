@@ -10,7 +10,7 @@ use bench_proto::ids::RunId;
 
 /// Held while a process owns a local run.
 #[derive(Debug)]
-pub struct OwnerLock {
+pub(crate) struct OwnerLock {
     file: File,
     path: PathBuf,
 }
@@ -38,7 +38,7 @@ pub enum LockError {
 
 /// Path of the lock file: `<store>.<run>.lock`.
 #[must_use]
-pub fn lock_path(store_file: &Path, run: &RunId) -> PathBuf {
+pub(crate) fn lock_path(store_file: &Path, run: &RunId) -> PathBuf {
     let mut name = store_file.as_os_str().to_owned();
     name.push(format!(".{run}.lock"));
     PathBuf::from(name)
@@ -49,7 +49,7 @@ impl OwnerLock {
     ///
     /// # Errors
     /// When another process holds it or the file cannot be used.
-    pub fn take(store_file: &Path, run: &RunId) -> Result<Self, LockError> {
+    pub(crate) fn take(store_file: &Path, run: &RunId) -> Result<Self, LockError> {
         let path = lock_path(store_file, run);
         let io = |source| LockError::Io { path: path.display().to_string(), source };
         let mut file = loop {
@@ -68,7 +68,7 @@ impl OwnerLock {
 
     /// Process id of the owner of a run, when a living process owns it.
     #[must_use]
-    pub fn owner(store_file: &Path, run: &RunId) -> Option<String> {
+    pub(crate) fn owner(store_file: &Path, run: &RunId) -> Option<String> {
         let mut file = OpenOptions::new().read(true).open(lock_path(store_file, run)).ok()?;
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(holder(&mut file)),

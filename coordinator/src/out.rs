@@ -3,7 +3,7 @@
 use std::io::Write;
 
 /// Writes a result with a newline to standard output.
-pub fn result(text: &str) {
+pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
     // a closed pipe (`| head`) only means that nobody wants more
@@ -11,13 +11,13 @@ pub fn result(text: &str) {
 }
 
 /// Writes a line for the person to standard error.
-pub fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = writeln!(err, "{text}");
 }
 
 /// Writes a value as pretty JSON to standard output.
-pub fn json<T: serde::Serialize>(value: &T) {
+pub(crate) fn json<T: serde::Serialize>(value: &T) {
     match serde_json::to_string_pretty(value) {
         Ok(text) => result(&text),
         Err(error) => note(&format!("cannot be shown as JSON: {error}")),

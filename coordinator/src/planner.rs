@@ -24,7 +24,7 @@ const BANKS_AHEAD: i64 = 64;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Streams banks of an open dataset into the store.
-pub struct Planner {
+pub(crate) struct Planner {
     /// The run.
     pub run: RunNo,
     /// The open dataset.
@@ -42,7 +42,7 @@ impl Planner {
     ///
     /// # Errors
     /// When the dataset or the store fails.
-    pub async fn run(self, store: Arc<dyn Store>, opened: Arc<Notify>, stop: CancellationToken) -> Result<(), CliError> {
+    pub(crate) async fn run(self, store: Arc<dyn Store>, opened: Arc<Notify>, stop: CancellationToken) -> Result<(), CliError> {
         let mut next = self.done as usize;
         while next < self.banks.len() {
             if stop.is_cancelled() {
@@ -73,7 +73,7 @@ impl Planner {
 }
 
 /// Banks as items and rows.
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// Three items per bank.
     pub items: Vec<Item>,
     /// The rows.
@@ -83,7 +83,7 @@ pub struct Prepared {
 }
 
 /// The questions of a bank that are in the sample.
-pub struct BankParts {
+pub(crate) struct BankParts {
     /// The dataset's id of the bank.
     pub bank_id: String,
     /// In the dataset's order.
@@ -96,7 +96,7 @@ pub struct BankParts {
 ///
 /// # Errors
 /// When the dataset fails or is not the one that was sampled.
-pub fn prepare(
+pub(crate) fn prepare(
     dataset: &dyn Dataset,
     sampled: &[SampledBank],
     first: u32,

@@ -28,10 +28,10 @@ use crate::{
 };
 
 /// Cap of runs with paid models when the user gives none.
-pub const DEFAULT_CAP: PicoUsd = PicoUsd(20_000_000_000_000);
+pub(crate) const DEFAULT_CAP: PicoUsd = PicoUsd(20_000_000_000_000);
 
 /// A run that could start.
-pub struct PlannedRun {
+pub(crate) struct PlannedRun {
     /// The open dataset.
     pub dataset: Arc<dyn Dataset>,
     /// The sample.
@@ -45,13 +45,13 @@ pub struct PlannedRun {
 impl PlannedRun {
     /// The sample's banks in the order of work.
     #[must_use]
-    pub fn banks_in_order(&self) -> Vec<SampledBank> {
+    pub(crate) fn banks_in_order(&self) -> Vec<SampledBank> {
         banks_in_order(&self.sample)
     }
 
     /// Whether anything of the run may cost money.
     #[must_use]
-    pub fn is_paid(&self) -> bool {
+    pub(crate) fn is_paid(&self) -> bool {
         let prices = &self.spec.limits.prices;
         let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, prices).is_some();
         paid(&self.spec.answerer) || self.spec.judges.iter().any(paid)
@@ -60,7 +60,7 @@ impl PlannedRun {
 
 /// The banks of a sample in the order of work, longest first.
 #[must_use]
-pub fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {
+pub(crate) fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {
     bank_order(sample).into_iter().map(|at| sample.banks[at as usize].clone()).collect()
 }
 
@@ -68,7 +68,7 @@ pub fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {
 ///
 /// # Errors
 /// Exit 2 with what to do.
-pub async fn open_dataset(app: &App, name: &str, args: &SampleArgs, settings: BTreeMap<String, Value>) -> Result<Arc<dyn Dataset>, CliError> {
+pub(crate) async fn open_dataset(app: &App, name: &str, args: &SampleArgs, settings: BTreeMap<String, Value>) -> Result<Arc<dyn Dataset>, CliError> {
     let options = OpenOptions {
         path: args.dataset_path.clone(),
         datasets_dir: app.datasets_dir(),
@@ -110,7 +110,7 @@ fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u6
 ///
 /// # Errors
 /// Exit 2 for unknown presets and samplers.
-pub fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleRequest, CliError> {
+pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleRequest, CliError> {
     let run = &app.settings().run;
     // a count chooses the questions by itself: it takes the place of the preset unless that was typed too
     let counted = run.per_bank.is_some() || run.sample.is_some() || run.limit.is_some() || !args.question_id.is_empty();
@@ -147,7 +147,7 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> CliError {
 ///
 /// # Errors
 /// Exit 2 when the request does not fit the dataset.
-pub async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Sample, CliError> {
+pub(crate) async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Sample, CliError> {
     let dataset = Arc::clone(dataset);
     let sampled = tokio::task::spawn_blocking(move || {
         let mut sampling = bench_plan::Sampling::new(request).map_err(|e| CliError::usage(e.to_string()))?;
@@ -161,7 +161,7 @@ pub async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> 
 
 /// The dataset's part of a spec.
 #[must_use]
-pub fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
+pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
     let manifest = dataset.manifest();
     DatasetSpec {
         name: manifest.name.to_owned(),
@@ -182,7 +182,7 @@ pub fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
 ///
 /// # Errors
 /// Exit 2: unknown names, a missing key, an unpriced model, a k that the system cannot do.
-pub async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun, CliError> {
+pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun, CliError> {
     let settings = app.settings();
     // names are cheap to check and come first; the dataset may have to be downloaded
     let request = sample_request(app, &args.sample)?;
@@ -241,7 +241,7 @@ pub async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun, CliErr
 ///
 /// # Errors
 /// Exit 2 naming the flag.
-pub fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
+pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
     PicoUsd::parse(text.trim_start_matches('$')).ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// What a progress view shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// The run.
     pub run: RunId,
     /// State word.
@@ -49,7 +49,7 @@ pub struct Snapshot {
 
 /// Turns successive looks at a run's row into snapshots with a rate.
 #[derive(Debug)]
-pub struct ProgressMeter {
+pub(crate) struct ProgressMeter {
     began: Instant,
     ended_at_begin: i64,
     last: Option<(Instant, i64)>,
@@ -64,7 +64,7 @@ impl Default for ProgressMeter {
 
 impl ProgressMeter {
     /// The snapshot at this look.
-    pub fn look(&mut self, run: &RunRow) -> Snapshot {
+    pub(crate) fn look(&mut self, run: &RunRow) -> Snapshot {
         let now = Instant::now();
         let ended = run.counters.ended();
         match self.last {
@@ -118,7 +118,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
 
 /// One line for people: `120/200 questions · 10/10 banks ready · score 0.412 · 56.1/s · 1 s left · $0.0042 of $20.00`.
 #[must_use]
-pub fn line(s: &Snapshot) -> String {
+pub(crate) fn line(s: &Snapshot) -> String {
     let mut parts = vec![format!("{}/{} questions", s.ended, s.questions)];
     if s.banks_ready < s.banks {
         parts.push(format!("{}/{} banks ready ({} sessions retained)", s.banks_ready, s.banks, s.entries_retained));
@@ -147,7 +147,7 @@ pub fn line(s: &Snapshot) -> String {
 
 /// Seconds for people: `3 s`, `4 min 10 s`, `2 h 5 min`.
 #[must_use]
-pub fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match whole {
         0..60 => format!("{whole} s"),

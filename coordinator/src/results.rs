@@ -34,7 +34,7 @@ const TEXT_PAGE: usize = 256;
 ///
 /// # Errors
 /// What the store meets.
-pub async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
+pub(crate) async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
     let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;
@@ -88,7 +88,7 @@ fn identity(app: &App, run: &RunRow) -> RunIdentity {
 }
 
 /// Kind of the run event that keeps the result of the grader self-check: `passed`, or `failed: why`.
-pub const SELF_CHECK_EVENT: &str = "self_check";
+pub(crate) const SELF_CHECK_EVENT: &str = "self_check";
 
 async fn self_check(store: &dyn Store, run: &RunRow) -> Result<SelfCheck, CliError> {
     let events = store.events(run.run_no).await?;
@@ -173,7 +173,7 @@ async fn fill_worst(store: &dyn Store, run: &RunRow, summary: &mut Summary) -> R
 ///
 /// # Errors
 /// What the store meets.
-pub async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
+pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
     if run.state != RunState::Finished {
         return summarize(app, store, run).await;
     }
@@ -191,7 +191,7 @@ pub async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Su
 
 /// Folder of a run's files: `$BENCH_HOME/runs/<run>`, unless the person named one.
 #[must_use]
-pub fn run_folder(app: &App, run: &RunRow, output_dir: Option<&Path>) -> PathBuf {
+pub(crate) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&Path>) -> PathBuf {
     output_dir.map_or_else(|| app.home().join("runs").join(&run.run_id.0), Path::to_owned)
 }
 
@@ -199,7 +199,7 @@ pub fn run_folder(app: &App, run: &RunRow, output_dir: Option<&Path>) -> PathBuf
 ///
 /// # Errors
 /// Exit 2 naming the folder.
-pub fn check_writable(folder: &Path) -> Result<(), CliError> {
+pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
     let cannot = |e: std::io::Error| CliError::usage(format!("{} cannot be written: {e}; choose another place with --output-dir", folder.display()));
     std::fs::create_dir_all(folder).map_err(cannot)?;
     tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
@@ -210,7 +210,7 @@ pub fn check_writable(folder: &Path) -> Result<(), CliError> {
 ///
 /// # Errors
 /// What the store or the disk meets.
-pub async fn write_files(store: &dyn Store, run: &RunRow, summary: &Summary, folder: &Path) -> Result<(), CliError> {
+pub(crate) async fn write_files(store: &dyn Store, run: &RunRow, summary: &Summary, folder: &Path) -> Result<(), CliError> {
     std::fs::create_dir_all(folder).map_err(|e| disk(folder, &e))?;
     for format in ["json", "md"] {
         let rendered = render(summary, format)?;
@@ -220,11 +220,11 @@ pub async fn write_files(store: &dyn Store, run: &RunRow, summary: &Summary, fol
 }
 
 /// Name of the terminal table among the formats; it has no file of its own but `report.txt`.
-pub const TERMINAL: &str = "terminal";
+pub(crate) const TERMINAL: &str = "terminal";
 
 /// Name of a format's file.
 #[must_use]
-pub fn file_name(format: &str) -> &'static str {
+pub(crate) fn file_name(format: &str) -> &'static str {
     bench_report::format_named(format).map_or("report.txt", |format| format.file_name)
 }
 
@@ -232,7 +232,7 @@ pub fn file_name(format: &str) -> &'static str {
 ///
 /// # Errors
 /// Exit 2 with all names.
-pub fn check_format(name: &str) -> Result<(), CliError> {
+pub(crate) fn check_format(name: &str) -> Result<(), CliError> {
     if name == TERMINAL || bench_report::format_named(name).is_some() {
         return Ok(());
     }
@@ -244,7 +244,7 @@ pub fn check_format(name: &str) -> Result<(), CliError> {
 ///
 /// # Errors
 /// Exit 2 for unknown formats.
-pub fn render(summary: &Summary, format: &str) -> Result<String, CliError> {
+pub(crate) fn render(summary: &Summary, format: &str) -> Result<String, CliError> {
     match bench_report::format_named(format) {
         Some(format) => (format.render)(summary).map_err(|e| CliError::infrastructure(e.to_string())),
         None => {
@@ -259,7 +259,7 @@ pub fn render(summary: &Summary, format: &str) -> Result<String, CliError> {
 ///
 /// # Errors
 /// Exit 4 naming the file.
-pub fn write_atomically(path: &Path, fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>) -> Result<(), CliError> {
+pub(crate) fn write_atomically(path: &Path, fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>) -> Result<(), CliError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".bench-");
@@ -376,7 +376,7 @@ fn question_line(
 ///
 /// # Errors
 /// What the store or the disk meets.
-pub async fn finish(app: &App, store: &dyn Store, run_no: RunNo, json: bool, output_dir: Option<&Path>) -> CliResult {
+pub(crate) async fn finish(app: &App, store: &dyn Store, run_no: RunNo, json: bool, output_dir: Option<&Path>) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
     let folder = run_folder(app, &run, output_dir);
@@ -390,7 +390,7 @@ pub async fn finish(app: &App, store: &dyn Store, run_no: RunNo, json: bool, out
 ///
 /// # Errors
 /// What the store meets.
-pub async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliResult {
+pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
     out::result(&render(&summary, TERMINAL)?);
@@ -399,6 +399,6 @@ pub async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliR
 
 /// The exit code of a finished run.
 #[must_use]
-pub fn exit_of(summary: &Summary) -> Exit {
+pub(crate) fn exit_of(summary: &Summary) -> Exit {
     if summary.run.verdict == Verdict::Invalid { Exit::Invalid } else { Exit::Done }
 }

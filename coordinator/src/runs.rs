@@ -9,7 +9,7 @@ use crate::{exit::CliError, lock::OwnerLock};
 
 /// Name of the person at this machine: `latest` is per user.
 #[must_use]
-pub fn current_user() -> String {
+pub(crate) fn current_user() -> String {
     ["BENCH_USER", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
@@ -20,7 +20,7 @@ pub fn current_user() -> String {
 ///
 /// # Errors
 /// Exit 2 with what to do, when there is none or more than one.
-pub async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow, CliError> {
+pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow, CliError> {
     if selector == "latest" {
         let filter = RunFilter { user: Some(current_user()), limit: Some(1), ..RunFilter::default() };
         let mut runs = store.list_runs(&filter).await?;
@@ -45,7 +45,7 @@ pub async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow, CliEr
 
 /// How a run stands, with what only the owner's lock can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// A living process works on it.
     Running {
         /// Its process id.
@@ -67,7 +67,7 @@ pub enum Standing {
 impl Standing {
     /// How `run` stands.
     #[must_use]
-    pub fn of(run: &RunRow, store_file: Option<&Path>) -> Self {
+    pub(crate) fn of(run: &RunRow, store_file: Option<&Path>) -> Self {
         let owner = store_file.and_then(|file| OwnerLock::owner(file, &run.run_id));
         match (run.state, owner) {
             (RunState::Finished, _) => Self::Finished,
@@ -80,7 +80,7 @@ impl Standing {
 
     /// One word for tables and JSON.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub(crate) const fn word(&self) -> &'static str {
         match self {
             Self::Running { .. } => "running",
             Self::Interrupted => "interrupted",
@@ -92,7 +92,7 @@ impl Standing {
 
     /// Why nothing moves and what to do about it; nothing to say about a run that runs or is finished.
     #[must_use]
-    pub fn advice(&self, run: &RunId) -> Option<String> {
+    pub(crate) fn advice(&self, run: &RunId) -> Option<String> {
         match self {
             Self::Running { .. } | Self::Finished => None,
             Self::Interrupted => Some(format!("its process is gone; `bench-coord resume {run}` goes on where it stopped")),
@@ -107,6 +107,6 @@ impl Standing {
 
 /// The file of a local store, when it is one.
 #[must_use]
-pub fn store_file(url: &str) -> Option<std::path::PathBuf> {
+pub(crate) fn store_file(url: &str) -> Option<std::path::PathBuf> {
     url.strip_prefix("sqlite:").map(|rest| std::path::PathBuf::from(rest.strip_prefix("//").unwrap_or(rest)))
 }

@@ -17,14 +17,14 @@ const MAX_BANKS: usize = 10;
 
 /// What the self-check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SelfCheckResult {
+pub(crate) struct SelfCheckResult {
     failed: Option<String>,
 }
 
 impl SelfCheckResult {
     /// The text of the run event that keeps it.
     #[must_use]
-    pub fn event(&self) -> String {
+    pub(crate) fn event(&self) -> String {
         self.failed.as_ref().map_or_else(|| "passed".to_owned(), |why| format!("failed: {why}"))
     }
 }
@@ -33,7 +33,7 @@ impl SelfCheckResult {
 ///
 /// # Errors
 /// When the dataset cannot be read.
-pub async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
+pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
     let dataset = std::sync::Arc::clone(&planned.dataset);
     let banks: Vec<_> = planned.banks_in_order().into_iter().take(MAX_BANKS).collect();
     let scorers = planned.spec.scorers.clone();

@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 /// A table with a header.
 #[must_use]
-pub fn table<const N: usize>(header: [&str; N]) -> Table {
+pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);
@@ -13,6 +13,6 @@ pub fn table<const N: usize>(header: [&str; N]) -> Table {
 
 /// Its lines, without trailing blanks.
 #[must_use]
-pub fn render(table: &Table) -> String {
+pub(crate) fn render(table: &Table) -> String {
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }

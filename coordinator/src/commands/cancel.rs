@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// Reason written with `cancel --now`; the owner drops its calls when it reads it.
-pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
+pub(super) const CANCELLED_NOW: &str = "cancelled by a user, at once";
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &CancelArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let reason = if args.now { CANCELLED_NOW } else { "cancelled by a user" };

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub fn run(shell: clap_complete::Shell) -> CliResult {
+pub(super) fn run(shell: clap_complete::Shell) -> CliResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "bench-coord", &mut script);
     out::result(&String::from_utf8_lossy(&script));

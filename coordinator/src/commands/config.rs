@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub fn run(app: &App, verb: &ConfigVerb) -> CliResult {
+pub(super) fn run(app: &App, verb: &ConfigVerb) -> CliResult {
     let ConfigVerb::Show { all } = verb;
     out::result(&bench_settings::render(&app.settings().show(*all)));
     Ok(Exit::Done)

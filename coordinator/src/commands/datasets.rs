@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
+pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
         DatasetsVerb::List { json } => list(*json),
         DatasetsVerb::Show { name, dataset_path } => {

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App) -> CliResult {
+pub(super) async fn run(app: &App) -> CliResult {
     let mut failed = 0;
     let mut line = |what: &str, found: Result<String, String>| match found {
         Ok(detail) => out::result(&format!("ok      {what}: {detail}")),

@@ -28,7 +28,7 @@ const REPEAT_SHARE: f64 = 0.01;
 const MEASURED_BANKS: usize = 2;
 
 /// An estimate with the interval that the run will print.
-pub struct RunEstimate {
+pub(crate) struct RunEstimate {
     /// Calls, tokens, dollars, minutes.
     pub estimate: Estimate,
     /// Expected intervals.
@@ -38,7 +38,7 @@ pub struct RunEstimate {
 }
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &SubmitArgs) -> CliResult {
+pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let planned = plan_run(app, args).await?;
     RunEstimate::of(&planned, app).print(args.json)
 }
@@ -46,7 +46,7 @@ pub async fn run(app: &App, args: &SubmitArgs) -> CliResult {
 impl RunEstimate {
     /// The estimate of a planned run.
     #[must_use]
-    pub fn of(planned: &PlannedRun, app: &App) -> Self {
+    pub(crate) fn of(planned: &PlannedRun, app: &App) -> Self {
         let spec = &planned.spec;
         let mut input = EstimateInput { questions: spec.sample.n, votes: spec.votes, repeat_share: REPEAT_SHARE, ..EstimateInput::default() };
         if spec.answerer.is_remote() {
@@ -63,13 +63,13 @@ impl RunEstimate {
 
     /// Expected dollars.
     #[must_use]
-    pub fn expected_usd(&self) -> f64 {
+    pub(crate) fn expected_usd(&self) -> f64 {
         self.estimate.expected.usd()
     }
 
     /// One or two lines for the start of a run.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let interval = format!("expected 95 % interval {}", half_width(&self.announcement));
         if self.estimate.calls == 0 {
             return interval;
@@ -90,7 +90,7 @@ impl RunEstimate {
     ///
     /// # Errors
     /// Never; the type is the verbs'.
-    pub fn print(&self, as_json: bool) -> CliResult {
+    pub(crate) fn print(&self, as_json: bool) -> CliResult {
         if as_json {
             let e = &self.estimate;
             let phases: Vec<_> = e
@@ -142,7 +142,7 @@ impl RunEstimate {
 
     /// Dollars and minutes of the same sample with a small hosted model as answerer and judge, for the closing hint.
     #[must_use]
-    pub fn with_a_small_model(spec: &RunSpec) -> (f64, f64) {
+    pub(crate) fn with_a_small_model(spec: &RunSpec) -> (f64, f64) {
         const MODEL: &str = "gpt-4o-mini";
         let price = prices::price_of(MODEL, &spec.limits.prices);
         let price = price.map_or_else(TokenPrice::default, |p| TokenPrice { input: p.input, output: p.output });

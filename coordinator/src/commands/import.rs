@@ -44,7 +44,7 @@ struct Line {
 }
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &ImportArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let (lines, metric) = read_lines(&args.answers)?;
     let run_id = match &args.run_id {
         Some(id) => RunId::parse(id).map_err(|e| CliError::usage(e.to_string()))?,

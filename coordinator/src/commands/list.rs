@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &ListArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     let store = app.open_store().await?;
     let filter = RunFilter { controls: args.controls, limit: Some(args.limit), ..RunFilter::default() };
     let runs = store.list_runs(&filter).await?;

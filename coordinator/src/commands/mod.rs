@@ -5,7 +5,7 @@ mod completions;
 mod config;
 mod datasets;
 mod doctor;
-pub mod estimate;
+pub(crate) mod estimate;
 mod import;
 mod list;
 mod pause;
@@ -28,7 +28,7 @@ use crate::{
 ///
 /// # Errors
 /// A readable message with its exit code.
-pub async fn run(cli: Cli) -> CliResult {
+pub(crate) async fn run(cli: Cli) -> CliResult {
     // these need no settings, so that they work where settings are broken
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &RunArg) -> CliResult {
+pub(super) async fn run(app: &App, args: &RunArg) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     if store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("paused by a user")).await? {

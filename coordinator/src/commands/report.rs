@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &ReportArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
     let formats: Vec<&str> = if args.format.is_empty() { vec![results::TERMINAL] } else { args.format.iter().map(String::as_str).collect() };
     formats.iter().try_for_each(|format| results::check_format(format))?;
     if formats.len() > 1 && args.output_dir.is_none() {

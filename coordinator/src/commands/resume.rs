@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &ResumeArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     resume(app, store, run, args).await
@@ -28,7 +28,7 @@ pub async fn run(app: &App, args: &ResumeArgs) -> CliResult {
 ///
 /// # Errors
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
-pub async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
+pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     match run.state {
         RunState::Finished => return results::finish(app, store.as_ref(), run.run_no, args.json, args.output_dir.as_deref()).await,
         RunState::Cancelled if !args.reopen => {
@@ -59,7 +59,7 @@ pub async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &Resume
 ///
 /// # Errors
 /// As [`conclude`].
-pub async fn go_on(
+pub(super) async fn go_on(
     app: &App,
     store: Arc<dyn Store>,
     run: &RunRow,
@@ -79,7 +79,7 @@ pub async fn go_on(
 
 /// Folder of the run's files.
 #[must_use]
-pub fn run_folder(app: &App, run: &RunRow, output_dir: Option<&PathBuf>) -> PathBuf {
+pub(super) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&PathBuf>) -> PathBuf {
     results::run_folder(app, run, output_dir.map(PathBuf::as_path))
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &RetryArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     if run.imported {

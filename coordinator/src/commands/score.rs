@@ -15,7 +15,7 @@ use crate::{
 const MAX_LINE: u64 = 64 << 20;
 
 /// Runs the verb.
-pub fn run(args: &ScoreArgs) -> CliResult {
+pub(super) fn run(args: &ScoreArgs) -> CliResult {
     if args.list {
         out::result(&registry::list().join("\n"));
         return Ok(Exit::Done);

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &StatusArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     let store = app.open_store().await?;
     let runs = match &args.run {
         Some(selector) => vec![find_run(store.as_ref(), selector).await?],

@@ -30,7 +30,7 @@ const CONFIRM_ABOVE_USD: f64 = 5.0;
 const CONTROLS: [&str; 3] = ["none", "random", "oracle"];
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &SubmitArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if args.detach {
         return Err(CliError::usage(
             "--detach needs a cluster that works on the run: with the in-process queue memory: the run would end with this command; leave --detach out",
@@ -89,7 +89,7 @@ pub async fn run(app: &App, args: &SubmitArgs) -> CliResult {
 }
 
 /// What happens at a run's rest.
-pub struct Ending<'a> {
+pub(super) struct Ending<'a> {
     /// JSON on standard output.
     pub json: bool,
     /// `--output-dir`.
@@ -102,7 +102,7 @@ pub struct Ending<'a> {
 ///
 /// # Errors
 /// Exit 3 with the way to go on, when it is not finished.
-pub async fn conclude(app: &App, store: &dyn Store, run: &RunRow, end: RunEnd, ending: &Ending<'_>) -> CliResult {
+pub(super) async fn conclude(app: &App, store: &dyn Store, run: &RunRow, end: RunEnd, ending: &Ending<'_>) -> CliResult {
     match end {
         RunEnd::Finished => {
             let exit = results::finish(app, store, run.run_no, ending.json, ending.output_dir).await?;
@@ -131,7 +131,7 @@ pub async fn conclude(app: &App, store: &dyn Store, run: &RunRow, end: RunEnd, e
 ///
 /// # Errors
 /// What owning it meets.
-pub async fn own(
+pub(super) async fn own(
     app: &App,
     store: Arc<dyn Store>,
     run: &RunRow,
@@ -159,7 +159,7 @@ pub async fn own(
 ///
 /// # Errors
 /// Exit 2 when another process owns it.
-pub fn lock(app: &App, run: &RunId) -> Result<OwnerLock, CliError> {
+pub(super) fn lock(app: &App, run: &RunId) -> Result<OwnerLock, CliError> {
     let file = app.store_file().ok_or_else(|| CliError::usage("local runs need a sqlite: store"))?;
     Ok(OwnerLock::take(&file, run)?)
 }
@@ -308,4 +308,4 @@ fn control_run(app: &App, planned: &PlannedRun, of: &NewRun, run: &RunRow, syste
 }
 
 /// States from which `resume` goes on by itself.
-pub const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
+pub(super) const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];

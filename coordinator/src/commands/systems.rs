@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Runs the verb.
-pub fn run(verb: &SystemsVerb) -> CliResult {
+pub(super) fn run(verb: &SystemsVerb) -> CliResult {
     let SystemsVerb::List { json } = verb;
     let systems: Vec<_> = registry::list(&BuildContext::default())
         .into_iter()

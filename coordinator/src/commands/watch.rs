@@ -17,7 +17,7 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs the verb.
-pub async fn run(app: &App, args: &WatchArgs) -> CliResult {
+pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let stop = CancellationToken::new();

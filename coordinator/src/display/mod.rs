@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A progress view. Everything goes to standard error.
-pub trait View: Send {
+pub(crate) trait View: Send {
     /// Time between two looks.
     fn every(&self) -> Duration;
 
@@ -29,7 +29,7 @@ pub trait View: Send {
 
 /// The view for a choice; `None` shows nothing.
 #[must_use]
-pub fn view(display: Display) -> Option<Box<dyn View>> {
+pub(crate) fn view(display: Display) -> Option<Box<dyn View>> {
     let terminal = std::io::stderr().is_terminal();
     match display {
         Display::None => None,
@@ -41,7 +41,7 @@ pub fn view(display: Display) -> Option<Box<dyn View>> {
 }
 
 /// Shows a run's progress until stopped; the view is taken down before the returned task ends.
-pub fn follow(store: Arc<dyn Store>, run: RunNo, display: Display, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
+pub(crate) fn follow(store: Arc<dyn Store>, run: RunNo, display: Display, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let Some(mut view) = view(display) else { return };
         let mut meter = ProgressMeter::default();

@@ -19,7 +19,7 @@ pub use registry::{BACKENDS, Backend, connect};
 pub type Headers = Vec<(String, String)>;
 
 /// An error of the queue.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum QueueError {
     /// May pass: broker restarting, connection lost, publish refused (nack), alarm.
     #[error("the queue is unavailable: {0}")]
@@ -50,6 +50,15 @@ pub struct Outgoing {
     pub headers: Headers,
 }
 
+/// Dead letters that were looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeadLetters {
+    /// Tasks among them, taken out: to be published again when the store still wants them (P2).
+    pub tasks: Vec<TaskMessage>,
+    /// Messages that cannot be read; they stay.
+    pub unreadable: u64,
+}
+
 /// A queue service.
 #[async_trait]
 pub trait Queue: Send + Sync {
@@ -68,6 +77,12 @@ pub trait Queue: Send + Sync {
 
     /// Drops all messages of a queue (tests, `gc`).
     async fn purge(&self, queue: &QueueName) -> Result<(), QueueError>;
+
+    /// Takes the tasks among at most `max` dead letters; what cannot be read stays there. A backend without dead letters has none.
+    async fn take_dead_letters(&self, max: usize) -> Result<DeadLetters, QueueError> {
+        let _ = max;
+        Ok(DeadLetters::default())
+    }
 
     /// The URL without password, for messages.
     fn describe(&self) -> String;

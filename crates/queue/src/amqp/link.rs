@@ -1,0 +1,177 @@
+//! One connection to the broker, opened when it is needed and again when it is lost.
+
+use std::{fmt, time::Duration};
+
+use lapin::{Channel, Connection, ConnectionProperties, uri::AMQPUri};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::fault::{Doing, classify};
+use crate::QueueError;
+
+/// Longest wait for the answer to a single request.
+pub(super) const ANSWER: Duration = Duration::from_secs(10);
+/// Heartbeat when the URL has none: a silent peer is noticed after about twice this.
+const HEARTBEAT_SECONDS: u16 = 10;
+
+/// A connection that mends itself on request.
+pub(super) struct Link {
+    uri: AMQPUri,
+    purpose: &'static str,
+    place: String,
+    connection: Mutex<Option<Connection>>,
+    closed: CancellationToken,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("place", &self.place)
+            .field("purpose", &self.purpose)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// Reads the URL; nothing is opened yet.
+    pub(super) fn new(url: &str, purpose: &'static str, closed: CancellationToken) -> Result<Self, QueueError> {
+        // the parser's own words may hold the password
+        let mut uri: AMQPUri = url.parse().map_err(|_| {
+            QueueError::Setup(
+                "cannot read the queue URL: use amqp://user:password@host:port/vhost, with special characters as %XX"
+                    .into(),
+            )
+        })?;
+        uri.query.heartbeat.get_or_insert(HEARTBEAT_SECONDS);
+        let authority = &uri.authority;
+        let vhost = if uri.vhost == "/" { "%2f" } else { &uri.vhost };
+        let place = format!(
+            "{}://{}@{}:{}/{vhost}",
+            uri.scheme, authority.userinfo.username, authority.host, authority.port
+        );
+        Ok(Self {
+            uri,
+            purpose,
+            place,
+            connection: Mutex::default(),
+            closed,
+        })
+    }
+
+    /// The URL without password.
+    pub(super) fn describe(&self) -> String {
+        self.place.clone()
+    }
+
+    pub(super) fn closed(&self) -> &CancellationToken {
+        &self.closed
+    }
+
+    /// The error for what a channel of this link has met.
+    pub(super) fn fault(&self, doing: Doing<'_>, error: &lapin::Error) -> QueueError {
+        if self.closed.is_cancelled() {
+            QueueError::Closed
+        } else {
+            classify(&self.place, doing, error)
+        }
+    }
+
+    /// A fresh channel; opens the connection when there is none. One attempt: who wants more, repeats.
+    pub(super) async fn channel(&self) -> Result<Channel, QueueError> {
+        if self.closed.is_cancelled() {
+            return Err(QueueError::Closed);
+        }
+        let mut slot = self.connection.lock().await;
+        if let Some(connection) = slot.take_if(|connection| !connection.status().connected()) {
+            drop(connection);
+            tracing::info!(
+                "connection to {} ({}) was lost, opening it again",
+                self.place,
+                self.purpose
+            );
+        }
+        let connection = match &mut *slot {
+            Some(connection) => connection,
+            empty => empty.insert(self.open().await?),
+        };
+        let channel = match tokio::time::timeout(ANSWER, connection.create_channel()).await {
+            Ok(Ok(channel)) => return Ok(channel),
+            Ok(Err(e)) => self.fault(Doing::Connecting, &e),
+            Err(_) => self.silent(),
+        };
+        // whatever it was, the next one starts afresh
+        *slot = None;
+        Err(channel)
+    }
+
+    async fn open(&self) -> Result<Connection, QueueError> {
+        let name = format!("bench {} (pid {})", self.purpose, std::process::id());
+        let properties = ConnectionProperties::default().with_connection_name(name.into());
+        let opening = Connection::connect_uri(self.uri.clone(), properties);
+        tokio::select! {
+            () = self.closed.cancelled() => Err(QueueError::Closed),
+            opened = tokio::time::timeout(ANSWER, opening) => match opened {
+                Ok(opened) => opened.map_err(|e| self.fault(Doing::Connecting, &e)),
+                Err(_) => Err(self.silent()),
+            },
+        }
+    }
+
+    /// The error for an answer that does not come.
+    pub(super) fn silent(&self) -> QueueError {
+        QueueError::Unavailable(format!("{} does not answer within {} s", self.place, ANSWER.as_secs()))
+    }
+
+    /// Bounds a request to the broker and classifies its error.
+    pub(super) async fn ask<T>(
+        &self,
+        doing: Doing<'_>,
+        request: impl Future<Output = lapin::Result<T>> + Send,
+    ) -> Result<T, QueueError> {
+        match tokio::time::timeout(ANSWER, request).await {
+            Ok(answer) => answer.map_err(|e| self.fault(doing, &e)),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    /// Whether the broker has told this connection to stop publishing (memory or disk alarm).
+    pub(super) async fn is_blocked(&self) -> bool {
+        self.connection
+            .lock()
+            .await
+            .as_ref()
+            .is_some_and(|connection| connection.status().blocked())
+    }
+
+    /// Closes the connection, when there is one.
+    pub(super) async fn close(&self) {
+        if let Some(connection) = self.connection.lock().await.take() {
+            // a peer that does not answer is left to its time-out
+            let closing = tokio::time::timeout(Duration::from_secs(2), connection.close(200, "OK".into())).await;
+            tracing::debug!("closed {} ({}): {closing:?}", self.place, self.purpose);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_is_never_shown() {
+        let link = |url| Link::new(url, "test", CancellationToken::new());
+        let shown = link("amqps://ann:sec%2fret@broker.example/bench")
+            .expect("a URL")
+            .describe();
+        assert_eq!(shown, "amqps://ann@broker.example:5671/bench");
+        assert_eq!(
+            link("amqp://ann:secret@h:7").expect("a URL").describe(),
+            "amqp://ann@h:7/%2f"
+        );
+        let error = link("amqp://ann:secret@:port/x").expect_err("no URL").to_string();
+        assert!(
+            error.contains("cannot read the queue URL") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! RabbitMQ, 3.10 to 4.x, without plugins (`amqp:`, `amqps:`).
+//!
+//! - Quorum queues, one per pool and role, declared by `migrate`; workers need no configure permission (P12).
+//! - Publishing is confirmed and mandatory: [`Queue::publish`] returns when every message is safe in its queue.
+//! - A consumer has a channel and a fixed prefetch of its own, and comes back by itself when the broker does.
+//! - What cannot be read, and what has been delivered more than 20 times, goes to the dead letters.
+//! - Two connections: what publishes must not be held up by what consumes (the broker stops reading from connections that
+//!   publish while it is short of memory or disk). Each is opened when it is first used.
+//!
+//! Nothing here is needed for safety: messages are hints, and every loss is repaired from the store (P1, P2).
+
+mod acks;
+mod consume;
+mod fault;
+mod link;
+mod publish;
+mod topology;
+mod wire;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bench_proto::task::QueueName;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Consumer, DeadLetters, Outgoing, Queue, QueueDepth, QueueError};
+use link::Link;
+use publish::Publisher;
+
+/// Connects to the broker behind a URL such as `amqp://user:password@host:5672/vhost`.
+///
+/// # Errors
+/// [`QueueError::Setup`] for a URL, user, password or virtual host that the broker refuses, [`QueueError::Unavailable`] when
+/// it cannot be reached.
+pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
+    let closed = CancellationToken::new();
+    let consuming = Arc::new(Link::new(url, "consume", closed.clone())?);
+    let publishing = Arc::new(Link::new(url, "publish", closed.clone())?);
+    drop(consuming.channel().await?);
+    Ok(Arc::new(AmqpQueue {
+        consuming,
+        publisher: Publisher::new(publishing),
+        closed,
+    }))
+}
+
+/// A connection to a broker.
+#[derive(Debug)]
+struct AmqpQueue {
+    /// Consumes, declares and counts.
+    consuming: Arc<Link>,
+    publisher: Publisher,
+    closed: CancellationToken,
+}
+
+#[async_trait]
+impl Queue for AmqpQueue {
+    async fn declare(&self, queues: &[QueueName]) -> Result<(), QueueError> {
+        topology::declare(&self.consuming, queues).await
+    }
+
+    async fn publish(&self, queue: &QueueName, messages: &[Outgoing]) -> Result<(), QueueError> {
+        self.publisher.publish(queue, messages).await
+    }
+
+    async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Box<dyn Consumer>, QueueError> {
+        Ok(Box::new(
+            consume::AmqpConsumer::start(Arc::clone(&self.consuming), queue, prefetch).await?,
+        ))
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<QueueDepth, QueueError> {
+        topology::depth(&self.consuming, queue).await
+    }
+
+    async fn purge(&self, queue: &QueueName) -> Result<(), QueueError> {
+        topology::purge(&self.consuming, queue).await
+    }
+
+    async fn take_dead_letters(&self, max: usize) -> Result<DeadLetters, QueueError> {
+        topology::take_dead_letters(&self.consuming, max).await
+    }
+
+    fn describe(&self) -> String {
+        self.consuming.describe()
+    }
+
+    async fn close(&self) {
+        self.closed.cancel();
+        self.publisher.close().await;
+        self.consuming.close().await;
+    }
+}
