@@ -11,7 +11,7 @@ pub(super) struct Word<'a> {
     /// Byte at which it starts.
     start: usize,
     /// Whether a mark that ends a clause stands before it.
-    clause_starts: bool,
+    pub(super) clause_starts: bool,
 }
 
 /// Words without a topic: articles, pronouns, prepositions, auxiliaries, question words. Sorted.
@@ -38,7 +38,9 @@ pub(super) fn for_each_word<'a>(text: &'a str, mut f: impl FnMut(usize, &'a str)
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let inside = c.is_alphanumeric()
-            || (start.is_some() && matches!(c, '\'' | '’') && chars.peek().is_some_and(|(_, next)| next.is_alphanumeric()));
+            || (start.is_some()
+                && matches!(c, '\'' | '’')
+                && chars.peek().is_some_and(|(_, next)| next.is_alphanumeric()));
         match (inside, start) {
             (true, None) => start = Some(at),
             (false, Some(from)) => {
@@ -58,8 +60,13 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     let mut words: Vec<Word<'_>> = Vec::new();
     for_each_word(text, |start, word| {
         let end = words.last().map_or(0, |last| last.start + last.text.len());
-        let clause_starts = text[end..start].contains([',', ';', ':', '(', ')', '[', ']', '—', '–', '\n', '!', '?', '"']);
-        words.push(Word { text: word, start, clause_starts });
+        let clause_starts =
+            text[end..start].contains([',', ';', ':', '(', ')', '[', ']', '—', '–', '\n', '!', '?', '"']);
+        words.push(Word {
+            text: word,
+            start,
+            clause_starts,
+        });
     });
     words
 }
@@ -89,15 +96,23 @@ pub(super) fn for_each_sentence<'a>(text: &'a str, mut f: impl FnMut(&'a str)) {
 pub(super) fn is_function_word(word: &str) -> bool {
     let word = word.split(['\'', '’']).next().unwrap_or(word);
     let mut lower = [0_u8; 8];
-    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    let Some(lower) = lower.get_mut(..word.len()) else {
+        return false;
+    };
     lower.copy_from_slice(word.as_bytes());
     lower.make_ascii_lowercase();
-    FUNCTION_WORDS.binary_search_by(|known| known.as_bytes().cmp(lower)).is_ok()
+    FUNCTION_WORDS
+        .binary_search_by(|known| known.as_bytes().cmp(lower))
+        .is_ok()
 }
 
 /// Whether a word equals `lower`, which is in lower case.
 pub(super) fn lower_eq(word: &str, lower: &str) -> bool {
-    if word.is_ascii() { word.eq_ignore_ascii_case(lower) } else { word.chars().flat_map(char::to_lowercase).eq(lower.chars()) }
+    if word.is_ascii() {
+        word.eq_ignore_ascii_case(lower)
+    } else {
+        word.chars().flat_map(char::to_lowercase).eq(lower.chars())
+    }
 }
 
 fn is_one_of(word: &str, options: &[&str]) -> bool {
@@ -106,22 +121,29 @@ fn is_one_of(word: &str, options: &[&str]) -> bool {
 
 /// The word without its usual English endings. Always a prefix of the word, so nothing is copied.
 pub(super) fn stem(word: &str) -> &str {
-    let mut stem = word.split(['\'', '’']).next().unwrap_or(word);
+    let stem = word.split(['\'', '’']).next().unwrap_or(word);
     if !stem.is_ascii() {
         return stem;
     }
-    for (ending, least) in [("ies", 3), ("ing", 3), ("ed", 3), ("es", 3), ("s", 3)] {
-        let kept = stem.len().saturating_sub(ending.len());
-        if kept >= least && stem[kept..].eq_ignore_ascii_case(ending) && !stem[..kept].ends_with(['s', 'S']) {
-            stem = &stem[..kept];
-            break;
-        }
+    let without = |ending: &str| {
+        let kept = stem.len().checked_sub(ending.len()).filter(|kept| *kept >= 3)?;
+        let ends = stem[kept..].eq_ignore_ascii_case(ending) && !stem[..kept].ends_with(['s', 'S']);
+        ends.then(|| &stem[..kept])
+    };
+    if let Some(stem) = without("ing").or_else(|| without("ed")) {
+        return match stem.as_bytes() {
+            [.., a, b] if stem.len() > 3 && a.eq_ignore_ascii_case(b) => &stem[..stem.len() - 1], // running, run
+            _ => stem,
+        };
     }
-    let bytes = stem.as_bytes();
-    match bytes {
-        [.., a, b] if stem.len() > 3 && stem.len() < word.len() && a.eq_ignore_ascii_case(b) => &stem[..stem.len() - 1],
-        [.., b'e' | b'E' | b'y' | b'Y'] if stem.len() > 3 => &stem[..stem.len() - 1],
-        _ => stem,
+    let stem = without("ies")
+        .or_else(|| without("es"))
+        .or_else(|| without("s"))
+        .unwrap_or(stem);
+    if stem.len() > 3 {
+        stem.strip_suffix(['e', 'y', 'E', 'Y']).unwrap_or(stem)
+    } else {
+        stem
     }
 }
 
@@ -130,7 +152,9 @@ pub(super) fn same_stem(a: &str, b: &str) -> bool {
     if a.is_ascii() && b.is_ascii() {
         return a.eq_ignore_ascii_case(b);
     }
-    a.chars().flat_map(char::to_lowercase).eq(b.chars().flat_map(char::to_lowercase))
+    a.chars()
+        .flat_map(char::to_lowercase)
+        .eq(b.chars().flat_map(char::to_lowercase))
 }
 
 /// The text from the first to the last of some words.
@@ -144,14 +168,19 @@ pub(super) fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit()) || is_one_of(word, NUMBER_WORDS)
 }
 
-/// The first number.
+/// The first number; `one` is mostly a pronoun.
 pub(super) fn number(words: &[Word<'_>]) -> Option<String> {
-    words.iter().find(|word| is_number(word.text)).map(|word| word.text.to_lowercase())
+    words
+        .iter()
+        .find(|word| is_number(word.text) && !lower_eq(word.text, "one"))
+        .map(|word| word.text.to_lowercase())
 }
 
 /// The first stretch of time, such as `three years`.
 pub(super) fn duration(text: &str, words: &[Word<'_>]) -> Option<String> {
-    let unit = words.iter().position(|word| UNITS.iter().any(|unit| same_stem(stem(word.text), stem(unit))))?;
+    let unit = words
+        .iter()
+        .position(|word| UNITS.iter().any(|unit| same_stem(stem(word.text), stem(unit))))?;
     let amount = words.get(unit.checked_sub(1)?)?;
     (is_number(amount.text) || is_one_of(amount.text, &["a", "an", "few", "several", "couple", "many"]))
         .then(|| cut(text, &words[unit - 1..=unit]))?
@@ -166,7 +195,11 @@ pub(super) fn name(text: &str, words: &[Word<'_>], in_question: impl Fn(&str) ->
     let mut best: &[Word<'_>] = &[];
     let mut from = 0;
     while from < words.len() {
-        let run = words[from..].iter().enumerate().take_while(|(n, word)| fits(word) && (*n == 0 || !word.clause_starts)).count();
+        let run = words[from..]
+            .iter()
+            .enumerate()
+            .take_while(|(n, word)| fits(word) && (*n == 0 || !word.clause_starts))
+            .count();
         if run > best.len() && !(from == 0 && run == 1) {
             best = &words[from..from + run.min(MAX_WORDS)];
         }
@@ -182,8 +215,9 @@ pub(super) fn place(text: &str, words: &[Word<'_>], in_question: impl Fn(&str) -
         let rest = &rest[rest.iter().take_while(|word| is_function_word(word.text)).count()..];
         (!rest.is_empty()).then_some(rest)
     };
-    let prepositions: Vec<usize> =
-        (0..words.len()).filter(|at| is_one_of(words[*at].text, &["in", "at", "to", "from", "near", "on", "by"])).collect();
+    let prepositions: Vec<usize> = (0..words.len())
+        .filter(|at| is_one_of(words[*at].text, &["in", "at", "to", "from", "near", "on", "by"]))
+        .collect();
     let named = prepositions.iter().find_map(|at| {
         let rest = follows(*at)?;
         let run = rest.iter().enumerate().take_while(|(n, word)| {
@@ -191,19 +225,29 @@ pub(super) fn place(text: &str, words: &[Word<'_>], in_question: impl Fn(&str) -
         });
         cut(text, &rest[..run.count().min(MAX_WORDS)])
     });
-    named.or_else(|| prepositions.iter().find_map(|at| follows(*at).filter(|rest| !in_question(rest[0].text)).and_then(|rest| clause(text, rest))))
+    named.or_else(|| {
+        prepositions.iter().find_map(|at| {
+            follows(*at)
+                .filter(|rest| !in_question(rest[0].text))
+                .and_then(|rest| clause(text, rest))
+        })
+    })
 }
 
 /// What follows a word that gives a reason.
 pub(super) fn reason(text: &str, words: &[Word<'_>]) -> Option<String> {
-    let at = words.iter().position(|word| is_one_of(word.text, &["because", "since", "so"]))?;
+    let at = words
+        .iter()
+        .position(|word| is_one_of(word.text, &["because", "since", "so"]))?;
     clause(text, &words[at + 1..])
 }
 
 /// Whether the words deny something.
 pub(super) fn negated(words: &[Word<'_>]) -> bool {
     words.iter().any(|word| {
-        is_one_of(word.text, &["no", "not", "never", "none", "cannot"]) || word.text.ends_with("n't") || word.text.ends_with("n’t")
+        is_one_of(word.text, &["no", "not", "never", "none", "cannot"])
+            || word.text.ends_with("n't")
+            || word.text.ends_with("n’t")
     })
 }
 
@@ -220,15 +264,70 @@ pub(super) fn quoted(text: &str) -> Option<String> {
 pub(super) fn clause(text: &str, words: &[Word<'_>]) -> Option<String> {
     let from = words.iter().position(|word| !is_function_word(word.text))?;
     let rest = &words[from..];
-    let mut len = 1 + rest[1..].iter().take_while(|word| !word.clause_starts).count().min(MAX_WORDS - 1);
+    let mut len = 1 + rest[1..]
+        .iter()
+        .take_while(|word| !word.clause_starts)
+        .count()
+        .min(MAX_WORDS - 1);
     while is_function_word(rest[len - 1].text) {
         len -= 1; // ends at the latest at the first word, which is none
     }
     cut(text, &rest[..len])
 }
 
-/// The last clause of some words.
-pub(super) fn last_clause(text: &str, words: &[Word<'_>]) -> Option<String> {
-    let from = words.iter().rposition(|word| word.clause_starts).unwrap_or(0).max(words.len().saturating_sub(MAX_WORDS));
-    clause(text, &words[from..])
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn function_words_are_sorted_for_the_search() {
+        assert!(FUNCTION_WORDS.is_sorted());
+        for word in ["The", "don't", "I’m", "WHERE", "a"] {
+            assert!(is_function_word(word), "{word}");
+        }
+        for word in ["kite", "’", "Äpfel", "somewhereelse", "12"] {
+            assert!(!is_function_word(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn endings_do_not_keep_words_apart() {
+        for (a, b) in [
+            ("painting", "Painted"),
+            ("running", "runs"),
+            ("hobbies", "hobby"),
+            ("race", "racing"),
+            ("kite's", "kites"),
+            ("lessons", "Lesson"),
+            ("Ärger", "ärger"),
+        ] {
+            assert!(same_stem(stem(a), stem(b)), "{a} {b}: {} {}", stem(a), stem(b));
+        }
+        for (a, b) in [("king", "kin"), ("glass", "gla"), ("red", "r"), ("kite", "boat")] {
+            assert!(!same_stem(stem(a), stem(b)), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn words_and_sentences_come_apart() {
+        let texts: Vec<&str> = words("Don't — it’s 'fine', O'Neil! 3.5")
+            .iter()
+            .map(|word| word.text)
+            .collect();
+        assert_eq!(texts, ["Don't", "it’s", "fine", "O'Neil", "3", "5"]);
+        let mut sentences = Vec::new();
+        for_each_sentence("One. Two? 3.5 is a number!\nEnd", |sentence| {
+            sentences.push(sentence.trim())
+        });
+        assert_eq!(sentences, ["One.", "Two?", "3.5 is a number!", "", "End"]);
+    }
+
+    #[test]
+    fn clauses_are_short_and_trimmed() {
+        let text = "and the very old mill of the town, where we are";
+        assert_eq!(clause(text, &words(text)).as_deref(), Some("old mill of the town"));
+        let text = "a b c d e f g h i j k l m n o p";
+        assert!(clause(text, &words(text)).is_some_and(|clause| words(&clause).len() <= MAX_WORDS));
+        assert_eq!(clause("of the", &words("of the")), None);
+    }
 }
