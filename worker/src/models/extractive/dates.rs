@@ -261,13 +261,42 @@ mod tests {
             "in July",
             "back in 2027",
             "we may go",
-            "nothing of the kind",
         ];
         let lines: Vec<String> = said
             .iter()
-            .map(|text| format!("{text}: {}", resolve(text, thursday).unwrap_or_default()))
+            .map(|text| {
+                format!(
+                    "{text}: {}",
+                    resolve(text, thursday).unwrap_or_else(|| "nothing".to_owned())
+                )
+            })
             .collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        I went yesterday: 7 May 2031
+        We met last night: 7 May 2031
+        It is today: 8 May 2031
+        See you tomorrow!: 9 May 2031
+        last Friday: 2 May 2031
+        this Friday: 9 May 2031
+        next Friday: 9 May 2031
+        last Thursday: 1 May 2031
+        last week: the week before 8 May 2031
+        the past weekend: the weekend before 8 May 2031
+        next month: June 2031
+        last year: 2030
+        three days ago: 5 May 2031
+        a week ago: the week before 8 May 2031
+        2 weeks ago: 2 weeks before 8 May 2031
+        six months ago: November 2030
+        ten years ago: 2021
+        a few months ago: a few months before 8 May 2031
+        on May 20: 20 May 2031
+        the 3rd of it, 4 June: 4 June 2031
+        in December 2029: December 2029
+        in July: July 2031
+        back in 2027: 2027
+        we may go: nothing
+        ");
     }
 
     #[test]

@@ -136,8 +136,15 @@ pub(super) fn stem(word: &str) -> &str {
             _ => stem,
         };
     }
-    let stem = without("ies").or_else(|| without("es")).or_else(|| without("s")).unwrap_or(stem);
-    if stem.len() > 3 { stem.strip_suffix(['e', 'y', 'E', 'Y']).unwrap_or(stem) } else { stem }
+    let stem = without("ies")
+        .or_else(|| without("es"))
+        .or_else(|| without("s"))
+        .unwrap_or(stem);
+    if stem.len() > 3 {
+        stem.strip_suffix(['e', 'y', 'E', 'Y']).unwrap_or(stem)
+    } else {
+        stem
+    }
 }
 
 /// Whether two stems are the same but for case.
