@@ -26,6 +26,9 @@ const GROWTH_NEAR_CEILING_PER_S: f64 = 1.001;
 const GROWTH_PER_S: f64 = 1.02;
 /// Upward drift of the latency floor per second (it doubles in about 5 minutes): a load that has changed is forgotten.
 const FLOOR_DRIFT_PER_S: f64 = 1.0025;
+/// Without this many accepted calls in the last 2 s there is no rate to learn; Retry-After and the callers' own delays
+/// have to do.
+const MIN_EVIDENCE: u32 = 10;
 /// Lowest learned rate, in calls per second.
 const MIN_RATE: f64 = 0.2;
 
@@ -83,11 +86,14 @@ impl Accepted {
         let window_us = BUCKET_US * buckets as u64;
         let seen_us = self.since_us.map_or(window_us, |since| now_us.saturating_sub(since));
         let seconds = seen_us.clamp(BUCKET_US * 2, window_us) as f64 / 1e6;
-        let newest = self.newest;
-        let count: u32 = (0..buckets as u64)
-            .map(|i| self.buckets[(newest.wrapping_sub(i) % BUCKETS as u64) as usize])
-            .sum();
-        f64::from(count) / seconds
+        f64::from(self.count(buckets)) / seconds
+    }
+
+    /// Calls in the newest `buckets`, as of the last time that was told.
+    fn count(&self, buckets: usize) -> u32 {
+        (0..buckets as u64)
+            .map(|i| self.buckets[(self.newest.wrapping_sub(i) % BUCKETS as u64) as usize])
+            .sum()
     }
 }
 
@@ -252,8 +258,15 @@ impl Adaptive {
         self.credit = 0.0;
         let accepted = self.accepted.rate(now_us, BUCKETS).max(MIN_RATE);
         let before = self.learned_rate();
-        let per_second = match (hinted_rate(hint), before) {
-            (Some(hinted), _) => hinted.min(accepted) * 0.98,
+        let evidence = self.accepted.count(BUCKETS) >= MIN_EVIDENCE;
+        let hinted = hinted_rate(hint);
+        if before.is_none() && hinted.is_none() && !evidence {
+            self.limit = (self.limit * 7 / 10).max(1);
+            return;
+        }
+        let per_second = match (hinted, before) {
+            (Some(hinted), _) if evidence => hinted.min(accepted) * 0.98,
+            (Some(hinted), _) => hinted * 0.98,
             // what was accepted holds the provider's burst, usually that of a second
             (None, None) => self.accepted.without_burst(now_us).max(accepted / 2.0),
             // several shrinks may fall into the window of the accepted rate: the last second bounds them from below
@@ -478,6 +491,16 @@ mod tests {
         };
         adaptive.learn(2_000_000, 1_999_000, true, Seen::RateLimited(hint));
         assert_eq!(adaptive.learned_rate(), Some(98.0), "600 in 6 s, less 2 %");
+
+        let mut adaptive = Adaptive::new(512);
+        adaptive.learn(1000, 1, true, Seen::RateLimited(PaceHint::default()));
+        assert_eq!(
+            adaptive.learned_rate(),
+            None,
+            "one refusal and nothing accepted teach no rate"
+        );
+        adaptive.learn(3000, 2000, true, Seen::RateLimited(hint));
+        assert_eq!(adaptive.learned_rate(), Some(98.0));
     }
 
     proptest! {
