@@ -26,7 +26,21 @@ use tokio::{
 };
 
 use super::*;
-use crate::models::{ChatMessage, MessageRole, PaceHint, ReplySchema};
+use bench_proto::{
+    call::{CallOutcome, Phase},
+    ids::{RunNo, TaskKey},
+    money::PicoUsd,
+};
+
+use crate::models::{
+    ChatMessage, MessageRole, PaceHint, ReplySchema,
+    backoff::BackoffSettings,
+    budget::Budget,
+    caller::{CallContext, CallSettings, Caller, CallerParts},
+    gate::Gates,
+    prices, registry,
+    stop::StopFlag,
+};
 
 const KEY: &str = "sk-test-0123456789abcdef";
 
@@ -348,4 +362,74 @@ async fn one_pool_serves_many_calls_at_once() {
         }
     }
     assert_eq!(server.count(), 200);
+}
+
+#[tokio::test]
+async fn a_caller_gets_through_a_bad_day() {
+    let server = Server::start(|number, _, _, _| match number {
+        0 => StatusCode::BAD_GATEWAY.into_response(),
+        1 => (StatusCode::TOO_MANY_REQUESTS, [("retry-after-ms", "30")]).into_response(),
+        2 => (StatusCode::OK, "{\"choices\": [").into_response(),
+        3 => completion("perhaps"),
+        _ => completion("yes"),
+    })
+    .await;
+    let account = registry::Account {
+        name: "sim".to_owned(),
+        base_url: format!("http://{}/v1", server.address),
+        key: None,
+    };
+    let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+    let model = registry::build_chat("openai", "gpt-4o-mini", &account, &http).expect("builds");
+    let backoff = BackoffSettings {
+        initial_interval: Duration::from_millis(1),
+        ..BackoffSettings::default()
+    };
+    let budget = Budget::new(Some(PicoUsd(1_000_000_000_000)), PicoUsd::ZERO);
+    let caller = Caller::new(CallerParts {
+        gate: Gates::default().gate(model.endpoint(), &account.name, prices::limit_group(model.model())),
+        model,
+        account: account.name,
+        pace: None,
+        stop: StopFlag::new(),
+        budget: budget.clone(),
+        price: prices::price_of("gpt-4o-mini", &BTreeMap::new()),
+        store: None,
+        settings: CallSettings {
+            backoff,
+            ..CallSettings::default()
+        },
+    });
+    let context = CallContext {
+        run: RunNo(1),
+        task: TaskKey::question(0, 0),
+        question_id: "q:0",
+        draw: 0,
+        phase: Phase::Answer,
+        lineage: "l",
+        known_calls: false,
+        failed_attempts: 0,
+    };
+    let accept = |reply: &ChatReply| {
+        if reply.text == "yes" {
+            Ok(())
+        } else {
+            Err("no".to_owned())
+        }
+    };
+    let result = caller.call(context, &request(), &accept).await;
+    assert!(result.outcome.is_ok(), "{result:?}");
+    let statuses: Vec<u16> = result.timing.calls.iter().map(|call| call.2).collect();
+    assert_eq!(statuses, [502, 429, 200, 200, 200]);
+    let outcomes: Vec<CallOutcome> = result.records.iter().map(|record| record.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [CallOutcome::Uncertain, CallOutcome::Rejected, CallOutcome::Accepted]
+    );
+    assert_eq!(
+        (result.usage.calls, result.usage.retries, result.usage.rate_limited),
+        (1, 4, 1)
+    );
+    assert_eq!(budget.state().spent, result.usage.cost);
+    assert_eq!(server.count(), 5);
 }
