@@ -1,11 +1,6 @@
 //! What every verb needs: settings, store, queue, accounts.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use bench_proto::{
     ids::Role,
@@ -142,7 +137,10 @@ impl App {
     pub(crate) fn account(&self, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
         let account = self.settings.account_of(role);
         let base_url = account.base_url.clone().ok_or_else(|| {
-            CliError::usage(format!("{flag}: account '{}' has no base URL; set accounts.{}.base_url", account.name, account.name))
+            CliError::usage(format!(
+                "{flag}: account '{}' has no base URL; set accounts.{}.base_url",
+                account.name, account.name
+            ))
         })?;
         let usable = registry::Account { name: account.name.clone(), base_url, key: account.key.secret().cloned() };
         if usable.key.is_none() && !usable.is_local() {
@@ -188,7 +186,11 @@ impl App {
     /// Exit 2 when an account is missing.
     pub(crate) fn worker_environment(&self, spec: &RunSpec) -> Result<Arc<WorkerEnvironment>, CliError> {
         let models = &self.settings.models;
-        let http = HttpSettings { request_timeout: models.timeout, connect_timeout: models.connect_timeout, ..HttpSettings::default() };
+        let http = HttpSettings {
+            request_timeout: models.timeout,
+            connect_timeout: models.connect_timeout,
+            ..HttpSettings::default()
+        };
         let backoff = &self.settings.backoff;
         Ok(Arc::new(WorkerEnvironment {
             accounts: self.accounts_of(spec)?,
@@ -213,7 +215,8 @@ impl App {
     pub(crate) fn slots(&self, spec: &RunSpec) -> Vec<(Role, usize)> {
         let chosen = self.settings.worker.slots.map(|slots| slots as usize);
         let of = |remote: bool| chosen.unwrap_or(if remote { SLOTS_WITH_MODEL } else { SLOTS_COMPUTING });
-        let mut slots = vec![(Role::Retain, chosen.unwrap_or(SLOTS_RETAIN)), (Role::Question, of(spec.answerer.is_remote()))];
+        let mut slots =
+            vec![(Role::Retain, chosen.unwrap_or(SLOTS_RETAIN)), (Role::Question, of(spec.answerer.is_remote()))];
         if !spec.judges.is_empty() {
             slots.push((Role::Judge, of(spec.judges.iter().any(ModelSpec::is_remote))));
         }
@@ -232,7 +235,9 @@ fn missing_key(account: &Account, role: ModelRole) -> String {
     let own = format!("BENCH_{}_API_KEY", role.name().to_uppercase());
     match &account.key {
         ApiKey::Missing(why) => format!("account '{}' needs a key, but {why}; set it, or {own}", account.name),
-        ApiKey::None | ApiKey::Set(..) => format!("account '{}' needs a key; set {own}, or accounts.{}.api_key_env", account.name, account.name),
+        ApiKey::None | ApiKey::Set(..) => {
+            format!("account '{}' needs a key; set {own}, or accounts.{}.api_key_env", account.name, account.name)
+        }
     }
 }
 

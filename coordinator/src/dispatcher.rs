@@ -56,7 +56,13 @@ impl RunWindow {
 }
 
 /// Publishes ready tasks of one run until stopped.
-pub(crate) async fn dispatch(store: Arc<dyn Store>, queue: Arc<dyn Queue>, window: RunWindow, opened: Arc<Notify>, stop: CancellationToken) {
+pub(crate) async fn dispatch(
+    store: Arc<dyn Store>,
+    queue: Arc<dyn Queue>,
+    window: RunWindow,
+    opened: Arc<Notify>,
+    stop: CancellationToken,
+) {
     loop {
         let pause = match dispatch_once(store.as_ref(), queue.as_ref(), &window).await {
             Ok(Dispatched { published: 1.., .. }) => Duration::ZERO,
@@ -106,14 +112,21 @@ async fn dispatch_once(store: &dyn Store, queue: &dyn Queue, window: &RunWindow)
         if tasks.is_empty() {
             continue;
         }
-        let message = |task: &_| Outgoing { message: TaskMessage::new(window.run_id.clone(), window.run_no, *task), headers: Vec::new() };
+        let message = |task: &_| Outgoing {
+            message: TaskMessage::new(window.run_id.clone(), window.run_no, *task),
+            headers: Vec::new(),
+        };
         let messages: Vec<Outgoing> = tasks.iter().map(message).collect();
         queue.publish(&QueueName::new(window.pool.clone(), role), &messages).await?;
         // a crash before the note only publishes twice: the claim rule makes that harmless
         store.note_published(window.run_no, &tasks).await?;
         published += tasks.len() as u32;
     }
-    let next_due = open.values().filter_map(|o| o.next_due_ms).min().map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
+    let next_due = open
+        .values()
+        .filter_map(|o| o.next_due_ms)
+        .min()
+        .map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
     Ok(Dispatched { published, next_due: next_due.filter(|due| !due.is_zero()) })
 }
 
@@ -137,7 +150,11 @@ mod tests {
     fn p15_the_window_is_three_times_the_slots_and_at_least_64() {
         let open = OpenByRole::from([(Role::Question, OpenTasks { queued: 50, leased: 100, ..OpenTasks::default() })]);
         assert_eq!(window(None).room(Role::Question, &open), 150);
-        assert_eq!(window(None).room(Role::Judge, &open), 64, "a role without live slots still gets the smallest window");
+        assert_eq!(
+            window(None).room(Role::Judge, &open),
+            64,
+            "a role without live slots still gets the smallest window"
+        );
         let full = OpenByRole::from([(Role::Question, OpenTasks { queued: 250, leased: 100, ..OpenTasks::default() })]);
         assert_eq!(window(None).room(Role::Question, &full), 0);
     }

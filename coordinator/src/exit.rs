@@ -55,13 +55,15 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Open(_) | StoreError::Missing(_) | StoreError::Exists(_) => Self::usage(error.to_string()),
-            StoreError::Full(_) => Self::infrastructure(format!("{error}; free some space, then `bench-coord resume`; nothing is lost")),
+            StoreError::Full(_) => {
+                Self::infrastructure(format!("{error}; free some space, then `bench-coord resume`; nothing is lost"))
+            }
             StoreError::Corrupt(_) => Self::infrastructure(format!(
                 "{error}; finished results can still be read from the run's folder; restore the store from a copy, or start a new one with --store"
             )),
-            StoreError::Unavailable(_) => {
-                Self::infrastructure(format!("{error}; is another program holding it? try again, or `bench-coord doctor`"))
-            }
+            StoreError::Unavailable(_) => Self::infrastructure(format!(
+                "{error}; is another program holding it? try again, or `bench-coord doctor`"
+            )),
             StoreError::BadData(_) | StoreError::Schema { .. } => Self::infrastructure(error.to_string()),
         }
     }

@@ -56,7 +56,9 @@ pub fn run(cli: cli::Cli) -> u8 {
             error.exit as u8
         }
         Err(failure) => {
-            out::note(&format!("error: an internal fault stopped the program ({failure}); stored work is kept, please report this"));
+            out::note(&format!(
+                "error: an internal fault stopped the program ({failure}); stored work is kept, please report this"
+            ));
             Exit::Infrastructure as u8
         }
     }

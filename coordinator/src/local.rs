@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bench_proto::ids::{Role, RunNo};
-use bench_queue::Queue;
 use bench_proto::task::QueueName;
+use bench_queue::Queue;
 use bench_store::{RunRow, RunState, Store};
 use bench_worker::{
     context::{StopReason, WorkerEnvironment},
@@ -88,7 +88,8 @@ impl Interrupts {
 #[cfg(unix)]
 async fn wait_for_signal() -> bool {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         return false;
     };
     tokio::select! {
@@ -109,7 +110,13 @@ impl LocalRun {
     ///
     /// # Errors
     /// When the store breaks or the worker cannot start; the run stays resumable.
-    pub(crate) async fn own(self, run: &RunRow, lock: &OwnerLock, planner: Option<Planner>, interrupts: &Interrupts) -> Result<RunEnd, CliError> {
+    pub(crate) async fn own(
+        self,
+        run: &RunRow,
+        lock: &OwnerLock,
+        planner: Option<Planner>,
+        interrupts: &Interrupts,
+    ) -> Result<RunEnd, CliError> {
         let _ = lock;
         let run_no = run.run_no;
         self.take_over(run_no).await?;
@@ -124,9 +131,14 @@ impl LocalRun {
             slots: self.slots.clone(),
             drain: self.drain,
         };
-        let worker =
-            Worker::start(config, Arc::clone(&self.environment), Arc::clone(&self.store), Arc::clone(&self.queue), Arc::clone(&opened))
-                .await?;
+        let worker = Worker::start(
+            config,
+            Arc::clone(&self.environment),
+            Arc::clone(&self.store),
+            Arc::clone(&self.queue),
+            Arc::clone(&opened),
+        )
+        .await?;
         let stop = CancellationToken::new();
         let planning = planner.map(|planner| {
             let (store, opened, stop) = (Arc::clone(&self.store), Arc::clone(&opened), stop.clone());
@@ -139,7 +151,13 @@ impl LocalRun {
             slots: self.slots.iter().copied().collect::<BTreeMap<_, _>>(),
             concurrency: run.spec.limits.concurrency,
         };
-        let dispatcher = tokio::spawn(dispatch(Arc::clone(&self.store), Arc::clone(&self.queue), window, Arc::clone(&opened), stop.clone()));
+        let dispatcher = tokio::spawn(dispatch(
+            Arc::clone(&self.store),
+            Arc::clone(&self.queue),
+            window,
+            Arc::clone(&opened),
+            stop.clone(),
+        ));
 
         let end = self.watch(run, &worker, planning, interrupts).await;
 
@@ -158,7 +176,8 @@ impl LocalRun {
         let _ = dispatcher.await;
         if let Err(error) = &end {
             // best effort: the store may be what is broken, and then the lock alone tells that nobody runs it
-            let _ = self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(&error.message)).await;
+            let _ =
+                self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(&error.message)).await;
         }
         end
     }
@@ -217,7 +236,9 @@ impl LocalRun {
             };
             match row.state {
                 RunState::Running => {}
-                RunState::Paused => return Ok(RunEnd::Paused { reason: row.reason.unwrap_or_else(|| "paused".to_owned()) }),
+                RunState::Paused => {
+                    return Ok(RunEnd::Paused { reason: row.reason.unwrap_or_else(|| "paused".to_owned()) });
+                }
                 RunState::Cancelled => return Ok(RunEnd::Cancelled),
                 RunState::Finished => return Ok(RunEnd::Finished),
             }
@@ -256,4 +277,3 @@ impl LocalRun {
 fn session_domain(run: RunNo) -> String {
     format!("{LOCAL_DOMAIN}/{}", run.0)
 }
-

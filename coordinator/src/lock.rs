@@ -19,7 +19,9 @@ pub(crate) struct OwnerLock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process owns the run.
-    #[error("run {run} is running, pid {pid}; `bench-coord watch {run}` follows it, `bench-coord pause {run}` holds it")]
+    #[error(
+        "run {run} is running, pid {pid}; `bench-coord watch {run}` follows it, `bench-coord pause {run}` holds it"
+    )]
     Held {
         /// The run.
         run: RunId,
@@ -53,16 +55,22 @@ impl OwnerLock {
         let path = lock_path(store_file, run);
         let io = |source| LockError::Io { path: path.display().to_string(), source };
         let mut file = loop {
-            let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+            let mut file =
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
             match file.try_lock() {
                 Ok(()) if is_named(&file, &path) => break file,
                 // its last holder removed the name between our open and our lock: what counts is the file with the name
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(LockError::Held { run: run.clone(), pid: holder(&mut file) }),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Held { run: run.clone(), pid: holder(&mut file) });
+                }
                 Err(TryLockError::Error(error)) => return Err(io(error)),
             }
         };
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id())).map_err(io)?;
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "{}", std::process::id()))
+            .map_err(io)?;
         Ok(Self { file, path })
     }
 

@@ -42,7 +42,12 @@ impl Planner {
     ///
     /// # Errors
     /// When the dataset or the store fails.
-    pub(crate) async fn run(self, store: Arc<dyn Store>, opened: Arc<Notify>, stop: CancellationToken) -> Result<(), CliError> {
+    pub(crate) async fn run(
+        self,
+        store: Arc<dyn Store>,
+        opened: Arc<Notify>,
+        stop: CancellationToken,
+    ) -> Result<(), CliError> {
         let mut next = self.done as usize;
         while next < self.banks.len() {
             if stop.is_cancelled() {
@@ -56,11 +61,17 @@ impl Planner {
                 }
             }
             // reading and serialising is computing: off the threads that talk to the store
-            let (dataset, banks, max_sessions) = (Arc::clone(&self.dataset), self.banks[next..].iter().take(BANKS_PER_BATCH).cloned().collect::<Vec<_>>(), self.max_sessions);
+            let (dataset, banks, max_sessions) = (
+                Arc::clone(&self.dataset),
+                self.banks[next..].iter().take(BANKS_PER_BATCH).cloned().collect::<Vec<_>>(),
+                self.max_sessions,
+            );
             let first = next as u32;
-            let prepared = tokio::task::spawn_blocking(move || prepare(dataset.as_ref(), &banks, first, max_sessions, BYTES_PER_BATCH))
-                .await
-                .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+            let prepared = tokio::task::spawn_blocking(move || {
+                prepare(dataset.as_ref(), &banks, first, max_sessions, BYTES_PER_BATCH)
+            })
+            .await
+            .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
             next += prepared.banks.len();
             store.put_items(&prepared.items).await?;
             store.add_banks(self.run, &prepared.banks).await?;
@@ -112,9 +123,15 @@ pub(crate) fn prepare(
         let segments = segments(questions.iter().map(|q| (q.index, q.ask_after)), entries);
         let segments = segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
         let item = |value: serde_json::Result<Vec<u8>>| {
-            value.map(Item::of).map_err(|e| CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)))
+            value
+                .map(Item::of)
+                .map_err(|e| CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)))
         };
-        let items = [item(serde_json::to_vec(&content))?, item(serde_json::to_vec(&questions))?, item(serde_json::to_vec(&gold))?];
+        let items = [
+            item(serde_json::to_vec(&content))?,
+            item(serde_json::to_vec(&questions))?,
+            item(serde_json::to_vec(&gold))?,
+        ];
         prepared.banks.push(NewBank {
             bank_no,
             bank_id: sampled.bank_id.clone(),

@@ -68,7 +68,12 @@ pub(crate) fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {
 ///
 /// # Errors
 /// Exit 2 with what to do.
-pub(crate) async fn open_dataset(app: &App, name: &str, args: &SampleArgs, settings: BTreeMap<String, Value>) -> Result<Arc<dyn Dataset>, CliError> {
+pub(crate) async fn open_dataset(
+    app: &App,
+    name: &str,
+    args: &SampleArgs,
+    settings: BTreeMap<String, Value>,
+) -> Result<Arc<dyn Dataset>, CliError> {
     let options = OpenOptions {
         path: args.dataset_path.clone(),
         datasets_dir: app.datasets_dir(),
@@ -98,7 +103,8 @@ fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u6
     let mut bar = bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let bar = bar.get_or_insert_with(|| {
         let bar = ProgressBar::new(total.unwrap_or(0));
-        if let Ok(style) = ProgressStyle::with_template("downloading [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec}") {
+        if let Ok(style) = ProgressStyle::with_template("downloading [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec}")
+        {
             bar.set_style(style.progress_chars("=> "));
         }
         bar
@@ -116,7 +122,8 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
     let counted = run.per_bank.is_some() || run.sample.is_some() || run.limit.is_some() || !args.question_id.is_empty();
     let preset = (args.preset.is_some() || !counted).then_some(run.preset.as_str());
     let known = Preset::ALL.map(Preset::name);
-    let preset = preset.map(|name| Preset::from_name(name).ok_or_else(|| unknown("preset", name, &known))).transpose()?;
+    let preset =
+        preset.map(|name| Preset::from_name(name).ok_or_else(|| unknown("preset", name, &known))).transpose()?;
     let known = Sampler::ALL.map(Sampler::name);
     Ok(SampleRequest {
         preset,
@@ -135,7 +142,8 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
 
 /// An unknown name with its nearest neighbour.
 fn unknown(what: &str, name: &str, known: &[&str]) -> CliError {
-    let nearest = known.iter().map(|k| (strsim::jaro_winkler(&name.to_lowercase(), k), *k)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let nearest =
+        known.iter().map(|k| (strsim::jaro_winkler(&name.to_lowercase(), k), *k)).max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match nearest {
         Some((likeness, nearest)) if likeness > 0.7 => format!(", did you mean '{nearest}'?"),
         _ => String::new(),
@@ -191,7 +199,8 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun,
     })?;
     let system_name = settings.run.system.clone();
     let system_settings = app.system_settings(&system_name);
-    let system = systems::build(&system_name, &system_settings, &BuildContext::default()).map_err(|e| CliError::usage(e.to_string()))?;
+    let system = systems::build(&system_name, &system_settings, &BuildContext::default())
+        .map_err(|e| CliError::usage(e.to_string()))?;
     let capabilities = system.capabilities().clone();
     let top_k = settings.run.top_k;
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
@@ -199,9 +208,17 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun,
     }
     let prices = user_prices(args)?;
     let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices)?;
-    let judges = settings.run.judge.iter().map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices)).collect::<Result<Vec<_>, _>>()?;
+    let judges = settings
+        .run
+        .judge
+        .iter()
+        .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices))
+        .collect::<Result<Vec<_>, _>>()?;
     if settings.run.votes > 31 || settings.run.votes % 2 == 0 {
-        return Err(CliError::usage(format!("--votes {}: give an odd number below 32, so that a majority exists", settings.run.votes)));
+        return Err(CliError::usage(format!(
+            "--votes {}: give an odd number below 32, so that a majority exists",
+            settings.run.votes
+        )));
     }
     let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
 
@@ -213,7 +230,12 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun,
         spec_version: SPEC_VERSION,
         dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec(dataset.as_ref(), &sample) },
         sample: sample.spec.clone(),
-        system: SystemSpec { name: system_name, version: capabilities.version.clone(), top_k, settings: system_settings },
+        system: SystemSpec {
+            name: system_name,
+            version: capabilities.version.clone(),
+            top_k,
+            settings: system_settings,
+        },
         answerer,
         judges,
         votes: settings.run.votes,
@@ -242,7 +264,8 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun,
 /// # Errors
 /// Exit 2 naming the flag.
 pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
-    PicoUsd::parse(text.trim_start_matches('$')).ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
+    PicoUsd::parse(text.trim_start_matches('$'))
+        .ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
 }
 
 /// Prices that the user gave, by model: `--price` holds for every model of the run.

@@ -77,19 +77,31 @@ impl ProgressMeter {
                 if seconds >= 0.5 {
                     let current = (ended - before).max(0) as f64 / seconds;
                     // half-life of about two looks: steady to read, quick to follow
-                    self.per_second = if self.per_second == 0.0 { current } else { 0.7 * self.per_second + 0.3 * current };
+                    self.per_second =
+                        if self.per_second == 0.0 { current } else { 0.7 * self.per_second + 0.3 * current };
                     self.last = Some((now, ended));
                 }
             }
         }
-        let overall = (ended - self.ended_at_begin).max(0) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-3);
+        let overall =
+            (ended - self.ended_at_begin).max(0) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-3);
         snapshot(run, if self.per_second > 0.0 { self.per_second } else { overall }, self.began.elapsed().as_secs_f64())
     }
 }
 
 fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
-    let RunCounters { banks_ready, entries_planned, entries_retained, scored, abstained, infra_error, answered, headline_sum, spent, .. } =
-        run.counters;
+    let RunCounters {
+        banks_ready,
+        entries_planned,
+        entries_retained,
+        scored,
+        abstained,
+        infra_error,
+        answered,
+        headline_sum,
+        spent,
+        ..
+    } = run.counters;
     let count = |n: i64| u64::try_from(n).unwrap_or(0);
     let ended = count(run.counters.ended());
     let with_score = scored + abstained;

@@ -16,7 +16,10 @@ use bench_proto::{
     summary::{ControlScore, JudgementLine, QuestionLine, RetrievedLine, Summary, Verdict},
 };
 use bench_store::{RunFilter, RunRow, RunState, Store};
-use bench_worker::{banks::BankData, systems::{BuildContext, registry as systems}};
+use bench_worker::{
+    banks::BankData,
+    systems::{BuildContext, registry as systems},
+};
 
 use crate::{
     app::App,
@@ -42,7 +45,8 @@ pub(crate) async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Res
     if let Ok(system) = systems::build(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default()) {
         let capabilities = system.capabilities();
         input.empty_context_expected = capabilities.empty_by_design;
-        input.effective_k = Some(capabilities.max_k.map_or(run.spec.system.top_k, |most| most.min(run.spec.system.top_k)));
+        input.effective_k =
+            Some(capabilities.max_k.map_or(run.spec.system.top_k, |most| most.min(run.spec.system.top_k)));
     }
     let mut aggregator = Aggregator::new(input);
     let mut ended: HashSet<TaskKey> = HashSet::new();
@@ -184,7 +188,8 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
         }
     }
     let summary = summarize(app, store, run).await?;
-    let json = serde_json::to_string(&summary).map_err(|e| CliError::infrastructure(format!("the summary cannot be stored: {e}")))?;
+    let json = serde_json::to_string(&summary)
+        .map_err(|e| CliError::infrastructure(format!("the summary cannot be stored: {e}")))?;
     store.put_summary(run.run_no, run.result_version, &json).await?;
     Ok(summary)
 }
@@ -200,7 +205,9 @@ pub(crate) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&Path>) -> 
 /// # Errors
 /// Exit 2 naming the folder.
 pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
-    let cannot = |e: std::io::Error| CliError::usage(format!("{} cannot be written: {e}; choose another place with --output-dir", folder.display()));
+    let cannot = |e: std::io::Error| {
+        CliError::usage(format!("{} cannot be written: {e}; choose another place with --output-dir", folder.display()))
+    };
     std::fs::create_dir_all(folder).map_err(cannot)?;
     tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
     Ok(())
@@ -210,7 +217,12 @@ pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
 ///
 /// # Errors
 /// What the store or the disk meets.
-pub(crate) async fn write_files(store: &dyn Store, run: &RunRow, summary: &Summary, folder: &Path) -> Result<(), CliError> {
+pub(crate) async fn write_files(
+    store: &dyn Store,
+    run: &RunRow,
+    summary: &Summary,
+    folder: &Path,
+) -> Result<(), CliError> {
     std::fs::create_dir_all(folder).map_err(|e| disk(folder, &e))?;
     for format in ["json", "md"] {
         let rendered = render(summary, format)?;
@@ -259,7 +271,10 @@ pub(crate) fn render(summary: &Summary, format: &str) -> Result<String, CliError
 ///
 /// # Errors
 /// Exit 4 naming the file.
-pub(crate) fn write_atomically(path: &Path, fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>) -> Result<(), CliError> {
+pub(crate) fn write_atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>,
+) -> Result<(), CliError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".bench-");
@@ -275,7 +290,10 @@ pub(crate) fn write_atomically(path: &Path, fill: impl FnOnce(&mut std::io::BufW
 }
 
 fn disk(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::infrastructure(format!("{} cannot be written: {error}; the results are in the store, `bench-coord report` writes them again", path.display()))
+    CliError::infrastructure(format!(
+        "{} cannot be written: {error}; the results are in the store, `bench-coord report` writes them again",
+        path.display()
+    ))
 }
 
 async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result<(), CliError> {
@@ -292,7 +310,8 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
                 texts.entry(task.question_of()).or_default().push((step, text));
             }
             for (question, key) in questions.iter().zip(&keys) {
-                let line = question_line(run, &bank, question, facts.remove(key), texts.remove(key).unwrap_or_default());
+                let line =
+                    question_line(run, &bank, question, facts.remove(key), texts.remove(key).unwrap_or_default());
                 spool.write(&line).map_err(|e| disk(path, &e))?;
             }
         }
@@ -302,7 +321,11 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
     write_atomically(path, |file| std::io::copy(&mut spool, file).map(|_| ()))
 }
 
-async fn facts_of_bank(store: &dyn Store, run: RunNo, bank_no: u32) -> Result<HashMap<TaskKey, QuestionFacts>, CliError> {
+async fn facts_of_bank(
+    store: &dyn Store,
+    run: RunNo,
+    bank_no: u32,
+) -> Result<HashMap<TaskKey, QuestionFacts>, CliError> {
     let (low, high) = TaskKey::range(TaskKind::Question, bank_no);
     let mut facts = HashMap::new();
     let mut after = Some(TaskKey(low.0 - 1));
@@ -349,19 +372,29 @@ fn question_line(
     for (_, text) in texts {
         match text {
             StepText::Recalled { hits } => {
-                let hit = |h: bench_proto::step::RetrievedHit| RetrievedLine { id: h.id, session_id: h.session_id, score: h.score, text: h.text };
+                let hit = |h: bench_proto::step::RetrievedHit| RetrievedLine {
+                    id: h.id,
+                    session_id: h.session_id,
+                    score: h.score,
+                    text: h.text,
+                };
                 line.retrieved = hits.into_iter().map(hit).collect();
             }
             StepText::Answered { answer, citations, .. } => {
                 line.answer = Some(answer);
                 line.citations = citations;
             }
-            StepText::Judged { judge, vote, verdict, raw } => line.judgements.push(JudgementLine { judge, vote, verdict, raw }),
+            StepText::Judged { judge, vote, verdict, raw } => {
+                line.judgements.push(JudgementLine { judge, vote, verdict, raw })
+            }
         }
     }
     if let Some(facts) = facts {
         let headline = run.spec.headline_metric();
-        line.failures = bench_aggregate::attribution::attribute(&facts, &headline, 0.5).map(|a| a.name().to_owned()).into_iter().collect();
+        line.failures = bench_aggregate::attribution::attribute(&facts, &headline, 0.5)
+            .map(|a| a.name().to_owned())
+            .into_iter()
+            .collect();
         line.outcome = facts.outcome;
         line.usage = (&facts.usage).into();
         line.timing_ms = (&facts.times).into();
@@ -376,7 +409,13 @@ fn question_line(
 ///
 /// # Errors
 /// What the store or the disk meets.
-pub(crate) async fn finish(app: &App, store: &dyn Store, run_no: RunNo, json: bool, output_dir: Option<&Path>) -> CliResult {
+pub(crate) async fn finish(
+    app: &App,
+    store: &dyn Store,
+    run_no: RunNo,
+    json: bool,
+    output_dir: Option<&Path>,
+) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
     let folder = run_folder(app, &run, output_dir);

@@ -31,14 +31,18 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
     if let Some(run) = store.run_by_id(&RunId(selector.to_owned())).await? {
         return Ok(run);
     }
-    let filter = RunFilter { id_prefix: Some(selector.to_owned()), controls: true, limit: Some(4), ..RunFilter::default() };
+    let filter =
+        RunFilter { id_prefix: Some(selector.to_owned()), controls: true, limit: Some(4), ..RunFilter::default() };
     let mut found = store.list_runs(&filter).await?;
     match found.len() {
         0 => Err(CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe()))),
         1 => Ok(found.remove(0)),
         _ => {
             let ids: Vec<String> = found.iter().map(|r| r.run_id.to_string()).collect();
-            Err(CliError::usage(format!("'{selector}' is the start of more than one run ({}, …); type more of it", ids.join(", "))))
+            Err(CliError::usage(format!(
+                "'{selector}' is the start of more than one run ({}, …); type more of it",
+                ids.join(", ")
+            )))
         }
     }
 }
@@ -95,7 +99,9 @@ impl Standing {
     pub(crate) fn advice(&self, run: &RunId) -> Option<String> {
         match self {
             Self::Running { .. } | Self::Finished => None,
-            Self::Interrupted => Some(format!("its process is gone; `bench-coord resume {run}` goes on where it stopped")),
+            Self::Interrupted => {
+                Some(format!("its process is gone; `bench-coord resume {run}` goes on where it stopped"))
+            }
             Self::Paused { reason } if reason.starts_with("budget") => {
                 Some(format!("{reason}; `bench-coord resume {run} --max-cost USD` goes on with a higher cap"))
             }

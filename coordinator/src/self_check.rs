@@ -48,11 +48,13 @@ pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliErro
         let mut problems = Vec::new();
         for spec in &scorers {
             let scorer = registry::find(&spec.name).map_err(|e| CliError::usage(e.to_string()))?;
-            problems.extend(self_check(scorer, conversations.iter().map(|(text, parts)| (text, cases(parts)))).reasons());
+            problems
+                .extend(self_check(scorer, conversations.iter().map(|(text, parts)| (text, cases(parts)))).reasons());
         }
         Ok::<_, CliError>(problems)
     });
-    let problems = checked.await.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")))??;
+    let problems =
+        checked.await.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")))??;
     let failed = (!problems.is_empty()).then(|| problems.join("; "));
     if let Some(why) = &failed {
         out::note(&format!("grader self-check failed, the run will be INVALID: {why}"));
@@ -63,6 +65,10 @@ pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliErro
 fn cases(parts: &BankParts) -> Vec<CheckCase<'_>> {
     let pairs = parts.questions.iter().zip(&parts.gold);
     pairs
-        .map(|(question, gold)| CheckCase { question_id: &question.question_id, category: &question.category, gold: Some(&gold.gold) })
+        .map(|(question, gold)| CheckCase {
+            question_id: &question.question_id,
+            category: &question.category,
+            gold: Some(&gold.gold),
+        })
         .collect()
 }

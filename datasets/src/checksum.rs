@@ -40,9 +40,6 @@ mod tests {
         std::fs::write(&path, &content).expect("write");
         assert_eq!(of_file(&path).expect("hash"), (200_000, of_bytes(&content)));
         // published test vector of SHA-256
-        assert_eq!(
-            of_bytes(b"abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        assert_eq!(of_bytes(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -45,14 +45,8 @@ fn fetch_from(
     match outcome {
         Ok(Ok(())) => Ok(()),
         Ok(Err(Problem::Disk(source))) => Err(DatasetError::io(path, source)),
-        Ok(Err(Problem::Other(reason))) => Err(DatasetError::Download {
-            url: url.to_owned(),
-            reason,
-        }),
-        Err(_) => Err(DatasetError::Download {
-            url: url.to_owned(),
-            reason: "the transfer panicked".to_owned(),
-        }),
+        Ok(Err(Problem::Other(reason))) => Err(DatasetError::Download { url: url.to_owned(), reason }),
+        Err(_) => Err(DatasetError::Download { url: url.to_owned(), reason: "the transfer panicked".to_owned() }),
     }
 }
 
@@ -92,10 +86,7 @@ async fn transfer(
     path: &Path,
     on_progress: OnProgress<'_>,
 ) -> Result<(), Problem> {
-    let client = reqwest::Client::builder()
-        .connect_timeout(SILENCE)
-        .read_timeout(SILENCE)
-        .build()?;
+    let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).build()?;
     let mut response = client.get(url).send().await?;
     if !response.status().is_success() {
         return Err(Problem::Other(format!("the server answered {}", response.status())));
@@ -180,15 +171,9 @@ mod tests {
         let folder = fs::read_dir(root.path().join("set"));
         let files = folder.into_iter().flatten().map(|entry| {
             let entry = entry.expect("entry");
-            (
-                entry.file_name().to_string_lossy().into_owned(),
-                fs::read(entry.path()).expect("read"),
-            )
+            (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("read"))
         });
-        (
-            outcome.map_err(|error| error.to_string().replace(&url, "URL")),
-            files.collect(),
-        )
+        (outcome.map_err(|error| error.to_string().replace(&url, "URL")), files.collect())
     }
 
     #[test]
@@ -205,40 +190,17 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_bad_reply() {
         let cases: [(&str, Vec<u8>, &str); 6] = [
-            (
-                "404",
-                reply("404 Not Found", Some(4), b"gone"),
-                "the server answered 404 Not Found",
-            ),
+            ("404", reply("404 Not Found", Some(4), b"gone"), "the server answered 404 Not Found"),
             ("truncated", reply("200 OK", Some(BODY.len()), &BODY[..7]), "error"),
-            (
-                "short",
-                reply("200 OK", Some(7), &BODY[..7]),
-                "only 7 of 18 bytes arrived",
-            ),
-            (
-                "announced too large",
-                reply("200 OK", Some(19), b"the published file!"),
-                "larger than the published 18",
-            ),
-            (
-                "too large",
-                reply("200 OK", None, &BODY.repeat(1000)),
-                "larger than the published 18",
-            ),
-            (
-                "other content",
-                reply("200 OK", Some(18), b"The published file"),
-                "sha256 is ",
-            ),
+            ("short", reply("200 OK", Some(7), &BODY[..7]), "only 7 of 18 bytes arrived"),
+            ("announced too large", reply("200 OK", Some(19), b"the published file!"), "larger than the published 18"),
+            ("too large", reply("200 OK", None, &BODY.repeat(1000)), "larger than the published 18"),
+            ("other content", reply("200 OK", Some(18), b"The published file"), "sha256 is "),
         ];
         for (case, reply, expected) in cases {
             let (outcome, files) = run(reply);
             let error = outcome.expect_err(case);
-            assert!(
-                error.starts_with("download of URL failed: ") && error.contains(expected),
-                "{case}: {error}"
-            );
+            assert!(error.starts_with("download of URL failed: ") && error.contains(expected), "{case}: {error}");
             assert!(error.contains("--dataset-path"), "{case}: {error}");
             assert_eq!(files, [], "{case}");
         }
@@ -260,9 +222,7 @@ mod tests {
         let url = format!("http://{}/file", listener.local_addr().expect("address"));
         drop(listener);
         let root = tempfile::tempdir().expect("temporary folder");
-        let error = fetch_from(&url, 1, "", &root.path().join("f"), &|_, _| ())
-            .expect_err("refused")
-            .to_string();
+        let error = fetch_from(&url, 1, "", &root.path().join("f"), &|_, _| ()).expect_err("refused").to_string();
         assert!(error.to_lowercase().contains("connection refused"), "{error}");
     }
 

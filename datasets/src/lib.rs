@@ -176,16 +176,11 @@ pub enum DatasetError {
 impl DatasetError {
     /// An error of the disk, with its file.
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io {
-            path: path.display().to_string(),
-            source,
-        }
+        Self::Io { path: path.display().to_string(), source }
     }
 
     /// A bank that does not exist: a mistake of the caller, said instead of a panic.
     pub(crate) fn no_bank(name: &str, bank: usize, count: usize) -> Self {
-        Self::NotFound(format!(
-            "dataset '{name}' has {count} banks, so there is no bank {bank}"
-        ))
+        Self::NotFound(format!("dataset '{name}' has {count} banks, so there is no bank {bank}"))
     }
 }

@@ -44,11 +44,7 @@ fn exists(manifest: &Manifest, path: &Path) -> Result<(), DatasetError> {
     if path.is_file() {
         return Ok(());
     }
-    let what = if path.is_dir() {
-        "is a folder, not a file"
-    } else {
-        "does not exist"
-    };
+    let what = if path.is_dir() { "is a folder, not a file" } else { "does not exist" };
     Err(DatasetError::NotFound(format!(
         "{} {what}; give the path of {} to --dataset-path",
         path.display(),
@@ -84,11 +80,8 @@ mod tests {
     #[test]
     fn looks_in_the_stated_order() {
         let root = tempfile::tempdir().expect("temporary folder");
-        let (given, datasets_dir, cache_dir) = (
-            root.path().join("given.json"),
-            root.path().join("datasets"),
-            root.path().join("cache"),
-        );
+        let (given, datasets_dir, cache_dir) =
+            (root.path().join("given.json"), root.path().join("datasets"), root.path().join("cache"));
         let mut options = OpenOptions {
             datasets_dir: Some(datasets_dir.clone()),
             cache_dir: cache_dir.clone(),

@@ -56,26 +56,14 @@ pub struct Content {
 /// Unknown names, settings that do not exist, files that cannot be read.
 pub fn show(name: &str, options: &OpenOptions) -> Result<Details, DatasetError> {
     let DatasetEntry { manifest, open } = find(name)?;
-    let file = if manifest.file.is_empty() {
-        None
-    } else {
-        locate::find(manifest, options)
-    };
+    let file = if manifest.file.is_empty() { None } else { locate::find(manifest, options) };
     let content = if manifest.file.is_empty() || file.is_some() {
-        let options = OpenOptions {
-            allow_modified: true,
-            allow_download: false,
-            ..options.clone()
-        };
+        let options = OpenOptions { allow_modified: true, allow_download: false, ..options.clone() };
         Some(count(&*open(&options, &|_, _| ())?)?)
     } else {
         None
     };
-    Ok(Details {
-        manifest,
-        file,
-        content,
-    })
+    Ok(Details { manifest, file, content })
 }
 
 fn count(dataset: &dyn Dataset) -> Result<Content, DatasetError> {
@@ -125,23 +113,12 @@ pub struct Verification {
 /// Unknown names, generated datasets, and files that are not there or cannot be read. Another checksum is no error here.
 pub fn verify(name: &str, options: &OpenOptions) -> Result<Verification, DatasetError> {
     let manifest = published(name, "verify")?;
-    let options = OpenOptions {
-        allow_download: false,
-        ..options.clone()
-    };
+    let options = OpenOptions { allow_download: false, ..options.clone() };
     let path = locate::find_or_fetch(manifest, &options, &|_, _| ())?;
     let (bytes, sha256) = checksum::of_file(&path)?;
     let ok = sha256 == manifest.sha256;
     let (expected_bytes, expected_sha256) = (manifest.bytes, manifest.sha256);
-    Ok(Verification {
-        name: manifest.name,
-        path,
-        bytes,
-        expected_bytes,
-        sha256,
-        expected_sha256,
-        ok,
-    })
+    Ok(Verification { name: manifest.name, path, bytes, expected_bytes, sha256, expected_sha256, ok })
 }
 
 /// Downloads a dataset into the cache, unless the published file is there already; returns its path. Blocks.
@@ -194,12 +171,7 @@ pub fn generate(name: &str, options: &OpenOptions, path: &Path) -> Result<Genera
     }
     let dataset = open(options, &|_, _| ())?;
     let (bytes, sha256) = write::write(&*dataset, path)?;
-    Ok(Generated {
-        path: path.to_owned(),
-        bytes,
-        sha256,
-        banks: dataset.bank_count(),
-    })
+    Ok(Generated { path: path.to_owned(), bytes, sha256, banks: dataset.bank_count() })
 }
 
 #[cfg(test)]
@@ -226,39 +198,20 @@ mod tests {
         let path = folder.path().join("below").join("sim.json");
         let generated = generate("locomo-sim", &sim(3), &path).expect("writes");
         assert_eq!((generated.banks, &generated.path), (3, &path));
-        assert_eq!(
-            checksum::of_file(&path).expect("hash"),
-            (generated.bytes, generated.sha256.clone())
-        );
+        assert_eq!(checksum::of_file(&path).expect("hash"), (generated.bytes, generated.sha256.clone()));
 
         let generator = open("locomo-sim", &sim(3), &|_, _| ()).expect("opens");
-        let options = OpenOptions {
-            path: Some(path.clone()),
-            allow_modified: true,
-            ..Default::default()
-        };
+        let options = OpenOptions { path: Some(path.clone()), allow_modified: true, ..Default::default() };
         let file = open("locomo", &options, &|_, _| ()).expect("reads");
-        assert_eq!(
-            (file.sha256(), file.is_modified(), file.bank_count()),
-            (generated.sha256.as_str(), true, 3)
-        );
+        assert_eq!((file.sha256(), file.is_modified(), file.bank_count()), (generated.sha256.as_str(), true, 3));
         assert!(file.notes().is_empty(), "{:?}", file.notes());
         for bank in 0..3 {
-            assert_eq!(
-                file.outline(bank).expect("an outline"),
-                generator.outline(bank).expect("an outline")
-            );
+            assert_eq!(file.outline(bank).expect("an outline"), generator.outline(bank).expect("an outline"));
             assert_eq!(file.bank(bank).expect("a bank"), generator.bank(bank).expect("a bank"));
         }
 
-        let options = OpenOptions {
-            allow_modified: false,
-            ..options
-        };
-        assert!(matches!(
-            open("locomo", &options, &|_, _| ()),
-            Err(DatasetError::Checksum { .. })
-        ));
+        let options = OpenOptions { allow_modified: false, ..options };
+        assert!(matches!(open("locomo", &options, &|_, _| ()), Err(DatasetError::Checksum { .. })));
         let verification = verify("locomo", &options).expect("hashes");
         assert!(!verification.ok && verification.sha256 == generated.sha256);
         let shown = show("locomo", &options).expect("shows").content.expect("a file");
@@ -272,34 +225,16 @@ mod tests {
         let shown = show("locomo-sim", &OpenOptions::default()).expect("shows");
         let content = shown.content.expect("generated data is always there");
         assert_eq!((content.banks, content.entries, content.turns), (10, 272, 5_882));
-        let expected: BTreeMap<String, u64> = shown
-            .manifest
-            .categories
-            .iter()
-            .map(|(name, count)| ((*name).to_owned(), *count))
-            .collect();
+        let expected: BTreeMap<String, u64> =
+            shown.manifest.categories.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         assert_eq!(content.categories, expected);
-        assert_eq!(
-            show("locomo-sim", &sim(12))
-                .expect("shows")
-                .content
-                .expect("there")
-                .banks,
-            12
-        );
+        assert_eq!(show("locomo-sim", &sim(12)).expect("shows").content.expect("there").banks, 12);
 
         let folder = tempfile::tempdir().expect("temporary folder");
-        let nowhere = OpenOptions {
-            cache_dir: folder.path().to_owned(),
-            allow_download: true,
-            ..Default::default()
-        };
+        let nowhere = OpenOptions { cache_dir: folder.path().to_owned(), allow_download: true, ..Default::default() };
         let shown = show("locomo", &nowhere).expect("shows the manifest");
         assert_eq!((shown.file, shown.content), (None, None));
-        assert!(
-            matches!(verify("locomo", &nowhere), Err(DatasetError::NotFound(_))),
-            "verify never downloads"
-        );
+        assert!(matches!(verify("locomo", &nowhere), Err(DatasetError::NotFound(_))), "verify never downloads");
     }
 
     #[test]
@@ -307,17 +242,11 @@ mod tests {
         let options = OpenOptions::default();
         let error = verify("locomo-sim", &options).expect_err("generated").to_string();
         insta::assert_snapshot!(error, @"dataset 'locomo-sim' is generated, there is nothing to verify; `bench-coord datasets generate` writes it to a file");
-        let error = generate("locomo", &options, Path::new("f"))
-            .expect_err("not generated")
-            .to_string();
+        let error = generate("locomo", &options, Path::new("f")).expect_err("not generated").to_string();
         insta::assert_snapshot!(error, @"dataset 'locomo' is not generated; `bench-coord datasets fetch locomo` downloads it");
-        assert!(matches!(
-            fetch("locomo-sim", &options, &|_, _| ()),
-            Err(DatasetError::Setting(_))
-        ));
-        let error = generate("locomo-sim", &options, Path::new("/proc/nowhere/f"))
-            .expect_err("no such folder")
-            .to_string();
+        assert!(matches!(fetch("locomo-sim", &options, &|_, _| ()), Err(DatasetError::Setting(_))));
+        let error =
+            generate("locomo-sim", &options, Path::new("/proc/nowhere/f")).expect_err("no such folder").to_string();
         assert!(error.starts_with("/proc/nowhere/f: "), "{error}");
     }
 
@@ -325,24 +254,13 @@ mod tests {
     #[test]
     fn a_published_file_in_the_cache_stays() {
         let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
-        let root = std::env::var_os("BENCH_REFERENCE_DIR")
-            .map_or(root, PathBuf::from)
-            .join("data");
+        let root = std::env::var_os("BENCH_REFERENCE_DIR").map_or(root, PathBuf::from).join("data");
         if !root.join("locomo/locomo10.json").is_file() {
-            eprintln!(
-                "NOT TESTED: the published LoCoMo is not below {}; set BENCH_REFERENCE_DIR",
-                root.display()
-            );
+            eprintln!("NOT TESTED: the published LoCoMo is not below {}; set BENCH_REFERENCE_DIR", root.display());
             return;
         }
-        let options = OpenOptions {
-            cache_dir: root.clone(),
-            ..Default::default()
-        };
-        assert_eq!(
-            fetch("locomo", &options, &|_, _| ()).expect("is there"),
-            root.join("locomo/locomo10.json")
-        );
+        let options = OpenOptions { cache_dir: root.clone(), ..Default::default() };
+        assert_eq!(fetch("locomo", &options, &|_, _| ()).expect("is there"), root.join("locomo/locomo10.json"));
         let verification = verify("locomo", &options).expect("hashes");
         assert!(verification.ok && verification.bytes == verification.expected_bytes);
         let content = show("locomo", &options).expect("shows").content.expect("is there");

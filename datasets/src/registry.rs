@@ -15,14 +15,8 @@ pub struct DatasetEntry {
 
 /// All datasets: one line each.
 pub const DATASETS: &[DatasetEntry] = &[
-    DatasetEntry {
-        manifest: &locomo::MANIFEST,
-        open: locomo::open,
-    },
-    DatasetEntry {
-        manifest: &locomo_sim::MANIFEST,
-        open: locomo_sim::open,
-    },
+    DatasetEntry { manifest: &locomo::MANIFEST, open: locomo::open },
+    DatasetEntry { manifest: &locomo_sim::MANIFEST, open: locomo_sim::open },
 ];
 
 /// Names at least this similar (Jaro-Winkler) are worth a hint.
@@ -33,22 +27,16 @@ const SIMILAR: f64 = 0.75;
 /// # Errors
 /// Unknown names, with the nearest one as a hint.
 pub fn find(name: &str) -> Result<&'static DatasetEntry, DatasetError> {
-    DATASETS
-        .iter()
-        .find(|entry| entry.manifest.name == name)
-        .ok_or_else(|| {
-            let lower = name.to_lowercase();
-            let names = DATASETS.iter().map(|entry| entry.manifest.name);
-            let nearest = names
-                .map(|known| (strsim::jaro_winkler(&lower, known), known))
-                .filter(|(similarity, _)| *similarity >= SIMILAR)
-                .max_by(|a, b| a.0.total_cmp(&b.0));
-            let hint = nearest.map_or(String::new(), |(_, known)| format!(", did you mean '{known}'?"));
-            DatasetError::Unknown {
-                name: name.to_owned(),
-                hint,
-            }
-        })
+    DATASETS.iter().find(|entry| entry.manifest.name == name).ok_or_else(|| {
+        let lower = name.to_lowercase();
+        let names = DATASETS.iter().map(|entry| entry.manifest.name);
+        let nearest = names
+            .map(|known| (strsim::jaro_winkler(&lower, known), known))
+            .filter(|(similarity, _)| *similarity >= SIMILAR)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let hint = nearest.map_or(String::new(), |(_, known)| format!(", did you mean '{known}'?"));
+        DatasetError::Unknown { name: name.to_owned(), hint }
+    })
 }
 
 /// Opens a dataset by name.
@@ -82,37 +70,20 @@ mod tests {
             let name = manifest.name;
             assert!(names.insert(name), "{name} is there twice");
             assert!(
-                name.bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'),
+                name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'),
                 "{name}"
             );
-            assert!(
-                !manifest.description.is_empty() && !manifest.description.contains('\n'),
-                "{name}"
-            );
+            assert!(!manifest.description.is_empty() && !manifest.description.contains('\n'), "{name}");
             assert!(
                 !manifest.scorers.is_empty() && !manifest.licence.is_empty() && manifest.loader_version > 0,
                 "{name}"
             );
-            assert!(
-                manifest
-                    .abstention_phrases
-                    .iter()
-                    .all(|phrase| *phrase == phrase.to_lowercase()),
-                "{name}"
-            );
+            assert!(manifest.abstention_phrases.iter().all(|phrase| *phrase == phrase.to_lowercase()), "{name}");
             if manifest.file.is_empty() {
-                assert_eq!(
-                    (manifest.source, manifest.sha256, manifest.bytes),
-                    ("generated", "", 0),
-                    "{name}"
-                );
+                assert_eq!((manifest.source, manifest.sha256, manifest.bytes), ("generated", "", 0), "{name}");
             } else {
                 assert!(manifest.source.starts_with("https://") && manifest.bytes > 0, "{name}");
-                assert!(
-                    manifest.sha256.len() == 64 && hex::decode(manifest.sha256).is_ok(),
-                    "{name}"
-                );
+                assert!(manifest.sha256.len() == 64 && hex::decode(manifest.sha256).is_ok(), "{name}");
             }
         }
     }

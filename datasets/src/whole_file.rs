@@ -22,10 +22,7 @@ impl WholeFile {
         // readable as any other file (the umask applies), not for the owner alone as temporary files are
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        Ok(Self {
-            file: builder.tempfile_in(folder)?,
-            path: path.to_owned(),
-        })
+        Ok(Self { file: builder.tempfile_in(folder)?, path: path.to_owned() })
     }
 
     /// Gives the file its name, in place of any earlier file of that name.
@@ -42,9 +39,7 @@ impl WholeFile {
 
 /// The folder of a path, also of a bare file name.
 fn folder(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Write for WholeFile {

@@ -228,7 +228,8 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         facts.times.started_us = 0;
     }
     facts.times.provider_us += slowest_vote.1;
-    facts.times.question_us = [facts.times.recall_us, facts.times.answer_us, facts.times.judge_us].into_iter().flatten().sum();
+    facts.times.question_us =
+        [facts.times.recall_us, facts.times.answer_us, facts.times.judge_us].into_iter().flatten().sum();
     Some(facts)
 }
 
@@ -245,7 +246,12 @@ mod tests {
     use crate::step::Timing;
 
     fn identity() -> QuestionIdentity {
-        QuestionIdentity { task: TaskKey::question(3, 7), question_id: "b:7".into(), bank_id: "b".into(), category: "single-hop".into() }
+        QuestionIdentity {
+            task: TaskKey::question(3, 7),
+            question_id: "b:7".into(),
+            bank_id: "b".into(),
+            category: "single-hop".into(),
+        }
     }
 
     fn step(task: TaskKey, step: StepNo, facts: StepFacts) -> StoredStep {
@@ -258,12 +264,17 @@ mod tests {
     }
 
     fn vote(vote: u32, score: f64) -> StoredStep {
-        let facts = StepFacts::Judged { score, usage: Usage::default(), timing: Timing { attempts: 1, ..Timing::default() } };
+        let facts =
+            StepFacts::Judged { score, usage: Usage::default(), timing: Timing { attempts: 1, ..Timing::default() } };
         step(TaskKey::judge(3, 7, 0, vote), StepNo::JUDGE, facts)
     }
 
     fn failed(task: TaskKey) -> StoredStep {
-        let facts = StepFacts::Failed { failure: Failure::transient("timeout", "no reply"), usage: Usage::default(), timing: Timing::default() };
+        let facts = StepFacts::Failed {
+            failure: Failure::transient("timeout", "no reply"),
+            usage: Usage::default(),
+            timing: Timing::default(),
+        };
         step(task, StepNo::FAILED, facts)
     }
 
@@ -279,8 +290,13 @@ mod tests {
     #[test]
     fn votes_are_reduced_to_their_median_and_failed_votes_are_missing() {
         let judges = JudgePlan { metrics: vec!["judge".into()], votes: 3 };
-        assert_eq!(conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0)], &judges), None, "a vote is missing");
-        let facts = conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0), vote(2, 1.0)], &judges).expect("is complete");
+        assert_eq!(
+            conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0)], &judges),
+            None,
+            "a vote is missing"
+        );
+        let facts = conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0), vote(2, 1.0)], &judges)
+            .expect("is complete");
         assert_eq!(facts.scores.last(), Some(&("judge".to_owned(), 1.0)));
         let with_failure = [scored(false), vote(0, 1.0), failed(TaskKey::judge(3, 7, 0, 1)), vote(2, 1.0)];
         let facts = conclude(identity(), &with_failure, &judges).expect("is complete");
@@ -290,7 +306,8 @@ mod tests {
     #[test]
     fn a_judge_without_any_vote_is_an_infrastructure_error() {
         let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1 };
-        let facts = conclude(identity(), &[scored(false), failed(TaskKey::judge(3, 7, 0, 0))], &judges).expect("is complete");
+        let facts =
+            conclude(identity(), &[scored(false), failed(TaskKey::judge(3, 7, 0, 0))], &judges).expect("is complete");
         assert_eq!(facts.outcome, Outcome::InfraError);
         assert!(facts.scores.is_empty(), "no score may be invented");
         assert_eq!(facts.failure.expect("has a reason").code, "timeout");

@@ -23,7 +23,12 @@ impl RunId {
     /// When it is empty, longer than 100 characters, or holds anything but ASCII letters, digits, `-`, `_` and `.`.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if text.is_empty() || text.len() > 100 || text.starts_with('.') || !text.chars().all(allowed) || text == "latest" {
+        if text.is_empty()
+            || text.len() > 100
+            || text.starts_with('.')
+            || !text.chars().all(allowed)
+            || text == "latest"
+        {
             return Err(InvalidId(text.chars().take(120).collect()));
         }
         Ok(Self(text.to_owned()))
@@ -38,7 +43,9 @@ impl fmt::Display for RunId {
 
 /// A run id that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("'{0}' cannot be a run id: use 1 to 100 ASCII letters, digits, '-', '_' or '.', not starting with '.', not 'latest'")]
+#[error(
+    "'{0}' cannot be a run id: use 1 to 100 ASCII letters, digits, '-', '_' or '.', not starting with '.', not 'latest'"
+)]
 pub struct InvalidId(String);
 
 /// A run's row number in its store: the short key of all other tables.
@@ -234,7 +241,11 @@ impl TaskKey {
     /// Reads a number that came from outside.
     #[must_use]
     pub const fn from_wire(raw: i64) -> Option<Self> {
-        if raw >= 0 && raw < (4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS)) { Some(Self(raw)) } else { None }
+        if raw >= 0 && raw < (4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS)) {
+            Some(Self(raw))
+        } else {
+            None
+        }
     }
 }
 

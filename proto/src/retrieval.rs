@@ -66,10 +66,7 @@ mod tests {
     #[test]
     fn by_hand() {
         let metrics = at(&["a", "b", "c", "d"], &["b", "d"], 10).expect("there is gold");
-        assert_eq!(
-            (metrics.recall_any, metrics.recall_all, metrics.recall),
-            (1.0, 1.0, 1.0)
-        );
+        assert_eq!((metrics.recall_any, metrics.recall_all, metrics.recall), (1.0, 1.0, 1.0));
         assert_eq!((metrics.precision, metrics.mrr), (0.5, 0.5));
         assert!((metrics.ndcg - 0.650_920_929_807_132_6).abs() < 1e-12);
 
@@ -81,14 +78,7 @@ mod tests {
         let metrics = at(&["a", "b", "c"], &["c"], 2).expect("there is gold");
         assert_eq!(
             metrics,
-            RetrievalMetrics {
-                recall_any: 0.0,
-                recall_all: 0.0,
-                recall: 0.0,
-                precision: 0.0,
-                mrr: 0.0,
-                ndcg: 0.0
-            }
+            RetrievalMetrics { recall_any: 0.0, recall_all: 0.0, recall: 0.0, precision: 0.0, mrr: 0.0, ndcg: 0.0 }
         );
     }
 
@@ -96,15 +86,9 @@ mod tests {
     fn edges() {
         assert_eq!(at(&["a"], &[], 5), None);
         assert_eq!(at(&["a"], &["a"], 0), None);
-        assert_eq!(
-            at(&[], &["a"], 5).map(|metrics| (metrics.recall, metrics.precision)),
-            Some((0.0, 0.0))
-        );
+        assert_eq!(at(&[], &["a"], 5).map(|metrics| (metrics.recall, metrics.precision)), Some((0.0, 0.0)));
         // repeats in the list cannot lift anything above 1
-        assert_eq!(
-            at(&["a", "a", "a"], &["a"], 3).map(|metrics| (metrics.ndcg, metrics.precision)),
-            Some((1.0, 1.0))
-        );
+        assert_eq!(at(&["a", "a", "a"], &["a"], 3).map(|metrics| (metrics.ndcg, metrics.precision)), Some((1.0, 1.0)));
         // more gold than k: the best possible list still has NDCG 1
         assert_eq!(
             at(&["a", "b", "c"], &["a", "b", "c"], 1).map(|metrics| (metrics.ndcg, metrics.recall_all)),

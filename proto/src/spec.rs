@@ -270,7 +270,8 @@ impl RunSpec {
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let (left, right) = (self.fingerprint_parts(), other.fingerprint_parts());
         let keys: std::collections::BTreeSet<&String> = left.keys().chain(right.keys()).collect();
-        let show = |parts: &BTreeMap<String, String>, key: &String| parts.get(key).cloned().unwrap_or_else(|| "-".to_owned());
+        let show =
+            |parts: &BTreeMap<String, String>, key: &String| parts.get(key).cloned().unwrap_or_else(|| "-".to_owned());
         keys.into_iter()
             .filter(|key| left.get(*key) != right.get(*key))
             .map(|key| Difference { key: key.clone(), left: show(&left, key), right: show(&right, key) })
@@ -290,6 +291,11 @@ impl RunSpec {
         if let Some(named) = &self.headline {
             return named.clone();
         }
-        self.judge_plan().metrics.into_iter().next().or_else(|| self.scorers.first().map(|s| s.name.clone())).unwrap_or_default()
+        self.judge_plan()
+            .metrics
+            .into_iter()
+            .next()
+            .or_else(|| self.scorers.first().map(|s| s.name.clone()))
+            .unwrap_or_default()
     }
 }

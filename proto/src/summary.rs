@@ -648,15 +648,8 @@ impl UsageSummary {
         sum += questions.recall;
         sum += questions.answer;
         sum += questions.judge;
-        let UsageFigures {
-            calls,
-            cached_calls,
-            retries,
-            rate_limited,
-            prompt_tokens,
-            completion_tokens,
-            usd,
-        } = (&sum).into();
+        let UsageFigures { calls, cached_calls, retries, rate_limited, prompt_tokens, completion_tokens, usd } =
+            (&sum).into();
         Self {
             retain: retain.into(),
             recall: (&questions.recall).into(),
@@ -709,10 +702,7 @@ impl From<&RunSpec> for SpecSummary {
             .chain(judge_roles.iter().map(String::as_str).zip(&spec.judges));
         let prompts = roles
             .flat_map(|(role, model)| {
-                model
-                    .prompts
-                    .iter()
-                    .map(move |(name, sha256)| (format!("{role}.{name}"), sha256.clone()))
+                model.prompts.iter().map(move |(name, sha256)| (format!("{role}.{name}"), sha256.clone()))
             })
             .collect();
         let judges: Vec<String> = spec.judges.iter().map(ModelSpec::display).collect();

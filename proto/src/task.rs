@@ -71,7 +71,8 @@ pub enum TaskEvent {
 
 impl TaskEvent {
     /// All events.
-    pub const ALL: [Self; 7] = [Self::Claim, Self::Finish, Self::Retry, Self::Park, Self::LoseLease, Self::GiveUp, Self::Reopen];
+    pub const ALL: [Self; 7] =
+        [Self::Claim, Self::Finish, Self::Retry, Self::Park, Self::LoseLease, Self::GiveUp, Self::Reopen];
 }
 
 /// One line of the transition table.
@@ -93,7 +94,13 @@ pub struct Transition {
 pub const TRANSITIONS: &[Transition] = &{
     use TaskEvent::{Claim, Finish, GiveUp, LoseLease, Park, Reopen, Retry};
     use TaskState::{Done, Failed, Leased, Ready};
-    const fn t(from: TaskState, event: TaskEvent, needs_epoch: bool, to: TaskState, counts: (i64, i32, i32)) -> Transition {
+    const fn t(
+        from: TaskState,
+        event: TaskEvent,
+        needs_epoch: bool,
+        to: TaskState,
+        counts: (i64, i32, i32),
+    ) -> Transition {
         Transition { from, event, needs_epoch, to, counts }
     }
     [
@@ -228,7 +235,9 @@ mod tests {
 
     #[test]
     fn bodies_from_a_broker_are_checked() {
-        for bad in ["", "{}", "[]", r#"{"v":1,"run":"../x","run_no":1,"task":0}"#, r#"{"v":1,"run":"x","run_no":1,"task":-5}"#] {
+        for bad in
+            ["", "{}", "[]", r#"{"v":1,"run":"../x","run_no":1,"task":0}"#, r#"{"v":1,"run":"x","run_no":1,"task":-5}"#]
+        {
             assert!(TaskMessage::from_bytes(bad.as_bytes()).is_err(), "{bad}");
         }
         assert!(TaskMessage::from_bytes(&vec![b' '; 5000]).is_err());

@@ -67,7 +67,15 @@ impl Answerer {
         let local = |answer: String, citations: Vec<String>| {
             let mut timing = clock.timing(task, clock.elapsed_us());
             timing.queue_wait_us = 0;
-            Answered { answer, raw: None, citations, finish: "stop".to_owned(), usage: Usage::default(), timing, calls: Vec::new() }
+            Answered {
+                answer,
+                raw: None,
+                citations,
+                finish: "stop".to_owned(),
+                usage: Usage::default(),
+                timing,
+                calls: Vec::new(),
+            }
         };
         match self {
             Self::None => Ok(local(String::new(), Vec::new())),
@@ -101,7 +109,8 @@ pub fn answer_prompt(question: &Question, hits: &[RetrievedHit], bank: &BankCont
     let time_of = |session_id: &str| session_time(bank, session_id);
     // built-in systems put the session's date before each hit, the prompt puts it above all of them
     let undated = |hit: &RetrievedHit| {
-        let stamped = time_of(&hit.session_id).and_then(|time| hit.text.strip_prefix('[')?.strip_prefix(time)?.strip_prefix("] "));
+        let stamped = time_of(&hit.session_id)
+            .and_then(|time| hit.text.strip_prefix('[')?.strip_prefix(time)?.strip_prefix("] "));
         stamped.map_or_else(|| hit.clone(), |text| RetrievedHit { text: text.to_owned(), ..hit.clone() })
     };
     let hits: Vec<RetrievedHit> = hits.iter().map(undated).collect();
@@ -122,12 +131,18 @@ fn session_time<'a>(bank: &'a BankContent, session_id: &str) -> Option<&'a str> 
 }
 
 /// A request with a model's parameters as sent.
-pub(crate) fn chat_request(spec: &ModelSpec, messages: Messages, schema: Option<ReplySchema>, max_output_tokens: u32) -> ChatRequest {
+pub(crate) fn chat_request(
+    spec: &ModelSpec,
+    messages: Messages,
+    schema: Option<ReplySchema>,
+    max_output_tokens: u32,
+) -> ChatRequest {
     let messages = vec![
         ChatMessage { role: MessageRole::System, text: messages.system },
         ChatMessage { role: MessageRole::User, text: messages.user },
     ];
-    let max_output_tokens = capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
+    let max_output_tokens =
+        capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
     ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }
 }
 
@@ -147,7 +162,11 @@ mod tests {
 
     #[test]
     fn empty_replies_are_answers_only_when_the_model_ended_freely() {
-        let reply = |text: &str, finish: &str| ChatReply { text: text.to_owned(), finish: finish.to_owned(), ..ChatReply::default() };
+        let reply = |text: &str, finish: &str| ChatReply {
+            text: text.to_owned(),
+            finish: finish.to_owned(),
+            ..ChatReply::default()
+        };
         assert_eq!(usable_answer(&reply(" Paris \n", "stop")), Ok("Paris".to_owned()));
         assert_eq!(usable_answer(&reply("Paris, the", "length")), Ok("Paris, the".to_owned()));
         assert_eq!(usable_answer(&reply("", "stop")), Ok(String::new()));

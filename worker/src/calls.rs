@@ -49,7 +49,8 @@ impl<'a> RunCallers<'a> {
         let limits = &row.spec.limits;
         // a run that no earlier run shares its calls with has nothing to look up
         let known = store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))?;
-        let stored: Option<Arc<dyn CallStore>> = (known > 0).then(|| Arc::new(StoredCalls(store)) as Arc<dyn CallStore>);
+        let stored: Option<Arc<dyn CallStore>> =
+            (known > 0).then(|| Arc::new(StoredCalls(store)) as Arc<dyn CallStore>);
         let pace = LocalPace::new(limits.max_rpm, limits.max_tpm).map(|pace| Arc::new(pace) as Arc<dyn Pace>);
         Ok(Self { environment, row, stop, budget: Budget::new(limits.max_cost, row.counters.spent), pace, stored })
     }
@@ -57,7 +58,10 @@ impl<'a> RunCallers<'a> {
     /// A caller of a model of the run.
     pub(crate) fn caller(&self, model: &ModelSpec, phase: Phase) -> Result<RunCaller, Failure> {
         let account = self.environment.accounts.get(&model.account).ok_or_else(|| {
-            Failure::terminal("worker_cannot_serve", format!("account '{}' is not configured on this worker", model.account))
+            Failure::terminal(
+                "worker_cannot_serve",
+                format!("account '{}' is not configured on this worker", model.account),
+            )
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
         let gate = self.environment.gates.gate(chat.endpoint(), &account.name, prices::limit_group(&model.name));

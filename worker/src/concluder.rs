@@ -46,7 +46,11 @@ pub(crate) async fn run(
 }
 
 /// Concludes those of `questions` that are complete.
-pub(crate) async fn conclude_questions(shared: &Shared, run: RunNo, mut questions: Vec<TaskKey>) -> Result<(), Failure> {
+pub(crate) async fn conclude_questions(
+    shared: &Shared,
+    run: RunNo,
+    mut questions: Vec<TaskKey>,
+) -> Result<(), Failure> {
     questions.sort_unstable();
     questions.dedup();
     let context = shared.context(run).await?;
@@ -61,7 +65,10 @@ pub(crate) async fn conclude_questions(shared: &Shared, run: RunNo, mut question
     for (task, steps) in by_question {
         let bank = shared.banks.get(run, task.bank()).await.map_err(|e| crate::engine::store_failure(&e))?;
         let Some(question) = bank.question(task.index()) else {
-            return Err(Failure::permanent("store", format!("question {} is missing in its bank's item", task.index())));
+            return Err(Failure::permanent(
+                "store",
+                format!("question {} is missing in its bank's item", task.index()),
+            ));
         };
         let identity = QuestionIdentity {
             task,

@@ -127,7 +127,8 @@ impl RunContext {
         if self.system.capabilities().from_items {
             return Ok(data.row.clone());
         }
-        let mut rows = shared.store.banks(self.run_no(), Some(&[data.row.bank_no])).await.map_err(|e| store_failure(&e))?;
+        let mut rows =
+            shared.store.banks(self.run_no(), Some(&[data.row.bank_no])).await.map_err(|e| store_failure(&e))?;
         rows.pop().ok_or_else(|| Failure::permanent("store", format!("bank {} is missing", data.row.bank_no)))
     }
 

@@ -80,7 +80,11 @@ impl Shared {
 
 /// A store error as the failure of a task: what may pass is retried.
 pub(crate) fn store_failure(error: &StoreError) -> Failure {
-    if error.is_transient() { Failure::transient("store", error.to_string()) } else { Failure::permanent("store", error.to_string()) }
+    if error.is_transient() {
+        Failure::transient("store", error.to_string())
+    } else {
+        Failure::permanent("store", error.to_string())
+    }
 }
 
 /// A running worker.
@@ -112,7 +116,11 @@ impl Worker {
         let session = store.open_session(&config.name, &config.domain, "{}").await?;
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
-        let hooks = WriterHooks { to_conclude: to_conclude.clone(), opened: Arc::clone(&opened), broken: broken_sender.clone() };
+        let hooks = WriterHooks {
+            to_conclude: to_conclude.clone(),
+            opened: Arc::clone(&opened),
+            broken: broken_sender.clone(),
+        };
         let writer = Writer::start(Arc::clone(&store), hooks);
         let shared = Arc::new(Shared {
             banks: BankCache::new(Arc::clone(&store)),
@@ -128,7 +136,12 @@ impl Worker {
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let concluded = Arc::new(Notify::new());
         let mut background = JoinSet::new();
-        background.spawn(concluder::run(Arc::clone(&shared), conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
+        background.spawn(concluder::run(
+            Arc::clone(&shared),
+            conclude_receiver,
+            Arc::clone(&concluded),
+            broken_sender.clone(),
+        ));
         background.spawn(renew_session(Arc::clone(&shared), stop.clone()));
         background.spawn(follow_run_states(Arc::clone(&shared)));
         let mut loops = JoinSet::new();
@@ -137,7 +150,14 @@ impl Worker {
             let prefetch = u16::try_from(slots * 2).unwrap_or(u16::MAX);
             let consumer = shared.queue.consume(&queue_name, prefetch).await?;
             let slots = Arc::new(Semaphore::new(*slots));
-            loops.spawn(consume(Arc::clone(&shared), consumer, slots, stop.clone(), drop_calls.clone(), broken_sender.clone()));
+            loops.spawn(consume(
+                Arc::clone(&shared),
+                consumer,
+                slots,
+                stop.clone(),
+                drop_calls.clone(),
+                broken_sender.clone(),
+            ));
         }
         Ok(Self { shared, stop, drop_calls, loops, drain: config.drain, background, broken, concluded })
     }
@@ -301,9 +321,12 @@ async fn consume(
 
 /// Claims all deliveries in one statement, then acks them all (P1): those that were not claimed are done, leased, not due,
 /// unknown, or of a run that does not run.
-async fn claim_and_ack(shared: &Shared, consumer: &mut dyn Consumer, deliveries: Vec<Delivery>) -> Result<Vec<ClaimedTask>, StoreError> {
-    let mut tasks: Vec<_> =
-        deliveries.iter().map(|d| (RunNo(d.message.run_no), TaskKey(d.message.task))).collect();
+async fn claim_and_ack(
+    shared: &Shared,
+    consumer: &mut dyn Consumer,
+    deliveries: Vec<Delivery>,
+) -> Result<Vec<ClaimedTask>, StoreError> {
+    let mut tasks: Vec<_> = deliveries.iter().map(|d| (RunNo(d.message.run_no), TaskKey(d.message.task))).collect();
     tasks.sort_unstable();
     tasks.dedup();
     let mut tries = 0_u32;
@@ -349,13 +372,21 @@ async fn start_tasks(
 
 /// A panic is a failed attempt, never the end of the worker.
 fn panic_failure(panic: &(dyn std::any::Any + Send)) -> Failure {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    let text =
+        panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     Failure::transient("panic", format!("the task panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
 }
 
 /// Carries out how a task ended, unless its result is already stored.
 async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
-    let release = |event, delay_ms, reason| Release { run: task.run, task: task.task, epoch: task.epoch, event, delay_ms, reason };
+    let release = |event, delay_ms, reason| Release {
+        run: task.run,
+        task: task.task,
+        epoch: task.epoch,
+        event,
+        delay_ms,
+        reason,
+    };
     let release = match end {
         TaskEnd::Stored => return,
         TaskEnd::HandBack { reason, calls } => {
@@ -376,7 +407,8 @@ async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
                 let delay_ms = failure.retry_after_ms.unwrap_or_else(|| tasks::retry_delay_ms(task.attempts));
                 release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
             } else {
-                let record = tasks::failed_record(task, failure, Vec::new(), Usage::default(), tasks::timing_of_failure(task));
+                let record =
+                    tasks::failed_record(task, failure, Vec::new(), Usage::default(), tasks::timing_of_failure(task));
                 return give_up(shared, task, record).await;
             }
         }

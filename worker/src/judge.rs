@@ -52,7 +52,13 @@ impl Judge {
     }
 
     /// Casts one vote on an answer.
-    pub(crate) async fn judge(&self, task: &ClaimedTask, question: &Question, gold: &GoldRecord, answer: &str) -> Result<Judged, TaskEnd> {
+    pub(crate) async fn judge(
+        &self,
+        task: &ClaimedTask,
+        question: &Question,
+        gold: &GoldRecord,
+        answer: &str,
+    ) -> Result<Judged, TaskEnd> {
         let vote = task.task.vote();
         let messages = prompts::judge::judge_messages(&JudgeInput {
             category: &question.category,

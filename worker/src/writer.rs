@@ -104,7 +104,9 @@ fn weight(submission: &Submission) -> usize {
         StepText::Answered { answer, raw, .. } => answer.len() + raw.as_ref().map_or(0, String::len),
         StepText::Judged { raw, .. } => raw.len(),
     };
-    let of_record = |r: &StepRecord| 256 + r.text.as_ref().map_or(0, of_text) + r.calls.iter().map(|c| c.reply.len()).sum::<usize>();
+    let of_record = |r: &StepRecord| {
+        256 + r.text.as_ref().map_or(0, of_text) + r.calls.iter().map(|c| c.reply.len()).sum::<usize>()
+    };
     submission.records.iter().map(of_record).sum()
 }
 

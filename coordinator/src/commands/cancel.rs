@@ -18,7 +18,10 @@ pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let reason = if args.now { CANCELLED_NOW } else { "cancelled by a user" };
-    if store.set_run_state(run.run_no, &[RunState::Running, RunState::Paused], RunState::Cancelled, Some(reason)).await? {
+    if store
+        .set_run_state(run.run_no, &[RunState::Running, RunState::Paused], RunState::Cancelled, Some(reason))
+        .await?
+    {
         out::note(&format!(
             "{} is cancelled; `bench-coord report {}` shows what was scored, `resume {} --reopen` goes on all the same",
             run.run_id, run.run_id, run.run_id

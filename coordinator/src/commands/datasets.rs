@@ -17,17 +17,21 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
         DatasetsVerb::List { json } => list(*json),
         DatasetsVerb::Show { name, dataset_path } => {
-            let details = blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::show(name, &options)).await?;
+            let details =
+                blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::show(name, &options)).await?;
             out::result(&text_of(&details));
             Ok(Exit::Done)
         }
         DatasetsVerb::Fetch { name } => {
-            let path = blocking(app, name, None, |name, options| bench_datasets::fetch(name, &options, &|_, _| ())).await?;
+            let path =
+                blocking(app, name, None, |name, options| bench_datasets::fetch(name, &options, &|_, _| ())).await?;
             out::note(&format!("{name} is here: {}", path.display()));
             Ok(Exit::Done)
         }
         DatasetsVerb::Verify { name, dataset_path } => {
-            let found = blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::verify(name, &options)).await?;
+            let found =
+                blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::verify(name, &options))
+                    .await?;
             if found.ok {
                 out::result(&format!("{} is the published {name}, sha256 {}", found.path.display(), found.sha256));
                 return Ok(Exit::Done);
@@ -43,8 +47,16 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
         }
         DatasetsVerb::Generate { name, output } => {
             let output = output.clone();
-            let written = blocking(app, name, None, move |name, options| bench_datasets::generate(name, &options, &output)).await?;
-            out::note(&format!("{}: {} banks, {} bytes, sha256 {}", written.path.display(), written.banks, written.bytes, written.sha256));
+            let written =
+                blocking(app, name, None, move |name, options| bench_datasets::generate(name, &options, &output))
+                    .await?;
+            out::note(&format!(
+                "{}: {} banks, {} bytes, sha256 {}",
+                written.path.display(),
+                written.banks,
+                written.bytes,
+                written.sha256
+            ));
             Ok(Exit::Done)
         }
     }
@@ -99,11 +111,17 @@ fn text_of(details: &Details) -> String {
     ];
     match (&details.file, &details.content) {
         (Some(file), _) => lines.push(format!("  file {}", file.display())),
-        (None, None) => lines.push("  not on this machine yet: submit or `bench-coord datasets fetch` downloads it".to_owned()),
+        (None, None) => {
+            lines.push("  not on this machine yet: submit or `bench-coord datasets fetch` downloads it".to_owned())
+        }
         (None, Some(_)) => {}
     }
     if let Some(content) = &details.content {
-        lines.push(format!("  sha256 {}{}", content.sha256, if content.modified { " (not the published file)" } else { "" }));
+        lines.push(format!(
+            "  sha256 {}{}",
+            content.sha256,
+            if content.modified { " (not the published file)" } else { "" }
+        ));
         lines.push(format!("  {} banks, {} sessions, {} turns", content.banks, content.entries, content.turns));
         lines.push(format!("  {:>6} questions", content.categories.values().sum::<u64>()));
         lines.extend(content.categories.iter().map(|(category, n)| format!("  {n:>6} {category}")));

@@ -24,10 +24,14 @@ pub(super) async fn run(app: &App) -> CliResult {
     let runs = app.home().join("runs");
     line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
     for entry in bench_datasets::DATASETS.iter().filter(|d| !d.manifest.file.is_empty()) {
-        let place = app.datasets_dir().map(|dir| dir.join(entry.manifest.name).join(entry.manifest.file)).filter(|path| path.exists());
+        let place = app
+            .datasets_dir()
+            .map(|dir| dir.join(entry.manifest.name).join(entry.manifest.file))
+            .filter(|path| path.exists());
         let cached = app.home().join("datasets").join(entry.manifest.name).join(entry.manifest.file);
         let found = place.or_else(|| cached.exists().then_some(cached));
-        let detail = found.map_or_else(|| "not here yet, submit downloads it".to_owned(), |path| path.display().to_string());
+        let detail =
+            found.map_or_else(|| "not here yet, submit downloads it".to_owned(), |path| path.display().to_string());
         line(&format!("dataset {}", entry.manifest.name), Ok(detail));
     }
     for (role, account) in app.accounts() {
@@ -35,5 +39,9 @@ pub(super) async fn run(app: &App) -> CliResult {
         let url = account.base_url.as_deref().map_or("no base URL".into(), bench_telemetry::redact_url);
         line(&format!("account of the {role}"), Ok(format!("{}, {url}, {key}", account.name)));
     }
-    if failed == 0 { Ok(Exit::Done) } else { Err(CliError::infrastructure(format!("{failed} of the checks above failed"))) }
+    if failed == 0 {
+        Ok(Exit::Done)
+    } else {
+        Err(CliError::infrastructure(format!("{failed} of the checks above failed")))
+    }
 }

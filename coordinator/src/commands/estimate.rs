@@ -48,11 +48,17 @@ impl RunEstimate {
     #[must_use]
     pub(crate) fn of(planned: &PlannedRun, app: &App) -> Self {
         let spec = &planned.spec;
-        let mut input = EstimateInput { questions: spec.sample.n, votes: spec.votes, repeat_share: REPEAT_SHARE, ..EstimateInput::default() };
+        let mut input = EstimateInput {
+            questions: spec.sample.n,
+            votes: spec.votes,
+            repeat_share: REPEAT_SHARE,
+            ..EstimateInput::default()
+        };
         if spec.answerer.is_remote() {
             input.answerer = Some(profile(app, spec, &spec.answerer, answer_prompt(planned), ANSWER_TOKENS));
         }
-        input.judges = spec.judges.iter().map(|judge| profile(app, spec, judge, judge_prompt(judge), VERDICT_TOKENS)).collect();
+        input.judges =
+            spec.judges.iter().map(|judge| profile(app, spec, judge, judge_prompt(judge), VERDICT_TOKENS)).collect();
         Self {
             estimate: estimate(&input),
             announcement: announce(&planned.sample),
@@ -134,7 +140,10 @@ impl RunEstimate {
             }
             lines.push(format!("  about {}", crate::progress::duration(self.estimate.minutes * 60.0)));
             lines.push(format!("  95 % interval to expect: {}", half_width(&self.announcement)));
-            lines.push(format!("  smallest difference a paired comparison finds: {:.1} points", self.announcement.detectable_points));
+            lines.push(format!(
+                "  smallest difference a paired comparison finds: {:.1} points",
+                self.announcement.detectable_points
+            ));
             out::result(&lines.join("\n"));
         }
         Ok(Exit::Done)
@@ -169,12 +178,20 @@ impl RunEstimate {
 
 fn half_width(a: &Announcement) -> String {
     match a.clustered_points {
-        Some((narrow, wide)) => format!("± {narrow:.1} to {wide:.1} points for conversations like these (± {:.1} naive)", a.naive_points),
+        Some((narrow, wide)) => {
+            format!("± {narrow:.1} to {wide:.1} points for conversations like these (± {:.1} naive)", a.naive_points)
+        }
         None => format!("± {:.1} points naive; fewer than three banks give no clustered interval", a.naive_points),
     }
 }
 
-fn profile(app: &App, spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, (low, expected): (u64, u64)) -> CallProfile {
+fn profile(
+    app: &App,
+    spec: &RunSpec,
+    model: &ModelSpec,
+    prompt: TokenGuess,
+    (low, expected): (u64, u64),
+) -> CallProfile {
     let price = prices::price_of(&model.name, &spec.limits.prices);
     let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(256);
     CallProfile {
@@ -186,7 +203,8 @@ fn profile(app: &App, spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, (lo
         tpm: spec.limits.max_tpm,
         tpm_counts_max_output: true,
         latency_ms: TYPICAL_LATENCY_MS,
-        concurrency: u32::try_from(app.slots(spec).iter().map(|(_, slots)| *slots).max().unwrap_or(1)).unwrap_or(u32::MAX),
+        concurrency: u32::try_from(app.slots(spec).iter().map(|(_, slots)| *slots).max().unwrap_or(1))
+            .unwrap_or(u32::MAX),
     }
 }
 
@@ -209,10 +227,12 @@ fn answer_prompt(planned: &PlannedRun) -> TokenGuess {
         }
     }
     let Some(question) = question else { return TokenGuess::default() };
-    let content = bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
+    let content =
+        bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
     let empty = tokens_of(encoding, &answer_prompt_of(&question, &[], &content));
     let average = tokens.div_ceil(turns.max(1));
-    let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>() / (planned.sample.banks.len() as u64).max(1);
+    let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>()
+        / (planned.sample.banks.len() as u64).max(1);
     let hits = if planned.capabilities.empty_by_design {
         0
     } else if planned.capabilities.ignores_k {

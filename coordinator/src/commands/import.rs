@@ -11,7 +11,7 @@ use bench_proto::{
     facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts},
     ids::{RunId, Sha256Hash, TaskKey},
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
-    step::{RankHits, RetrievedHit, Retrieval, StepNo, StepText},
+    step::{RankHits, Retrieval, RetrievedHit, StepNo, StepText},
 };
 use bench_store::{NewRun, RunState};
 use bench_worker::scorers::{self, ScoreCase, Scorer, abstention::is_abstention};
@@ -50,7 +50,11 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         Some(id) => RunId::parse(id).map_err(|e| CliError::usage(e.to_string()))?,
         None => RunId::fresh(),
     };
-    let name = args.sample.dataset.clone().ok_or_else(|| CliError::usage("give --dataset NAME: the dataset that the answers are for"))?;
+    let name = args
+        .sample
+        .dataset
+        .clone()
+        .ok_or_else(|| CliError::usage("give --dataset NAME: the dataset that the answers are for"))?;
     let dataset = planning::open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
     let mut request = planning::sample_request(app, &args.sample)?;
     if args.subset {
@@ -63,8 +67,12 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     }
     let sample = planning::take_sample(&dataset, request).await?;
     let manifest = dataset.manifest();
-    let scorers: Vec<&'static dyn Scorer> =
-        manifest.scorers.iter().map(|s| scorers::registry::find(s)).collect::<Result<_, _>>().map_err(|e| CliError::usage(e.to_string()))?;
+    let scorers: Vec<&'static dyn Scorer> = manifest
+        .scorers
+        .iter()
+        .map(|s| scorers::registry::find(s))
+        .collect::<Result<_, _>>()
+        .map_err(|e| CliError::usage(e.to_string()))?;
     let scorer_specs = scorers.iter().map(|s| ScorerSpec { name: s.name().to_owned(), version: s.version() }).collect();
     let nobody = ModelSpec {
         provider: "none".to_owned(),
@@ -76,7 +84,10 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     };
     let spec = RunSpec {
         spec_version: SPEC_VERSION,
-        dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..planning::dataset_spec(dataset.as_ref(), &sample) },
+        dataset: DatasetSpec {
+            path: args.sample.dataset_path.clone(),
+            ..planning::dataset_spec(dataset.as_ref(), &sample)
+        },
         sample: sample.spec.clone(),
         system: SystemSpec {
             name: args.system.clone().unwrap_or_else(|| "imported".to_owned()),
@@ -159,7 +170,9 @@ fn read_lines(path: &Path) -> Result<(BTreeMap<String, (usize, Line)>, Option<St
             }
             let name = line.metric.clone().unwrap_or_else(|| "imported".to_owned());
             match &metric {
-                Some(other) if *other != name => return Err(broken(format!("metric '{name}', but earlier lines have '{other}'"))),
+                Some(other) if *other != name => {
+                    return Err(broken(format!("metric '{name}', but earlier lines have '{other}'")));
+                }
                 _ => metric = Some(name),
             }
         } else if line.answer.is_none() {
@@ -207,11 +220,19 @@ fn grade(
         let session_of = |id: &str| id.split_once(':').map_or_else(|| id.to_owned(), |(session, _)| session.to_owned());
         let sessions: Vec<String> = ids.iter().map(|id| session_of(id)).collect();
         let hits = ids.iter().zip(&sessions);
-        let hit = |(id, session): (&String, &String)| RetrievedHit { id: id.clone(), session_id: session.clone(), score: None, text: String::new() };
+        let hit = |(id, session): (&String, &String)| RetrievedHit {
+            id: id.clone(),
+            session_id: session.clone(),
+            score: None,
+            text: String::new(),
+        };
         texts.push((StepNo::RECALL, StepText::Recalled { hits: hits.map(hit).collect() }));
         Retrieval {
             turn: RankHits::of(ids.iter().map(String::as_str), gold.evidence_turns.iter().map(String::as_str)),
-            session: RankHits::of(sessions.iter().map(String::as_str), gold.evidence_sessions.iter().map(String::as_str)),
+            session: RankHits::of(
+                sessions.iter().map(String::as_str),
+                gold.evidence_sessions.iter().map(String::as_str),
+            ),
         }
     });
     let abstained = line.answer.as_ref().is_some_and(|answer| is_abstention(answer, phrases));

@@ -8,8 +8,8 @@ use crate::{
     cli::ListArgs,
     exit::{CliResult, Exit},
     out,
-    tables::{render, table},
     runs::Standing,
+    tables::{render, table},
 };
 
 /// Runs the verb.

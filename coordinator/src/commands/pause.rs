@@ -15,7 +15,10 @@ pub(super) async fn run(app: &App, args: &RunArg) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     if store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("paused by a user")).await? {
-        out::note(&format!("{} is paused; calls in flight finish; `bench-coord resume {}` goes on", run.run_id, run.run_id));
+        out::note(&format!(
+            "{} is paused; calls in flight finish; `bench-coord resume {}` goes on",
+            run.run_id, run.run_id
+        ));
         return Ok(Exit::Done);
     }
     match run.state {

@@ -10,7 +10,8 @@ use crate::{
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
-    let formats: Vec<&str> = if args.format.is_empty() { vec![results::TERMINAL] } else { args.format.iter().map(String::as_str).collect() };
+    let formats: Vec<&str> =
+        if args.format.is_empty() { vec![results::TERMINAL] } else { args.format.iter().map(String::as_str).collect() };
     formats.iter().try_for_each(|format| results::check_format(format))?;
     if formats.len() > 1 && args.output_dir.is_none() {
         return Err(CliError::usage("more than one format needs a folder: give --output-dir DIR"));

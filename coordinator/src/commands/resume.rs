@@ -30,9 +30,15 @@ pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
 pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     match run.state {
-        RunState::Finished => return results::finish(app, store.as_ref(), run.run_no, args.json, args.output_dir.as_deref()).await,
+        RunState::Finished => {
+            return results::finish(app, store.as_ref(), run.run_no, args.json, args.output_dir.as_deref()).await;
+        }
         RunState::Cancelled if !args.reopen => {
-            return Err(CliError::usage(format!("{}: {}", run.run_id, Standing::Cancelled.advice(&run.run_id).unwrap_or_default())));
+            return Err(CliError::usage(format!(
+                "{}: {}",
+                run.run_id,
+                Standing::Cancelled.advice(&run.run_id).unwrap_or_default()
+            )));
         }
         RunState::Running | RunState::Paused | RunState::Cancelled => {}
     }
@@ -48,9 +54,13 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         store.close_lost_interval(run.run_no).await?;
         store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
     }
-    let from: &[RunState] = if args.reopen { &[RunState::Running, RunState::Paused, RunState::Cancelled] } else { &RESUMABLE };
+    let from: &[RunState] =
+        if args.reopen { &[RunState::Running, RunState::Paused, RunState::Cancelled] } else { &RESUMABLE };
     if !store.set_run_state(run.run_no, from, RunState::Running, None).await? {
-        return Err(CliError::usage(format!("{} was changed by somebody else just now; `bench-coord status {}`", run.run_id, run.run_id)));
+        return Err(CliError::usage(format!(
+            "{} was changed by somebody else just now; `bench-coord status {}`",
+            run.run_id, run.run_id
+        )));
     }
     go_on(app, store, &run, &lock, planner, args, &ending).await
 }
@@ -89,12 +99,18 @@ pub(super) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&PathBuf>) 
 /// Exit 2 when the dataset is another one now.
 pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
     let spec = &run.spec;
-    let args = SampleArgs { dataset_path: spec.dataset.path.clone(), allow_modified_dataset: spec.dataset.modified, ..SampleArgs::default() };
+    let args = SampleArgs {
+        dataset_path: spec.dataset.path.clone(),
+        allow_modified_dataset: spec.dataset.modified,
+        ..SampleArgs::default()
+    };
     let dataset = open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await?;
     let request = serde_json::from_value(spec.sample.request.clone())
         .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")))?;
     let sample = take_sample(&dataset, request).await?;
-    if sample.spec.signature != spec.sample.signature || dataset_spec(dataset.as_ref(), &sample).sha256 != spec.dataset.sha256 {
+    if sample.spec.signature != spec.sample.signature
+        || dataset_spec(dataset.as_ref(), &sample).sha256 != spec.dataset.sha256
+    {
         return Err(CliError::usage(format!(
             "the dataset found now is not the one that run {} began with (sha256 {} then); give the same file",
             run.run_id, spec.dataset.sha256
@@ -102,7 +118,13 @@ pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
     }
     let done = store.banks(run.run_no, None).await?.len();
     let banks = banks_in_order(&sample);
-    Ok(Planner { run: run.run_no, dataset, banks, max_sessions: spec.sample.max_sessions, done: u32::try_from(done).unwrap_or(u32::MAX) })
+    Ok(Planner {
+        run: run.run_no,
+        dataset,
+        banks,
+        max_sessions: spec.sample.max_sessions,
+        done: u32::try_from(done).unwrap_or(u32::MAX),
+    })
 }
 
 async fn change_limits(store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {

@@ -24,7 +24,9 @@ pub(super) fn run(args: &ScoreArgs) -> CliResult {
     let scorer = LineScorer::find(name).map_err(|e| CliError::usage(e.to_string()))?;
     let input: Box<dyn Read> = match &args.input {
         None => Box::new(std::io::stdin()),
-        Some(path) => Box::new(std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))?),
+        Some(path) => {
+            Box::new(std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))?)
+        }
     };
     let mut output = BufWriter::new(std::io::stdout().lock());
     let written = score_lines(scorer, BufReader::new(input), &mut output).and_then(|()| output.flush());
@@ -66,8 +68,13 @@ mod tests {
     fn one_line_out_for_each_line_in() {
         let input = "{\"id\": 1, \"prediction\": \"Paris\", \"gold\": \"paris\", \"category\": 4}\n\nnonsense\n[1]\n";
         let mut output = Vec::new();
-        score_lines(LineScorer::find("locomo-f1").expect("known"), input.as_bytes(), &mut output).expect("memory takes everything");
-        let lines: Vec<Value> = output.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).expect("JSON")).collect();
+        score_lines(LineScorer::find("locomo-f1").expect("known"), input.as_bytes(), &mut output)
+            .expect("memory takes everything");
+        let lines: Vec<Value> = output
+            .split(|b| *b == b'\n')
+            .filter(|l| !l.is_empty())
+            .map(|l| serde_json::from_slice(l).expect("JSON"))
+            .collect();
         assert_eq!(lines.len(), 3);
         assert_eq!((&lines[0]["id"], &lines[0]["score"]), (&json!(1), &json!(1.0)));
         assert!(lines[1]["error"].is_string() && lines[1].get("score").is_none());

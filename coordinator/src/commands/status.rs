@@ -68,7 +68,11 @@ impl<'a> RunStatus<'a> {
         let total = |pick: fn(&bench_store::OpenTasks) -> i64| self.open.values().map(pick).sum::<i64>();
         if total(|o| o.leased + o.queued + o.unpublished) == 0 && total(|o| o.delayed) > 0 {
             let due = self.open.values().filter_map(|o| o.next_due_ms).min().unwrap_or(0);
-            return Some(format!("{} tasks wait for another try, the next one in {:.1} s", total(|o| o.delayed), due as f64 / 1000.0));
+            return Some(format!(
+                "{} tasks wait for another try, the next one in {:.1} s",
+                total(|o| o.delayed),
+                due as f64 / 1000.0
+            ));
         }
         (!self.run.planned).then(|| "the plan is still being written".to_owned())
     }
@@ -78,7 +82,12 @@ impl<'a> RunStatus<'a> {
         let snapshot = ProgressMeter::default().look(run);
         let pid = if let Standing::Running { pid } = &self.standing { format!(" (pid {pid})") } else { String::new() };
         let mut lines = vec![
-            format!("{}  {}{pid}{}", run.run_id, self.standing.word(), run.name.as_ref().map(|n| format!("  {n}")).unwrap_or_default()),
+            format!(
+                "{}  {}{pid}{}",
+                run.run_id,
+                self.standing.word(),
+                run.name.as_ref().map(|n| format!("  {n}")).unwrap_or_default()
+            ),
             format!(
                 "  {} {} · {} · {}{}",
                 run.spec.dataset.name,

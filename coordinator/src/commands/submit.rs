@@ -20,8 +20,9 @@ use crate::{
     out,
     planner::Planner,
     planning::{DEFAULT_CAP, PlannedRun, plan_run},
-    results, self_check,
+    results,
     runs::{Standing, current_user},
+    self_check,
 };
 
 /// Estimates above this are confirmed on a terminal.
@@ -69,7 +70,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let interrupts = Interrupts::listen();
     let lock = lock(app, &run_id)?;
     let run_no = match store.create_run(&new_run).await {
-        Err(StoreError::Exists(_)) => return Err(CliError::usage(format!("run {run_id} was created by somebody else just now"))),
+        Err(StoreError::Exists(_)) => {
+            return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
+        }
         created => created?,
     };
     store.add_event(run_no, results::SELF_CHECK_EVENT, &check.event()).await?;
@@ -85,7 +88,14 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if end == RunEnd::Finished && args.controls {
         run_controls(app, &store, &planned, &new_run, &run, args.display, &interrupts).await?;
     }
-    conclude(app, store.as_ref(), &run, end, &Ending { json: args.json, output_dir: args.output_dir.as_deref(), folder: &folder }).await
+    conclude(
+        app,
+        store.as_ref(),
+        &run,
+        end,
+        &Ending { json: args.json, output_dir: args.output_dir.as_deref(), folder: &folder },
+    )
+    .await
 }
 
 /// What happens at a run's rest.
@@ -102,7 +112,13 @@ pub(super) struct Ending<'a> {
 ///
 /// # Errors
 /// Exit 3 with the way to go on, when it is not finished.
-pub(super) async fn conclude(app: &App, store: &dyn Store, run: &RunRow, end: RunEnd, ending: &Ending<'_>) -> CliResult {
+pub(super) async fn conclude(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    end: RunEnd,
+    ending: &Ending<'_>,
+) -> CliResult {
     match end {
         RunEnd::Finished => {
             let exit = results::finish(app, store, run.run_no, ending.json, ending.output_dir).await?;
@@ -168,7 +184,8 @@ pub(super) fn lock(app: &App, run: &RunId) -> Result<OwnerLock, CliError> {
 async fn attach(app: &App, store: Arc<dyn Store>, spec: &RunSpec, existing: RunRow, args: &SubmitArgs) -> CliResult {
     let differences = existing.spec.differences(spec);
     if !differences.is_empty() {
-        let list: Vec<String> = differences.iter().take(12).map(|d| format!("\n  {}: {} there, {} here", d.key, d.left, d.right)).collect();
+        let list: Vec<String> =
+            differences.iter().take(12).map(|d| format!("\n  {}: {} there, {} here", d.key, d.left, d.right)).collect();
         return Err(CliError::usage(format!(
             "run {} exists with other settings; choose another --run-id, or make them equal:{}",
             existing.run_id,
@@ -200,7 +217,9 @@ fn confirm(estimate: &RunEstimate, planned: &PlannedRun, controls: u32, args: &S
     let cap = planned.spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
     if args.max_cost.is_some() {
         if expected > cap {
-            out::note(&format!("the estimate of ${expected:.2} is above the cap of ${cap:.2}: the run will pause there and can be resumed"));
+            out::note(&format!(
+                "the estimate of ${expected:.2} is above the cap of ${cap:.2}: the run will pause there and can be resumed"
+            ));
         }
         return Ok(());
     }
@@ -280,7 +299,10 @@ async fn run_controls(
         };
         let end = own(app, Arc::clone(store), &row, &lock, Some(planner), display, interrupts).await?;
         if end != RunEnd::Finished {
-            out::note(&format!("control {system} did not finish; `bench-coord resume {}` goes on with it", control.run_id));
+            out::note(&format!(
+                "control {system} did not finish; `bench-coord resume {}` goes on with it",
+                control.run_id
+            ));
             if interrupts.stop.is_cancelled() {
                 break;
             }
@@ -292,7 +314,8 @@ async fn run_controls(
 /// The spec of a control: only the memory system differs. What is left of the cap is shared out.
 fn control_run(app: &App, planned: &PlannedRun, of: &NewRun, run: &RunRow, system: &str) -> Result<NewRun, CliError> {
     let settings = app.system_settings(system);
-    let built = bench_worker::systems::registry::build(system, &settings, &Default::default()).map_err(|e| CliError::usage(e.to_string()))?;
+    let built = bench_worker::systems::registry::build(system, &settings, &Default::default())
+        .map_err(|e| CliError::usage(e.to_string()))?;
     let mut spec = planned.spec.clone();
     spec.system.name = system.to_owned();
     spec.system.version.clone_from(&built.capabilities().version);

@@ -36,8 +36,15 @@ pub(super) fn run(verb: &SystemsVerb) -> CliResult {
     let mut table = table(["system", "largest k", "event times", "proves ready", "what it is"]);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
     for (entry, c) in &systems {
-        let largest = if c.ignores_k { "-".to_owned() } else { c.max_k.map_or_else(|| "any".to_owned(), |k| k.to_string()) };
-        table.add_row([entry.name.to_owned(), largest, yes(c.event_times), yes(c.proves_ready), entry.description.to_owned()]);
+        let largest =
+            if c.ignores_k { "-".to_owned() } else { c.max_k.map_or_else(|| "any".to_owned(), |k| k.to_string()) };
+        table.add_row([
+            entry.name.to_owned(),
+            largest,
+            yes(c.event_times),
+            yes(c.proves_ready),
+            entry.description.to_owned(),
+        ]);
     }
     out::result(&render(&table));
     Ok(Exit::Done)

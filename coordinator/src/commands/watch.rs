@@ -33,6 +33,11 @@ pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
     let _ = view.await;
     match standing {
         Standing::Finished => results::print_finished(app, store.as_ref(), run.run_no).await,
-        other => Err(CliError::resumable(format!("{} is {}: {}", run.run_id, other.word(), other.advice(&run.run_id).unwrap_or_default()))),
+        other => Err(CliError::resumable(format!(
+            "{} is {}: {}",
+            run.run_id,
+            other.word(),
+            other.advice(&run.run_id).unwrap_or_default()
+        ))),
     }
 }

@@ -41,7 +41,12 @@ pub(crate) fn view(display: Display) -> Option<Box<dyn View>> {
 }
 
 /// Shows a run's progress until stopped; the view is taken down before the returned task ends.
-pub(crate) fn follow(store: Arc<dyn Store>, run: RunNo, display: Display, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
+pub(crate) fn follow(
+    store: Arc<dyn Store>,
+    run: RunNo,
+    display: Display,
+    stop: CancellationToken,
+) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let Some(mut view) = view(display) else { return };
         let mut meter = ProgressMeter::default();

@@ -115,13 +115,7 @@ impl Aggregator {
     #[must_use]
     pub fn new(input: AggregateInput) -> Self {
         let headline_metric = input.headline_metric();
-        Self {
-            input,
-            headline_metric,
-            questions: Questions::default(),
-            retained: Vec::new(),
-            sums: Sums::default(),
-        }
+        Self { input, headline_metric, questions: Questions::default(), retained: Vec::new(), sums: Sums::default() }
     }
 
     /// Adds a question that ended.
@@ -141,10 +135,7 @@ impl Aggregator {
             attribution.count(&mut sums.attribution);
         }
         if facts.outcome == Outcome::InfraError {
-            let code = facts
-                .failure
-                .as_ref()
-                .map_or("unknown", |failure| failure.code.as_str());
+            let code = facts.failure.as_ref().map_or("unknown", |failure| failure.code.as_str());
             *sums.errors.entry(code.to_owned()).or_default() += 1;
         }
     }
@@ -169,11 +160,7 @@ impl Aggregator {
             }
             StepFacts::Failed { usage, timing, .. } => {
                 sums.retain_usage += *usage;
-                let phase = if kind == TaskKind::Retain {
-                    &mut sums.retain
-                } else {
-                    &mut sums.ready
-                };
+                let phase = if kind == TaskKind::Retain { &mut sums.retain } else { &mut sums.ready };
                 phase.add(time(timing));
                 sums.prove(step.task.bank(), false);
             }
@@ -195,32 +182,21 @@ impl Aggregator {
             self.questions.add_not_run(id.as_ref());
         }
         let sample = &self.input.spec.sample;
-        self.questions.know_categories(
-            sample
-                .by_category
-                .iter()
-                .filter(|(_, n)| **n > 0)
-                .map(|(name, _)| name.as_str()),
-        );
+        self.questions
+            .know_categories(sample.by_category.iter().filter(|(_, n)| **n > 0).map(|(name, _)| name.as_str()));
         self.questions.settle();
         let (input, questions, sums) = (&self.input, &self.questions, &self.sums);
 
         let outcomes = outcomes(&questions.rows);
         let categories = categories(input, questions);
         let sampling = Sampling {
-            estimator: if sample.stratified && !sample.census {
-                Estimator::Weighted
-            } else {
-                Estimator::Mean
-            },
+            estimator: if sample.stratified && !sample.census { Estimator::Weighted } else { Estimator::Mean },
             by_chance: sample.sampler == "hash",
             census: sample.census,
         };
         let metrics = metric_names(input, &self.headline_metric, questions);
         let cells_by = |metric: &str| {
-            let scores = questions
-                .by_metric(metric)
-                .map(|(row, score)| (row.category, row.bank, score));
+            let scores = questions.by_metric(metric).map(|(row, score)| (row.category, row.bank, score));
             cells_of(scores, input.pass_threshold)
         };
         let headline_cells = cells_by(&self.headline_metric);
@@ -233,20 +209,10 @@ impl Aggregator {
                 metric_score(metric, cells, &categories, sampling, input.pass_threshold)
             })
             .collect();
-        let headline = headline(
-            &self.headline_metric,
-            &headline_cells,
-            &categories,
-            sampling,
-            input.stats_seed,
-        );
+        let headline = headline(&self.headline_metric, &headline_cells, &categories, sampling, input.stats_seed);
         let without_adversarial = without_adversarial(&self.headline_metric, &headline_cells, &categories, sampling);
         let warnings = warnings(input, &outcomes, &headline, scores.first());
-        let usage = UsageSummary::new(
-            &sums.retain_usage,
-            &sums.usage,
-            input.spec.limits.max_cost.map(|cap| cap.usd()),
-        );
+        let usage = UsageSummary::new(&sums.retain_usage, &sums.usage, input.spec.limits.max_cost.map(|cap| cap.usd()));
 
         Summary {
             schema_version: REPORT_SCHEMA_VERSION,
@@ -283,10 +249,7 @@ impl Aggregator {
 }
 
 fn outcomes(rows: &[Question]) -> Outcomes {
-    let mut counts = Outcomes {
-        sample: rows.len() as u64,
-        ..Outcomes::default()
-    };
+    let mut counts = Outcomes { sample: rows.len() as u64, ..Outcomes::default() };
     for row in rows {
         match row.outcome {
             Outcome::Scored => counts.scored += 1,
@@ -325,10 +288,7 @@ fn metric_names(input: &AggregateInput, headline: &str, questions: &Questions) -
     others.sort_unstable();
     let judges = input.spec.judge_plan().metrics;
     let mut names: Vec<String> = Vec::new();
-    let planned = judges
-        .iter()
-        .map(String::as_str)
-        .chain(input.spec.scorers.iter().map(|scorer| scorer.name.as_str()));
+    let planned = judges.iter().map(String::as_str).chain(input.spec.scorers.iter().map(|scorer| scorer.name.as_str()));
     for name in std::iter::once(headline).chain(planned).chain(others) {
         if !name.is_empty() && !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
@@ -370,11 +330,7 @@ fn headline(metric: &str, cells: &[Cell], categories: &[Category], sampling: Sam
 
 /// The headline without the category `adversarial`, when it is one of several.
 fn without_adversarial(metric: &str, cells: &[Cell], categories: &[Category], sampling: Sampling) -> Option<PartScore> {
-    let rest: Vec<Category> = categories
-        .iter()
-        .filter(|category| category.name != ADVERSARIAL)
-        .cloned()
-        .collect();
+    let rest: Vec<Category> = categories.iter().filter(|category| category.name != ADVERSARIAL).cloned().collect();
     if rest.is_empty() || rest.len() == categories.len() {
         return None;
     }
@@ -402,14 +358,8 @@ fn run_summary(
     let (most_common, answers) = answer_variety(&questions.rows);
     let (verdict, reasons, checks) = verdict::conclude(vec![
         ("coverage", verdict::coverage(outcomes)),
-        (
-            "empty_context",
-            verdict::empty_context(&questions.banks, input.empty_context_expected),
-        ),
-        (
-            "effective_k",
-            verdict::effective_k(input.effective_k, input.spec.system.top_k),
-        ),
+        ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
+        ("effective_k", verdict::effective_k(input.effective_k, input.spec.system.top_k)),
         ("one_answer", verdict::one_answer(most_common, answers)),
         ("banks_ready", verdict::banks_ready(&questions.banks, proofs)),
         ("self_check", verdict::self_check(&input.self_check)),
@@ -468,11 +418,8 @@ fn warnings(
             few.join(", ")
         ));
     }
-    let unscored: Vec<&str> = by_category
-        .iter()
-        .filter(|category| category.n == 0)
-        .map(|category| category.category.as_str())
-        .collect();
+    let unscored: Vec<&str> =
+        by_category.iter().filter(|category| category.n == 0).map(|category| category.category.as_str()).collect();
     if headline.value.is_some() && !unscored.is_empty() {
         lines.push(format!(
             "no question of these categories has a score, the total leaves them out: {}",
@@ -480,17 +427,11 @@ fn warnings(
         ));
     }
     if input.run.code_versions.len() > 1 {
-        lines.push(format!(
-            "several builds worked on this run: {}",
-            input.run.code_versions.join(", ")
-        ));
+        lines.push(format!("several builds worked on this run: {}", input.run.code_versions.join(", ")));
     }
     let planned = input.spec.sample.n;
     if planned != outcomes.sample {
-        lines.push(format!(
-            "the sample has {planned} questions, {} are accounted for",
-            outcomes.sample
-        ));
+        lines.push(format!("the sample has {planned} questions, {} are accounted for", outcomes.sample));
     }
     lines
 }

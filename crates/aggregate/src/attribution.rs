@@ -52,10 +52,7 @@ pub fn attribute(facts: &QuestionFacts, metric: &str, pass_threshold: f64) -> Op
     if *score >= pass_threshold {
         return None;
     }
-    let levels = facts
-        .retrieval
-        .iter()
-        .flat_map(|retrieval| [&retrieval.turn, &retrieval.session]);
+    let levels = facts.retrieval.iter().flat_map(|retrieval| [&retrieval.turn, &retrieval.session]);
     let Some(hits) = levels.into_iter().find(|hits| hits.gold > 0) else {
         return Some(Attribution::NoGroundTruth);
     };

@@ -26,39 +26,24 @@ pub(crate) fn wild_cluster_interval(design: &Design, seed: u64) -> Result<Interv
         return Err(format!("needs at least {FEWEST} banks, has {g}"));
     }
     if g > MOST {
-        return Err(format!(
-            "not made for more than {MOST} banks: the t interval needs no check there"
-        ));
+        return Err(format!("not made for more than {MOST} banks: the t interval needs no check there"));
     }
     let error = design.cluster_variance().unwrap_or(0.0).sqrt();
     if error == 0.0 {
         return Err("all banks agree: nothing to draw from".to_owned());
     }
-    let mut sizes = if g <= ENUMERATED {
-        enumerated(design)
-    } else {
-        drawn(design, seed)
-    };
+    let mut sizes = if g <= ENUMERATED { enumerated(design) } else { drawn(design, seed) };
     sizes.sort_unstable_by(f64::total_cmp);
     let quantile = sizes[(0.95 * sizes.len() as f64).ceil() as usize - 1];
-    let signs = if g <= ENUMERATED {
-        format!("all {} sign vectors", sizes.len())
-    } else {
-        format!("{} draws", sizes.len())
-    };
-    Ok(symmetric(
-        design.estimate(),
-        quantile * error,
-        format!("wild cluster bootstrap-t, {signs}"),
-    ))
+    let signs =
+        if g <= ENUMERATED { format!("all {} sign vectors", sizes.len()) } else { format!("{} draws", sizes.len()) };
+    Ok(symmetric(design.estimate(), quantile * error, format!("wild cluster bootstrap-t, {signs}")))
 }
 
 /// |t*| of every sign vector.
 fn enumerated(design: &Design) -> Vec<f64> {
     let mut draw = Draw::new(design);
-    (0..1_u64 << design.clusters)
-        .map(|bits| draw.size(|cluster| bits >> cluster & 1 == 1))
-        .collect()
+    (0..1_u64 << design.clusters).map(|bits| draw.size(|cluster| bits >> cluster & 1 == 1)).collect()
 }
 
 /// |t*| of random sign vectors.
@@ -82,10 +67,7 @@ struct Draw<'a> {
 
 impl<'a> Draw<'a> {
     fn new(design: &'a Design) -> Self {
-        Self {
-            design,
-            totals: vec![0.0; design.clusters],
-        }
+        Self { design, totals: vec![0.0; design.clusters] }
     }
 
     /// |t*| with the sign of each cluster turned where `turned` says so.
@@ -97,12 +79,8 @@ impl<'a> Draw<'a> {
                 let residual = sum - n * stratum.mean;
                 if turned(cluster) { -residual } else { residual }
             };
-            let stratum_shift: f64 = stratum
-                .cells
-                .iter()
-                .map(|c| residual(c.n, c.sum, c.cluster))
-                .sum::<f64>()
-                / stratum.n;
+            let stratum_shift: f64 =
+                stratum.cells.iter().map(|c| residual(c.n, c.sum, c.cluster)).sum::<f64>() / stratum.n;
             let scale = stratum.weight / stratum.n;
             for cell in &stratum.cells {
                 self.totals[cell.cluster] +=

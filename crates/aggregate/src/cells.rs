@@ -57,15 +57,7 @@ impl Tally {
     #[cfg(test)]
     pub(crate) fn of_shares(ones: u64, n: u64) -> Self {
         let (min, max) = (f64::from(u8::from(ones == n)), f64::from(u8::from(ones > 0)));
-        Self {
-            n,
-            sum: ones as f64,
-            sum_of_squares: ones as f64,
-            min,
-            max,
-            binary: true,
-            passed: ones,
-        }
+        Self { n, sum: ones as f64, sum_of_squares: ones as f64, min, max, binary: true, passed: ones }
     }
 
     pub(crate) fn mean(&self) -> Option<f64> {
@@ -100,11 +92,7 @@ pub(crate) fn cells_of(scores: impl Iterator<Item = (u16, u32, f64)>, pass_thres
     for (category, cluster, score) in scores {
         let position = *at.entry((category, cluster)).or_insert(cells.len());
         if position == cells.len() {
-            cells.push(Cell {
-                category,
-                cluster,
-                tally: Tally::EMPTY,
-            });
+            cells.push(Cell { category, cluster, tally: Tally::EMPTY });
         }
         cells[position].tally.add(score, pass_threshold);
     }
@@ -126,10 +114,8 @@ mod tests {
     #[test]
     fn cells_are_grouped_and_ordered() {
         let cells = cells_of([(1, 7, 1.0), (0, 9, 0.25), (1, 7, 0.0), (1, 2, 0.5)].into_iter(), 0.5);
-        let keys: Vec<_> = cells
-            .iter()
-            .map(|c| (c.category, c.cluster, c.tally.n, c.tally.sum, c.tally.passed))
-            .collect();
+        let keys: Vec<_> =
+            cells.iter().map(|c| (c.category, c.cluster, c.tally.n, c.tally.sum, c.tally.passed)).collect();
         assert_eq!(keys, [(0, 9, 1, 0.25, 0), (1, 2, 1, 0.5, 1), (1, 7, 2, 1.0, 1)]);
         assert_eq!(of_category(&cells, 1).len(), 2);
         assert!(of_category(&cells, 2).is_empty());

@@ -43,10 +43,7 @@ impl Design {
 
     /// Strata with weights that sum to 1; strata without scores must have been left out.
     pub(crate) fn new(strata: &[(f64, Vec<&Cell>)]) -> Self {
-        let mut names: Vec<u32> = strata
-            .iter()
-            .flat_map(|(_, cells)| cells.iter().map(|cell| cell.cluster))
-            .collect();
+        let mut names: Vec<u32> = strata.iter().flat_map(|(_, cells)| cells.iter().map(|cell| cell.cluster)).collect();
         names.sort_unstable();
         names.dedup();
         let mut per_cluster = vec![0_u64; names.len()];
@@ -56,11 +53,7 @@ impl Design {
                 .map(|cell| {
                     let cluster = names.partition_point(|name| *name < cell.cluster);
                     per_cluster[cluster] += cell.tally.n;
-                    StratumCell {
-                        cluster,
-                        n: cell.tally.n as f64,
-                        sum: cell.tally.sum,
-                    }
+                    StratumCell { cluster, n: cell.tally.n as f64, sum: cell.tally.sum }
                 })
                 .collect();
             // cells of several categories in one bank become one
@@ -74,19 +67,10 @@ impl Design {
                 same
             });
             let all = Tally::of(cells.iter().copied());
-            Stratum {
-                weight: *weight,
-                n: all.n as f64,
-                mean: all.mean().unwrap_or(0.0),
-                cells: dense,
-            }
+            Stratum { weight: *weight, n: all.n as f64, mean: all.mean().unwrap_or(0.0), cells: dense }
         });
         let strata = strata.collect();
-        Self {
-            strata,
-            clusters: names.len(),
-            one_score_per_cluster: per_cluster.iter().all(|n| *n == 1),
-        }
+        Self { strata, clusters: names.len(), one_score_per_cluster: per_cluster.iter().all(|n| *n == 1) }
     }
 
     /// Σ weight · mean.

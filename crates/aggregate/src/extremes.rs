@@ -46,9 +46,7 @@ fn slow_question(row: &Question, run: &RunId) -> SlowQuestion {
     SlowQuestion {
         question_id: row.id.to_string(),
         ms: ms(t.question),
-        phase_ms: happened
-            .map(|(phase, us)| (phase.to_owned(), ms(us)))
-            .collect::<BTreeMap<_, _>>(),
+        phase_ms: happened.map(|(phase, us)| (phase.to_owned(), ms(us))).collect::<BTreeMap<_, _>>(),
         trace_id: trace_id(run, &row.id),
     }
 }
@@ -57,12 +55,7 @@ fn slow_question(row: &Question, run: &RunId) -> SlowQuestion {
 pub(crate) fn worst(questions: &Questions, metric: &str) -> Vec<WorstQuestion> {
     first_by(questions.by_metric(metric), WORST, |(_, a), (_, b)| a < b)
         .into_iter()
-        .map(|(row, score)| WorstQuestion {
-            question_id: row.id.to_string(),
-            score,
-            gold: None,
-            answer: None,
-        })
+        .map(|(row, score)| WorstQuestion { question_id: row.id.to_string(), score, gold: None, answer: None })
         .collect()
 }
 

@@ -90,8 +90,6 @@ impl AggregateInput {
     /// The metric that heads the report.
     #[must_use]
     pub fn headline_metric(&self) -> String {
-        self.headline_metric
-            .clone()
-            .unwrap_or_else(|| self.spec.headline_metric())
+        self.headline_metric.clone().unwrap_or_else(|| self.spec.headline_metric())
     }
 }

@@ -23,11 +23,7 @@ pub(crate) fn t_quantile(df: f64) -> f64 {
 
 /// `middle` ± `half`, clipped to [0, 1].
 pub(crate) fn symmetric(middle: f64, half: f64, method: String) -> Interval {
-    Interval {
-        low: (middle - half).clamp(0.0, 1.0),
-        high: (middle + half).clamp(0.0, 1.0),
-        method,
-    }
+    Interval { low: (middle - half).clamp(0.0, 1.0), high: (middle + half).clamp(0.0, 1.0), method }
 }
 
 /// Wilson's interval of a share, `successes` of `n` > 0 (Wilson 1927; no continuity correction).
@@ -64,10 +60,7 @@ mod tests {
         // statsmodels.stats.proportion.proportion_confint(k, n, method='wilson')
         for (k, n, low, high) in WILSON {
             let got = wilson(k, n);
-            assert!(
-                (got.low - low).abs() < 1e-12 && (got.high - high).abs() < 1e-12,
-                "{k}/{n}: {got:?}"
-            );
+            assert!((got.low - low).abs() < 1e-12 && (got.high - high).abs() < 1e-12, "{k}/{n}: {got:?}");
         }
     }
 

@@ -11,12 +11,7 @@ pub(crate) fn percentiles(microseconds: impl Iterator<Item = f32>) -> Option<Per
     }
     let mut at = |percent| percentile(&mut values, percent) / 1e3;
     let (p50, p95, p99) = (at(50.0), at(95.0), at(99.0));
-    Some(Percentiles {
-        p50,
-        p95,
-        p99,
-        n: values.len() as u64,
-    })
+    Some(Percentiles { p50, p95, p99, n: values.len() as u64 })
 }
 
 /// The value at index (n − 1) · p / 100 of the sorted values, between its neighbours. Selects instead of sorting: a
@@ -37,10 +32,7 @@ mod tests {
     fn percentiles_interpolate_like_numpy() {
         // numpy 2: np.percentile([7000, 1000, 3000, 20000, 5000], [50, 95, 99]) = [5000, 17400, 19480]
         let p = percentiles([7000.0, 1000.0, f32::NAN, 3000.0, 20000.0, 5000.0].into_iter()).expect("has values");
-        assert!(
-            (p.p50 - 5.0).abs() < 1e-9 && (p.p95 - 17.4).abs() < 1e-9 && (p.p99 - 19.48).abs() < 1e-9,
-            "{p:?}"
-        );
+        assert!((p.p50 - 5.0).abs() < 1e-9 && (p.p95 - 17.4).abs() < 1e-9 && (p.p99 - 19.48).abs() < 1e-9, "{p:?}");
         assert_eq!(p.n, 5);
         assert_eq!(percentiles([f32::NAN].into_iter()), None);
         let one = percentiles([1500.0].into_iter()).expect("has a value");

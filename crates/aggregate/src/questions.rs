@@ -53,12 +53,7 @@ impl Times {
             queue_wait: times.queue_wait_us as f32,
             rate_wait: times.rate_wait_us as f32,
             provider: of_whole(times.provider_us),
-            own: of_whole(
-                times
-                    .question_us
-                    .saturating_sub(times.provider_us)
-                    .saturating_sub(times.rate_wait_us),
-            ),
+            own: of_whole(times.question_us.saturating_sub(times.provider_us).saturating_sub(times.rate_wait_us)),
         }
     }
 }
@@ -119,11 +114,7 @@ impl Questions {
             answer_hash: facts.answer_hash,
             scores_at: self.scores.len() as u32,
             bank,
-            times: if facts.outcome == Outcome::NotRun {
-                Times::NONE
-            } else {
-                Times::of(facts)
-            },
+            times: if facts.outcome == Outcome::NotRun { Times::NONE } else { Times::of(facts) },
             category: self.category(&facts.category),
             layout: self.layout(facts.scores.iter().map(|(metric, _)| metric.as_str())),
             outcome: facts.outcome,
@@ -160,11 +151,8 @@ impl Questions {
             })
             .collect();
         let categories: Vec<u16> = other.categories.iter().map(|name| self.category(name)).collect();
-        let layouts: Vec<u16> = other
-            .layouts
-            .iter()
-            .map(|names| self.layout(names.iter().map(String::as_str)))
-            .collect();
+        let layouts: Vec<u16> =
+            other.layouts.iter().map(|names| self.layout(names.iter().map(String::as_str))).collect();
         let shift = self.scores.len() as u32;
         self.scores.extend_from_slice(&other.scores);
         self.rows.extend(other.rows.into_iter().map(|mut row| {
@@ -191,9 +179,7 @@ impl Questions {
         let new_categories = ranks(&self.categories, String::as_str);
         for row in &mut self.rows {
             row.bank = new_banks.get(row.bank as usize).map_or(NONE_U32, |rank| *rank as u32);
-            row.category = new_categories
-                .get(usize::from(row.category))
-                .map_or(NONE_U16, |rank| *rank as u16);
+            row.category = new_categories.get(usize::from(row.category)).map_or(NONE_U16, |rank| *rank as u16);
         }
         self.banks.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         self.categories.sort_unstable();
@@ -204,26 +190,17 @@ impl Questions {
     pub(crate) fn scores_of<'a>(&'a self, row: &Question) -> impl Iterator<Item = (&'a str, f64)> {
         let metrics = self.layouts.get(usize::from(row.layout)).map_or(&[][..], Vec::as_slice);
         let at = row.scores_at as usize;
-        metrics
-            .iter()
-            .map(String::as_str)
-            .zip(self.scores.get(at..).unwrap_or_default().iter().copied())
+        metrics.iter().map(String::as_str).zip(self.scores.get(at..).unwrap_or_default().iter().copied())
     }
 
     /// The score of every question that has one by `metric`.
     pub(crate) fn by_metric<'a>(&'a self, metric: &str) -> impl Iterator<Item = (&'a Question, f64)> {
-        let places: Vec<Option<usize>> = self
-            .layouts
-            .iter()
-            .map(|names| names.iter().position(|name| name == metric))
-            .collect();
-        self.rows
-            .iter()
-            .filter(|row| has_score(row.outcome))
-            .filter_map(move |row| {
-                let place = (*places.get(usize::from(row.layout))?)?;
-                Some((row, *self.scores.get(row.scores_at as usize + place)?))
-            })
+        let places: Vec<Option<usize>> =
+            self.layouts.iter().map(|names| names.iter().position(|name| name == metric)).collect();
+        self.rows.iter().filter(|row| has_score(row.outcome)).filter_map(move |row| {
+            let place = (*places.get(usize::from(row.layout))?)?;
+            Some((row, *self.scores.get(row.scores_at as usize + place)?))
+        })
     }
 
     /// All metrics that occur, without order.
@@ -236,13 +213,7 @@ impl Questions {
             return *known;
         }
         let new = self.banks.len() as u32;
-        self.banks.push(Bank {
-            name: name.to_owned(),
-            number,
-            contexts: 0,
-            empty_contexts: 0,
-            with_score: 0,
-        });
+        self.banks.push(Bank { name: name.to_owned(), number, contexts: 0, empty_contexts: 0, with_score: 0 });
         self.bank_numbers.insert(name.to_owned(), new);
         new
     }
@@ -257,10 +228,7 @@ impl Questions {
     }
 
     fn layout<'a>(&mut self, metrics: impl Iterator<Item = &'a str> + Clone) -> u16 {
-        let known = self
-            .layouts
-            .iter()
-            .position(|names| names.iter().map(String::as_str).eq(metrics.clone()));
+        let known = self.layouts.iter().position(|names| names.iter().map(String::as_str).eq(metrics.clone()));
         let place = known.unwrap_or_else(|| {
             self.layouts.push(metrics.map(str::to_owned).collect());
             self.layouts.len() - 1
@@ -286,10 +254,6 @@ mod tests {
 
     #[test]
     fn a_question_is_small() {
-        assert!(
-            std::mem::size_of::<Question>() <= 72,
-            "{} bytes",
-            std::mem::size_of::<Question>()
-        );
+        assert!(std::mem::size_of::<Question>() <= 72, "{} bytes", std::mem::size_of::<Question>());
     }
 }

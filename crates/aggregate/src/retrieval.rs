@@ -45,9 +45,7 @@ fn metrics_at(hits: &RankHits, k: u32) -> [f64; METRICS] {
     let (gains, ideals) = &*DISCOUNTS;
     let ideal = ideals[hits.gold.min(k) as usize];
     // a rank is at least 1; 0 from a broken store counts for nothing
-    let gain: f64 = found_ranks
-        .filter_map(|rank| gains.get((*rank as usize).wrapping_sub(1)))
-        .sum();
+    let gain: f64 = found_ranks.filter_map(|rank| gains.get((*rank as usize).wrapping_sub(1))).sum();
     [
         f64::from(u8::from(found > 0.0)),
         f64::from(u8::from(found >= f64::from(hits.gold))),
@@ -80,12 +78,7 @@ impl LevelSums {
 
     fn merge(&mut self, other: &Self) {
         self.n += other.n;
-        for (sum, more) in self
-            .by_cutoff
-            .as_flattened_mut()
-            .iter_mut()
-            .zip(other.by_cutoff.as_flattened())
-        {
+        for (sum, more) in self.by_cutoff.as_flattened_mut().iter_mut().zip(other.by_cutoff.as_flattened()) {
             sum.merge(*more);
         }
     }
@@ -93,18 +86,7 @@ impl LevelSums {
     fn finish(&self, top_k: u32) -> BTreeMap<u32, RetrievalAtK> {
         let row = |(sums, k): (&[ExactSum; METRICS], u32)| {
             let [recall_any, recall_all, recall, precision, mrr, ndcg] = sums.map(|sum| sum.mean(self.n));
-            (
-                k,
-                RetrievalAtK {
-                    recall_any,
-                    recall_all,
-                    recall,
-                    precision,
-                    mrr,
-                    ndcg,
-                    n: self.n,
-                },
-            )
+            (k, RetrievalAtK { recall_any, recall_all, recall, precision, mrr, ndcg, n: self.n })
         };
         self.by_cutoff.iter().zip(cutoffs(top_k)).map(row).collect()
     }
@@ -129,10 +111,7 @@ impl RetrievalSums {
     }
 
     pub(crate) fn finish(&self, top_k: u32) -> RetrievalSummary {
-        RetrievalSummary {
-            turn: self.turn.finish(top_k),
-            session: self.session.finish(top_k),
-        }
+        RetrievalSummary { turn: self.turn.finish(top_k), session: self.session.finish(top_k) }
     }
 }
 
@@ -143,11 +122,7 @@ mod tests {
     use super::*;
 
     fn hits(gold: u32, ranks: &[u32]) -> RankHits {
-        RankHits {
-            gold,
-            ranked: 10,
-            ranks: ranks.to_vec(),
-        }
+        RankHits { gold, ranked: 10, ranks: ranks.to_vec() }
     }
 
     #[test]
@@ -160,35 +135,15 @@ mod tests {
         assert!((ndcg - 1.017_782_560_8 / 2.130_929_753_6).abs() < 1e-9, "{ndcg}");
         assert_eq!(metrics_at(&hits(3, &[2, 5]), 1), [0.0; 6]);
         assert_eq!(metrics_at(&hits(1, &[1]), 1), [1.0; 6]);
-        let short = RankHits {
-            gold: 2,
-            ranked: 4,
-            ranks: vec![1, 3],
-        };
+        let short = RankHits { gold: 2, ranked: 4, ranks: vec![1, 3] };
         assert_eq!(metrics_at(&short, 10)[3], 0.5, "two of the four ids shown");
-        assert_eq!(
-            metrics_at(
-                &RankHits {
-                    gold: 2,
-                    ranked: 0,
-                    ranks: vec![]
-                },
-                10
-            ),
-            [0.0; 6]
-        );
+        assert_eq!(metrics_at(&RankHits { gold: 2, ranked: 0, ranks: vec![] }, 10), [0.0; 6]);
     }
 
     #[test]
     fn questions_without_ground_truth_are_in_no_denominator() {
         let mut sums = RetrievalSums::default();
-        sums.add(
-            &Retrieval {
-                turn: hits(0, &[]),
-                session: hits(1, &[1]),
-            },
-            10,
-        );
+        sums.add(&Retrieval { turn: hits(0, &[]), session: hits(1, &[1]) }, 10);
         let summary = sums.finish(10);
         assert_eq!(summary.turn.keys().copied().collect::<Vec<_>>(), [1, 3, 5, 10]);
         assert_eq!((summary.turn[&1].n, summary.turn[&1].recall), (0, None));

@@ -67,14 +67,12 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
     let figures = stratum_figures(&scored);
     let design = match (sampling.estimator, &figures) {
         _ if scored.is_empty() => None,
-        (Estimator::Mean, _) => Some(Design::mean(
-            &scored.iter().flat_map(|(_, cells)| cells.iter()).collect::<Vec<_>>(),
-        )),
+        (Estimator::Mean, _) => {
+            Some(Design::mean(&scored.iter().flat_map(|(_, cells)| cells.iter()).collect::<Vec<_>>()))
+        }
         (Estimator::Weighted, Some(figures)) => {
-            let strata = figures
-                .iter()
-                .zip(&scored)
-                .map(|(figure, (_, cells))| (figure.weight, cells.iter().collect()));
+            let strata =
+                figures.iter().zip(&scored).map(|(figure, (_, cells))| (figure.weight, cells.iter().collect()));
             Some(Design::new(&strata.collect::<Vec<_>>()))
         }
         (Estimator::Weighted, None) => None,
@@ -121,17 +119,10 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
 
 /// Weights N_h / N over the categories that have scores; `None` when a population is not known.
 fn stratum_figures(scored: &[(&Category, &[Cell])]) -> Option<Vec<StratumFigures>> {
-    let total: u64 = scored
-        .iter()
-        .map(|(category, _)| category.population)
-        .sum::<Option<u64>>()?;
+    let total: u64 = scored.iter().map(|(category, _)| category.population).sum::<Option<u64>>()?;
     let figure = |(category, cells): &(&Category, &[Cell])| {
         let population = category.population? as f64;
-        Some(StratumFigures {
-            weight: population / total as f64,
-            population,
-            tally: Tally::of(*cells),
-        })
+        Some(StratumFigures { weight: population / total as f64, population, tally: Tally::of(*cells) })
     };
     scored.iter().map(figure).collect()
 }
@@ -146,10 +137,7 @@ fn strict(used: &[(&Category, &[Cell])], estimator: Estimator) -> Option<f64> {
         }
         Estimator::Weighted => {
             let asked: Vec<_> = used.iter().filter(|(category, _)| category.asked > 0).collect();
-            let total: u64 = asked
-                .iter()
-                .map(|(category, _)| category.population)
-                .sum::<Option<u64>>()?;
+            let total: u64 = asked.iter().map(|(category, _)| category.population).sum::<Option<u64>>()?;
             let part = |(category, cells): &&(&Category, &[Cell])| {
                 category.population.unwrap_or(0) as f64 / total as f64 * sum(cells) / category.asked as f64
             };
@@ -171,37 +159,17 @@ fn naive_of_mean(all: &Tally) -> Option<Interval> {
 /// Σ (N_h / N)² · s_h² / n_h, with the last factor (1 − n_h / N_h) when `finite`; Student's t with n − H degrees of freedom.
 fn stratified(value: f64, figures: &[StratumFigures], finite: bool) -> Result<Interval, String> {
     let mut variance = 0.0;
-    for StratumFigures {
-        weight,
-        population,
-        tally,
-    } in figures
-    {
+    for StratumFigures { weight, population, tally } in figures {
         let n = tally.n as f64;
         let missing = if finite { (1.0 - n / population).max(0.0) } else { 1.0 };
         if missing > 0.0 {
-            let spread = tally
-                .variance()
-                .ok_or("a category has a single score: its variance is not known")?;
+            let spread = tally.variance().ok_or("a category has a single score: its variance is not known")?;
             variance += weight * weight * spread / n * missing;
         }
     }
-    let freedom = figures
-        .iter()
-        .map(|figure| figure.tally.n)
-        .sum::<u64>()
-        .saturating_sub(figures.len() as u64)
-        .max(1);
-    let kind = if finite {
-        "stratified t, finite population"
-    } else {
-        "stratified t"
-    };
-    Ok(symmetric(
-        value,
-        t_quantile(freedom as f64) * variance.sqrt(),
-        format!("{kind}, {freedom} df"),
-    ))
+    let freedom = figures.iter().map(|figure| figure.tally.n).sum::<u64>().saturating_sub(figures.len() as u64).max(1);
+    let kind = if finite { "stratified t, finite population" } else { "stratified t" };
+    Ok(symmetric(value, t_quantile(freedom as f64) * variance.sqrt(), format!("{kind}, {freedom} df")))
 }
 
 /// "Conversations like these": Student's t with G − 1 degrees of freedom on the cluster-robust error, and a note.
@@ -220,11 +188,8 @@ fn clustered(design: &Design, estimator: Estimator, naive: Option<&Interval>) ->
         Estimator::Mean => "cluster-robust t",
         Estimator::Weighted => "cluster-robust t, linearised",
     };
-    let interval = symmetric(
-        design.estimate(),
-        t_quantile(freedom as f64) * variance.sqrt(),
-        format!("{kind}, {freedom} df"),
-    );
+    let interval =
+        symmetric(design.estimate(), t_quantile(freedom as f64) * variance.sqrt(), format!("{kind}, {freedom} df"));
     (Some(interval), few)
 }
 
@@ -238,15 +203,9 @@ pub(crate) fn metric_score(
 ) -> MetricScore {
     let total = estimate(cells, categories, sampling);
     let all = Tally::of(cells);
-    let by_category: Vec<CategoryScore> = categories
-        .iter()
-        .map(|category| category_score(cells, category))
-        .collect();
+    let by_category: Vec<CategoryScore> = categories.iter().map(|category| category_score(cells, category)).collect();
     let values: Vec<f64> = by_category.iter().filter_map(|category| category.value).collect();
-    let weighted = Sampling {
-        estimator: Estimator::Weighted,
-        ..sampling
-    };
+    let weighted = Sampling { estimator: Estimator::Weighted, ..sampling };
     MetricScore {
         metric: metric.to_owned(),
         micro: all.mean(),
@@ -267,11 +226,7 @@ pub(crate) fn metric_score(
 
 /// One metric in one category: a plain mean by clusters.
 fn category_score(cells: &[Cell], category: &Category) -> CategoryScore {
-    let mean = Sampling {
-        estimator: Estimator::Mean,
-        by_chance: false,
-        census: false,
-    };
+    let mean = Sampling { estimator: Estimator::Mean, by_chance: false, census: false };
     let total = estimate(cells, std::slice::from_ref(category), mean);
     let tally = Tally::of(of_category(cells, category.number));
     CategoryScore {

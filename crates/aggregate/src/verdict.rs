@@ -23,11 +23,7 @@ fn not_checked(detail: impl Into<String>) -> Finding {
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        100.0 * part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
 /// At least 99 % of the sample has a score.
@@ -63,11 +59,8 @@ pub(crate) fn empty_context(banks: &[Bank], expected: bool) -> Finding {
             percent(empty, contexts)
         ));
     }
-    let whole: Vec<&str> = banks
-        .iter()
-        .filter(|b| b.contexts > 0 && b.empty_contexts == b.contexts)
-        .map(|b| b.name.as_str())
-        .collect();
+    let whole: Vec<&str> =
+        banks.iter().filter(|b| b.contexts > 0 && b.empty_contexts == b.contexts).map(|b| b.name.as_str()).collect();
     if let Some(first) = whole.first() {
         return failed(format!(
             "every context of {} {} was empty (first: {first})",
@@ -82,9 +75,7 @@ pub(crate) fn empty_context(banks: &[Bank], expected: bool) -> Finding {
 pub(crate) fn effective_k(effective: Option<u32>, top_k: u32) -> Finding {
     match effective {
         None => not_checked("the system's own limit is not known"),
-        Some(k) if k < top_k => failed(format!(
-            "the system caps a recall at {k} hits, the run asks for {top_k}"
-        )),
+        Some(k) if k < top_k => failed(format!("the system caps a recall at {k} hits, the run asks for {top_k}")),
         Some(_) => passed(format!("up to {top_k} hits per recall")),
     }
 }
@@ -100,9 +91,7 @@ pub(crate) fn one_answer(most_common: u64, answers: u64) -> Finding {
             percent(most_common, answers)
         ));
     }
-    passed(format!(
-        "the most common answer stands on {most_common} of {answers} questions"
-    ))
+    passed(format!("the most common answer stands on {most_common} of {answers} questions"))
 }
 
 /// Every bank with scored questions was proven ready. `proofs` says so by bank number, for the banks that were asked.
@@ -111,10 +100,7 @@ pub(crate) fn banks_ready(banks: &[Bank], proofs: &std::collections::BTreeMap<u3
         return not_checked("no bank was made in this run");
     }
     let used: Vec<&Bank> = banks.iter().filter(|bank| bank.with_score > 0).collect();
-    let unproven: Vec<&&Bank> = used
-        .iter()
-        .filter(|bank| proofs.get(&bank.number) != Some(&true))
-        .collect();
+    let unproven: Vec<&&Bank> = used.iter().filter(|bank| proofs.get(&bank.number) != Some(&true)).collect();
     if let Some(first) = unproven.first() {
         return failed(format!(
             "{} of {} banks were not proven ready (first: {})",
@@ -139,22 +125,11 @@ pub(crate) fn self_check(result: &SelfCheck) -> Finding {
 pub(crate) fn conclude(findings: Vec<(&str, Finding)>) -> (Verdict, Vec<String>, Vec<VerdictCheck>) {
     let checks: Vec<VerdictCheck> = findings
         .into_iter()
-        .map(|(rule, (state, detail))| VerdictCheck {
-            rule: rule.to_owned(),
-            state,
-            detail,
-        })
+        .map(|(rule, (state, detail))| VerdictCheck { rule: rule.to_owned(), state, detail })
         .collect();
-    let reasons: Vec<String> = checks
-        .iter()
-        .filter(|c| c.state == CheckState::Failed)
-        .map(|c| c.detail.clone())
-        .collect();
-    let verdict = if reasons.is_empty() {
-        Verdict::Valid
-    } else {
-        Verdict::Invalid
-    };
+    let reasons: Vec<String> =
+        checks.iter().filter(|c| c.state == CheckState::Failed).map(|c| c.detail.clone()).collect();
+    let verdict = if reasons.is_empty() { Verdict::Valid } else { Verdict::Invalid };
     (verdict, reasons, checks)
 }
 
@@ -171,22 +146,11 @@ mod tests {
     use super::*;
 
     fn bank(name: &str, number: u32, contexts: u64, empty_contexts: u64) -> Bank {
-        Bank {
-            name: name.into(),
-            number,
-            contexts,
-            empty_contexts,
-            with_score: contexts,
-        }
+        Bank { name: name.into(), number, contexts, empty_contexts, with_score: contexts }
     }
 
     fn outcomes(scored: u64, sample: u64) -> Outcomes {
-        Outcomes {
-            scored,
-            sample,
-            infra_error: sample - scored,
-            ..Outcomes::default()
-        }
+        Outcomes { scored, sample, infra_error: sample - scored, ..Outcomes::default() }
     }
 
     #[test]
@@ -194,11 +158,7 @@ mod tests {
         assert_eq!(coverage(&outcomes(198, 200)).0, Passed);
         assert_eq!(coverage(&outcomes(1_966, 1_986)).0, Failed, "98.99 %");
         assert_eq!(coverage(&outcomes(0, 0)).0, Failed);
-        let abstained = Outcomes {
-            abstained: 100,
-            sample: 100,
-            ..Outcomes::default()
-        };
+        let abstained = Outcomes { abstained: 100, sample: 100, ..Outcomes::default() };
         assert_eq!(coverage(&abstained).0, Passed, "abstentions have scores");
         assert_eq!(
             coverage(&outcomes(1_966, 1_986)).1,
@@ -210,20 +170,9 @@ mod tests {
     fn empty_contexts_of_one_percent_or_of_a_whole_bank() {
         assert_eq!(empty_context(&[bank("a", 0, 100, 1)], false).0, Passed);
         assert_eq!(empty_context(&[bank("a", 0, 99, 1)], false).0, Failed);
-        assert_eq!(
-            empty_context(&[bank("a", 0, 1_000, 0), bank("b", 1, 2, 2)], false).0,
-            Failed
-        );
-        assert_eq!(
-            empty_context(&[bank("a", 0, 10, 10)], true).0,
-            NotChecked,
-            "system none"
-        );
-        assert_eq!(
-            empty_context(&[bank("a", 0, 0, 0)], false).0,
-            NotChecked,
-            "imported answers"
-        );
+        assert_eq!(empty_context(&[bank("a", 0, 1_000, 0), bank("b", 1, 2, 2)], false).0, Failed);
+        assert_eq!(empty_context(&[bank("a", 0, 10, 10)], true).0, NotChecked, "system none");
+        assert_eq!(empty_context(&[bank("a", 0, 0, 0)], false).0, NotChecked, "imported answers");
     }
 
     #[test]
@@ -246,11 +195,7 @@ mod tests {
         assert_eq!(banks_ready(&banks, &BTreeMap::new()).0, NotChecked);
         assert_eq!(banks_ready(&banks, &BTreeMap::from([(0, true), (1, true)])).0, Passed);
         assert_eq!(banks_ready(&banks, &BTreeMap::from([(0, true), (1, false)])).0, Failed);
-        assert_eq!(
-            banks_ready(&banks, &BTreeMap::from([(0, true)])).0,
-            Failed,
-            "a bank without any proof"
-        );
+        assert_eq!(banks_ready(&banks, &BTreeMap::from([(0, true)])).0, Failed, "a bank without any proof");
         assert_eq!(
             banks_ready(&banks[..1], &BTreeMap::from([(0, true), (1, false)])).0,
             Passed,

@@ -18,23 +18,13 @@ const CATEGORIES: [&str; 5] = ["adversarial", "multi-hop", "open-domain", "singl
 
 /// Questions to aggregate: enough to show the slope, few enough for a debug build; `BENCH_LARGE_RUN=1000000` for the figure.
 fn size() -> u64 {
-    std::env::var("BENCH_LARGE_RUN")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(100_000)
+    std::env::var("BENCH_LARGE_RUN").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000)
 }
 
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .expect("the kernel says it");
-    line.split_whitespace()
-        .nth(1)
-        .and_then(|kb| kb.parse::<u64>().ok())
-        .expect("a number of kB")
-        * 1024
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the kernel says it");
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).expect("a number of kB") * 1024
 }
 
 fn input(n: u64) -> AggregateInput {
@@ -77,19 +67,11 @@ fn input(n: u64) -> AggregateInput {
             notes: vec![],
             request: serde_json::Value::Null,
         },
-        system: SystemSpec {
-            name: "bm25".into(),
-            version: "1".into(),
-            top_k: 10,
-            settings: BTreeMap::new(),
-        },
+        system: SystemSpec { name: "bm25".into(), version: "1".into(), top_k: 10, settings: BTreeMap::new() },
         answerer: model.clone(),
         judges: vec![model],
         votes: 1,
-        scorers: vec![ScorerSpec {
-            name: "locomo-f1".into(),
-            version: 1,
-        }],
+        scorers: vec![ScorerSpec { name: "locomo-f1".into(), version: 1 }],
         headline: None,
         limits: Limits::default(),
     };
@@ -108,25 +90,15 @@ fn input(n: u64) -> AggregateInput {
 
 fn question(i: u64) -> QuestionFacts {
     let bank = i / 200;
-    let hits = RankHits {
-        gold: 2,
-        ranked: 10,
-        ranks: vec![1 + (i % 7) as u32, 9],
-    };
+    let hits = RankHits { gold: 2, ranked: 10, ranks: vec![1 + (i % 7) as u32, 9] };
     QuestionFacts {
         task: TaskKey::question(bank as u32, (i % 200) as u32),
         question_id: format!("conversation-{bank}:{}", i % 200),
         bank_id: format!("conversation-{bank}"),
         category: CATEGORIES[(i % 5) as usize].to_owned(),
         outcome: Outcome::Scored,
-        scores: vec![
-            ("locomo-f1".to_owned(), (i % 1_001) as f64 / 1_000.0),
-            ("judge".to_owned(), (i % 2) as f64),
-        ],
-        retrieval: Some(Retrieval {
-            turn: hits.clone(),
-            session: hits,
-        }),
+        scores: vec![("locomo-f1".to_owned(), (i % 1_001) as f64 / 1_000.0), ("judge".to_owned(), (i % 2) as f64)],
+        retrieval: Some(Retrieval { turn: hits.clone(), session: hits }),
         empty_context: false,
         answer_hash: i,
         times: PhaseTimes {

@@ -60,6 +60,9 @@ fn main() -> anyhow::Result<()> {
         Scenario::All => vec![lab.extractive()?, lab.zero_latency()?, lab.latency()?, lab.scale()?],
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    println!("{}", serde_json::to_string_pretty(&serde_json::json!({"cores": cores, "rounds": cli.rounds, "results": results}))?);
+    println!(
+        "{}",
+        serde_json::to_string_pretty(&serde_json::json!({"cores": cores, "rounds": cli.rounds, "results": results}))?
+    );
     Ok(())
 }

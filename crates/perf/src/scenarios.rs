@@ -28,7 +28,11 @@ impl Lab {
     pub(crate) fn new(binaries: PathBuf, datasets_dir: Option<PathBuf>, rounds: usize) -> anyhow::Result<Self> {
         for name in ["bench-coord", "bench-sim"] {
             let path = binaries.join(name);
-            anyhow::ensure!(path.exists(), "{} is missing: `cargo build --release --workspace --bins` builds it", path.display());
+            anyhow::ensure!(
+                path.exists(),
+                "{} is missing: `cargo build --release --workspace --bins` builds it",
+                path.display()
+            );
         }
         let datasets_dir = datasets_dir.map(|dir| dir.canonicalize()).transpose()?;
         Ok(Self { binaries, datasets_dir, rounds: rounds.max(1) })
@@ -60,7 +64,9 @@ impl Lab {
         let args = ["--dataset", self.dataset()];
         self.once(&args, None)?;
         let samples = (0..self.rounds).map(|_| self.once(&args, None)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(json!({"scenario": "extractive", "dataset": self.dataset(), "summary": summary(&samples, QUESTIONS), "samples": samples}))
+        Ok(
+            json!({"scenario": "extractive", "dataset": self.dataset(), "summary": summary(&samples, QUESTIONS), "samples": samples}),
+        )
     }
 
     /// One answer and one judge call per question, no latency.
@@ -74,8 +80,16 @@ impl Lab {
     }
 
     fn with_models(&self, name: &str, flags: &[&str]) -> anyhow::Result<Value> {
-        let args =
-            ["--dataset", self.dataset(), "--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini", "--max-cost", "1000"];
+        let args = [
+            "--dataset",
+            self.dataset(),
+            "--answerer",
+            "openai:gpt-4o-mini",
+            "--judge",
+            "openai:gpt-4o-mini",
+            "--max-cost",
+            "1000",
+        ];
         let (mut samples, mut bare) = (Vec::new(), Vec::new());
         for round in 0..=self.rounds {
             let sim = Sim::start(&self.binaries, flags)?;
@@ -108,7 +122,8 @@ impl Lab {
             small.push(self.once(&small_args, None)?);
             large.push(self.once(&large_args, None)?);
         }
-        let ratio = |pick: fn(&Sample) -> f64| median(small.iter().zip(&large).map(|(s, l)| (pick(l) / 100.0) / pick(s)));
+        let ratio =
+            |pick: fn(&Sample) -> f64| median(small.iter().zip(&large).map(|(s, l)| (pick(l) / 100.0) / pick(s)));
         Ok(json!({
             "scenario": "scale",
             "per_question_wall_ratio": ratio(|s| s.wall_seconds),

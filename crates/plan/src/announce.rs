@@ -59,15 +59,10 @@ pub fn announce(sample: &Sample) -> Announcement {
     let weighted = strata.as_ref().map(|strata| WeightedHalfWidth {
         naive_points: half_width_points(strata.iter().map(|s| s.share.powi(2) / s.n).sum()),
         benchmark_points: half_width_points(
-            strata
-                .iter()
-                .map(|s| s.share.powi(2) / s.n * (1.0 - s.n / s.population))
-                .sum(),
+            strata.iter().map(|s| s.share.powi(2) / s.n * (1.0 - s.n / s.population)).sum(),
         ),
     });
-    let effective_n = strata.map_or(n, |strata| {
-        1.0 / strata.iter().map(|s| s.share.powi(2) / s.n).sum::<f64>()
-    });
+    let effective_n = strata.map_or(n, |strata| 1.0 / strata.iter().map(|s| s.share.powi(2) / s.n).sum::<f64>());
     let headline = weighted.map_or(naive_points, |weighted| weighted.naive_points);
     let clustered_points = match spec.banks {
         banks if banks < MIN_BANKS => None,
@@ -100,14 +95,7 @@ fn strata(sample: &Sample) -> Vec<Stratum> {
         .filter_map(|(category, n)| Some((*n as f64, *sample.population.by_category.get(category)? as f64)))
         .collect();
     let all: f64 = sizes.iter().map(|(_, population)| population).sum();
-    sizes
-        .into_iter()
-        .map(|(n, population)| Stratum {
-            share: population / all,
-            n,
-            population,
-        })
-        .collect()
+    sizes.into_iter().map(|(n, population)| Stratum { share: population / all, n, population }).collect()
 }
 
 fn half_width_points(inverse_n: f64) -> f64 {
@@ -119,29 +107,15 @@ fn half_width_points(inverse_n: f64) -> f64 {
 fn detectable_points(n: f64, discordance: f64) -> f64 {
     let z2 = (Z95 + Z_POWER).powi(2);
     let difference = (z2 * discordance / (n + z2)).sqrt();
-    100.0
-        * if difference <= discordance {
-            difference
-        } else {
-            z2 / (n + z2)
-        }
+    100.0 * if difference <= discordance { difference } else { z2 / (n + z2) }
 }
 
 impl fmt::Display for Announcement {
     /// One line for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |n: u64| if n == 1 { "" } else { "s" };
-        write!(
-            f,
-            "{} question{} in {} bank{}: ",
-            self.n,
-            plural(self.n),
-            self.banks,
-            plural(self.banks)
-        )?;
-        let headline = self
-            .weighted
-            .map_or(self.naive_points, |weighted| weighted.naive_points);
+        write!(f, "{} question{} in {} bank{}: ", self.n, plural(self.n), self.banks, plural(self.banks))?;
+        let headline = self.weighted.map_or(self.naive_points, |weighted| weighted.naive_points);
         match self.clustered_points {
             Some((low, high)) if low < high => {
                 write!(f, "expect ±{low:.1} to ±{high:.1} points for conversations like these")?
@@ -158,11 +132,7 @@ impl fmt::Display for Announcement {
         if let Some(weighted) = self.weighted {
             write!(f, ", ±{:.1} for this benchmark", weighted.benchmark_points)?;
         }
-        write!(
-            f,
-            "; a paired comparison can detect {:.1} points",
-            self.detectable_points
-        )
+        write!(f, "; a paired comparison can detect {:.1} points", self.detectable_points)
     }
 }
 

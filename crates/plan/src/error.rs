@@ -66,21 +66,13 @@ fn hint(nearest: &[String]) -> String {
         [] => String::new(),
         names => format!(
             " (did you mean {}?)",
-            names
-                .iter()
-                .map(|name| format!("'{name}'"))
-                .collect::<Vec<_>>()
-                .join(" or ")
+            names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
         ),
     }
 }
 
 fn more(count: usize) -> String {
-    if count == 0 {
-        String::new()
-    } else {
-        format!(", and {count} more")
-    }
+    if count == 0 { String::new() } else { format!(", and {count} more") }
 }
 
 /// The names closest to `name` by edit distance, best first, at most three; none that is more than a third different.
@@ -91,9 +83,5 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> V
         .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
         .collect();
     scored.sort_unstable();
-    scored
-        .into_iter()
-        .take(3)
-        .map(|(_, candidate)| candidate.to_owned())
-        .collect()
+    scored.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
 }

@@ -125,21 +125,12 @@ pub struct Estimate {
 /// Adds it up.
 #[must_use]
 pub fn estimate(input: &EstimateInput) -> Estimate {
-    let answer = input
-        .answerer
-        .iter()
-        .map(|profile| (Phase::Answer, input.questions, profile));
+    let answer = input.answerer.iter().map(|profile| (Phase::Answer, input.questions, profile));
     let votes = input.questions.saturating_mul(u64::from(input.votes.max(1)));
     let judge = input.judges.iter().map(|profile| (Phase::Judge, votes, profile));
-    let system = input
-        .system
-        .iter()
-        .map(|calls| (calls.phase, calls.calls, &calls.profile));
-    let mut parts: Vec<(Phase, u64, &CallProfile)> = system
-        .chain(answer)
-        .chain(judge)
-        .filter(|(_, calls, _)| *calls > 0)
-        .collect();
+    let system = input.system.iter().map(|calls| (calls.phase, calls.calls, &calls.profile));
+    let mut parts: Vec<(Phase, u64, &CallProfile)> =
+        system.chain(answer).chain(judge).filter(|(_, calls, _)| *calls > 0).collect();
     parts.sort_by_key(|(phase, ..)| *phase);
 
     let mut result = Estimate::default();
@@ -148,12 +139,7 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
     }
     let slowest = result.phases.iter().map(|phase| phase.minutes).fold(0.0, f64::max);
     result.minutes = slowest.max(busiest_account_minutes(&parts));
-    result.minutes_at_most = result
-        .phases
-        .iter()
-        .map(|phase| phase.minutes)
-        .sum::<f64>()
-        .max(result.minutes);
+    result.minutes_at_most = result.phases.iter().map(|phase| phase.minutes).sum::<f64>().max(result.minutes);
     result
 }
 
@@ -210,10 +196,7 @@ fn busiest_account_minutes(parts: &[(Phase, u64, &CallProfile)]) -> f64 {
             .map(|(_, calls, profile)| pace_minutes(*calls, profile))
             .sum::<f64>()
     };
-    parts
-        .iter()
-        .map(|(.., profile)| of(&profile.account))
-        .fold(0.0, f64::max)
+    parts.iter().map(|(.., profile)| of(&profile.account)).fold(0.0, f64::max)
 }
 
 /// Several models of one phase (two judges) are one line; they work side by side.
@@ -248,20 +231,9 @@ mod tests {
     fn small_model() -> CallProfile {
         CallProfile {
             account: "openai".into(),
-            prompt_tokens: TokenGuess {
-                low: 800,
-                expected: 1000,
-                worst: 2000,
-            },
-            completion_tokens: TokenGuess {
-                low: 10,
-                expected: 50,
-                worst: 500,
-            },
-            price: TokenPrice {
-                input: PicoUsd(150_000),
-                output: PicoUsd(600_000),
-            },
+            prompt_tokens: TokenGuess { low: 800, expected: 1000, worst: 2000 },
+            completion_tokens: TokenGuess { low: 10, expected: 50, worst: 500 },
+            price: TokenPrice { input: PicoUsd(150_000), output: PicoUsd(600_000) },
             rpm: Some(500),
             tpm: None,
             tpm_counts_max_output: false,
@@ -280,10 +252,7 @@ mod tests {
             ..EstimateInput::default()
         };
         let result = estimate(&input);
-        assert_eq!(
-            (result.calls, result.prompt_tokens, result.completion_tokens),
-            (800, 800_000, 40_000)
-        );
+        assert_eq!((result.calls, result.prompt_tokens, result.completion_tokens), (800, 800_000, 40_000));
         assert_eq!(result.expected, PicoUsd(800 * (1000 * 150_000 + 50 * 600_000)));
         assert_eq!(result.low, PicoUsd(800 * (800 * 150_000 + 10 * 600_000)));
         assert_eq!(result.worst, PicoUsd(800 * (2100 * 150_000 + 500 * 600_000)));
@@ -296,16 +265,9 @@ mod tests {
 
     #[test]
     fn without_limits_latency_and_slots_decide_and_repeats_cost() {
-        let profile = CallProfile {
-            rpm: None,
-            ..small_model()
-        };
-        let input = EstimateInput {
-            questions: 200,
-            answerer: Some(profile),
-            repeat_share: 0.02,
-            ..EstimateInput::default()
-        };
+        let profile = CallProfile { rpm: None, ..small_model() };
+        let input =
+            EstimateInput { questions: 200, answerer: Some(profile), repeat_share: 0.02, ..EstimateInput::default() };
         let result = estimate(&input);
         assert!((result.minutes - 200.0 * 1.2 / 16.0 / 60.0).abs() < 1e-12);
         assert_eq!(result.expected.0, 200 * 180_000_000 * 102 / 100);
@@ -320,26 +282,13 @@ mod tests {
             latency_ms: 0.0,
             ..small_model()
         };
-        let input = EstimateInput {
-            questions: 100,
-            answerer: Some(profile),
-            ..EstimateInput::default()
-        };
-        assert!(
-            (estimate(&input).minutes - 1.5).abs() < 1e-12,
-            "100 calls of 1,500 counted tokens"
-        );
+        let input = EstimateInput { questions: 100, answerer: Some(profile), ..EstimateInput::default() };
+        assert!((estimate(&input).minutes - 1.5).abs() < 1e-12, "100 calls of 1,500 counted tokens");
     }
 
     #[test]
     fn nothing_to_call_costs_nothing() {
-        assert_eq!(
-            estimate(&EstimateInput {
-                questions: 1986,
-                ..EstimateInput::default()
-            }),
-            Estimate::default()
-        );
+        assert_eq!(estimate(&EstimateInput { questions: 1986, ..EstimateInput::default() }), Estimate::default());
     }
 
     proptest! {

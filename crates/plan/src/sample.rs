@@ -19,10 +19,7 @@ impl Sample {
     /// The listing: (position in [`Sample::banks`], question's index in its bank) for every question, banks as in the
     /// file, categories alphabetical, then the sampler's order. The signature is over the ids in this order.
     pub fn listing(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.banks
-            .iter()
-            .enumerate()
-            .flat_map(|(at, bank)| bank.questions.iter().map(move |&question| (at, question)))
+        self.banks.iter().enumerate().flat_map(|(at, bank)| bank.questions.iter().map(move |&question| (at, question)))
     }
 }
 

@@ -39,39 +39,18 @@ mod tests {
 
     #[test]
     fn a_bank_asked_at_the_end_is_one_segment() {
-        assert_eq!(
-            segments([(7, 19), (2, 19)], 19),
-            [Segment {
-                until: 19,
-                questions: vec![2, 7]
-            }]
-        );
+        assert_eq!(segments([(7, 19), (2, 19)], 19), [Segment { until: 19, questions: vec![2, 7] }]);
     }
 
     #[test]
     fn questions_on_the_way_cut_the_stream_and_nothing_follows_the_last_one() {
-        let expected = [
-            Segment {
-                until: 2,
-                questions: vec![1],
-            },
-            Segment {
-                until: 5,
-                questions: vec![0, 3],
-            },
-        ];
+        let expected = [Segment { until: 2, questions: vec![1] }, Segment { until: 5, questions: vec![0, 3] }];
         assert_eq!(segments([(3, 5), (1, 2), (0, 5)], 9), expected);
     }
 
     #[test]
     fn a_point_behind_the_end_is_the_end() {
-        assert_eq!(
-            segments([(0, 30), (1, 4)], 4),
-            [Segment {
-                until: 4,
-                questions: vec![0, 1]
-            }]
-        );
+        assert_eq!(segments([(0, 30), (1, 4)], 4), [Segment { until: 4, questions: vec![0, 1] }]);
     }
 
     proptest! {

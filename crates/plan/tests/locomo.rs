@@ -12,10 +12,7 @@ fn locomo() -> Option<Vec<BankOutline>> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let dir = std::env::var_os("BENCH_REFERENCE_DIR").map_or_else(|| PathBuf::from(beside), PathBuf::from);
     if !dir.is_dir() {
-        eprintln!(
-            "NOT TESTED: no reference data at {} (set BENCH_REFERENCE_DIR)",
-            dir.display()
-        );
+        eprintln!("NOT TESTED: no reference data at {} (set BENCH_REFERENCE_DIR)", dir.display());
         return None;
     }
     let path = dir.join("data/locomo/locomo10.json");
@@ -26,12 +23,8 @@ fn locomo() -> Option<Vec<BankOutline>> {
 
 fn outline(conversation: &Value) -> BankOutline {
     let id = conversation["sample_id"].as_str().expect("sample_id is a string");
-    let sessions: Vec<&Vec<Value>> = conversation["conversation"]
-        .as_object()
-        .expect("an object")
-        .values()
-        .filter_map(Value::as_array)
-        .collect();
+    let sessions: Vec<&Vec<Value>> =
+        conversation["conversation"].as_object().expect("an object").values().filter_map(Value::as_array).collect();
     let entries = sessions.len() as u32;
     let question = |(index, qa): (usize, &Value)| QuestionOutline {
         question_id: format!("{id}:{index}"),
@@ -42,13 +35,7 @@ fn outline(conversation: &Value) -> BankOutline {
         bank_id: id.to_owned(),
         entries,
         turns: sessions.iter().map(|session| session.len() as u32).sum(),
-        questions: conversation["qa"]
-            .as_array()
-            .expect("qa is a list")
-            .iter()
-            .enumerate()
-            .map(question)
-            .collect(),
+        questions: conversation["qa"].as_array().expect("qa is a list").iter().enumerate().map(question).collect(),
     }
 }
 
@@ -64,24 +51,12 @@ fn category(number: Option<u64>) -> &'static str {
 }
 
 fn take(outlines: &[BankOutline], preset: Preset, sampler: Sampler) -> Sample {
-    sample(
-        outlines,
-        SampleRequest {
-            preset: Some(preset),
-            sampler,
-            ..SampleRequest::default()
-        },
-    )
-    .expect("a valid request")
+    sample(outlines, SampleRequest { preset: Some(preset), sampler, ..SampleRequest::default() })
+        .expect("a valid request")
 }
 
 fn counts(sample: &Sample) -> BTreeMap<&str, u64> {
-    sample
-        .spec
-        .by_category
-        .iter()
-        .map(|(name, n)| (name.as_str(), *n))
-        .collect()
+    sample.spec.by_category.iter().map(|(name, n)| (name.as_str(), *n)).collect()
 }
 
 #[test]
@@ -106,15 +81,7 @@ fn presets_have_the_documented_sizes() {
     assert_eq!(counts(&take(&outlines, Preset::Quick, Sampler::Hash)), quick);
     let full = take(&outlines, Preset::Full, Sampler::Hash);
     let population = &full.population;
-    assert_eq!(
-        (
-            population.questions,
-            population.banks,
-            population.entries,
-            population.turns
-        ),
-        (1986, 10, 272, 5882)
-    );
+    assert_eq!((population.questions, population.banks, population.entries, population.turns), (1986, 10, 272, 5882));
     assert!(full.spec.census);
 }
 

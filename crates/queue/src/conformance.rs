@@ -62,10 +62,7 @@ impl std::fmt::Debug for Fixture {
 
 /// The fixture of the memory backend.
 pub async fn memory() -> Fixture {
-    Fixture {
-        queue: Arc::new(crate::memory::MemoryQueue::default()),
-        guard: Box::new(()),
-    }
+    Fixture { queue: Arc::new(crate::memory::MemoryQueue::default()), guard: Box::new(()) }
 }
 
 /// How long a case waits for what must come.
@@ -111,17 +108,8 @@ pub async fn receive_all(consumer: &mut dyn Consumer, count: usize) -> Vec<Deliv
     let mut all = Vec::new();
     let deadline = tokio::time::Instant::now() + SOON;
     while all.len() < count {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "only {} of {count} messages have come",
-            all.len()
-        );
-        all.extend(
-            consumer
-                .receive(count - all.len(), Duration::from_secs(1))
-                .await
-                .expect("receives"),
-        );
+        assert!(tokio::time::Instant::now() < deadline, "only {} of {count} messages have come", all.len());
+        all.extend(consumer.receive(count - all.len(), Duration::from_secs(1)).await.expect("receives"));
     }
     all
 }
@@ -133,10 +121,7 @@ async fn eventually_depth(queue: &dyn Queue, expected: QueueDepth) {
         if depth == expected {
             return;
         }
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "depth stays {depth:?}, expected {expected:?}"
-        );
+        assert!(tokio::time::Instant::now() < deadline, "depth stays {depth:?}, expected {expected:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -168,11 +153,7 @@ pub async fn a_batch_is_received_at_once(queue: Arc<dyn Queue>) {
     assert_eq!(numbers(&first), [0, 1, 2], "no more than asked for");
     tokio::time::sleep(A_MOMENT).await;
     let rest = consumer.receive(100, SOON).await.expect("receives");
-    assert_eq!(
-        numbers(&rest),
-        (3..10).collect::<Vec<_>>(),
-        "all that is there, in one batch"
-    );
+    assert_eq!(numbers(&rest), (3..10).collect::<Vec<_>>(), "all that is there, in one batch");
     let one = messages(10..11);
     queue.publish(&name, &one).await.expect("publishes");
     assert_eq!(receive_all(&mut *consumer, 1).await.len(), 1);
@@ -192,10 +173,7 @@ pub async fn receive_waits_for_a_message_and_no_longer(queue: Arc<dyn Queue>) {
     });
     let started = tokio::time::Instant::now();
     assert_eq!(numbers(&consumer.receive(10, SOON).await.expect("receives")), [0]);
-    assert!(
-        started.elapsed() < SOON / 2,
-        "it has waited although a message was there"
-    );
+    assert!(started.elapsed() < SOON / 2, "it has waited although a message was there");
     publishing.await.expect("no panic").expect("publishes");
 }
 
@@ -205,17 +183,11 @@ pub async fn prefetch_bounds_what_is_held(queue: Arc<dyn Queue>) {
     queue.publish(&name, &messages(0..10)).await.expect("publishes");
     let mut consumer = queue.consume(&name, 4).await.expect("consumes");
     let mut held = receive_all(&mut *consumer, 4).await;
-    assert!(
-        consumer.receive(10, A_MOMENT).await.expect("receives").is_empty(),
-        "more than the prefetch"
-    );
+    assert!(consumer.receive(10, A_MOMENT).await.expect("receives").is_empty(), "more than the prefetch");
     consumer.ack(held.drain(..2).collect()).await.expect("acks");
     let more = receive_all(&mut *consumer, 2).await;
     assert_eq!(numbers(&more), [4, 5]);
-    assert!(
-        consumer.receive(10, A_MOMENT).await.expect("receives").is_empty(),
-        "more than the prefetch"
-    );
+    assert!(consumer.receive(10, A_MOMENT).await.expect("receives").is_empty(), "more than the prefetch");
 }
 
 /// Acking a part of a batch, also from its middle, settles that part and nothing else.
@@ -225,19 +197,12 @@ pub async fn acks_in_parts_are_kept(queue: Arc<dyn Queue>) {
     let mut consumer = queue.consume(&name, 100).await.expect("consumes");
     let (mut acked, mut kept) = (Vec::new(), Vec::new());
     for delivery in receive_all(&mut *consumer, 10).await {
-        let to = if matches!(number(&delivery), 1 | 2 | 5 | 9) {
-            &mut acked
-        } else {
-            &mut kept
-        };
+        let to = if matches!(number(&delivery), 1 | 2 | 5 | 9) { &mut acked } else { &mut kept };
         to.push(delivery);
     }
     consumer.ack(acked).await.expect("acks");
     let first_kept = kept.remove(0);
-    consumer
-        .ack(vec![first_kept])
-        .await
-        .expect("acks what is older than the last ack");
+    consumer.ack(vec![first_kept]).await.expect("acks what is older than the last ack");
     consumer.ack(Vec::new()).await.expect("acking nothing is fine");
     drop(consumer);
     let mut next = queue.consume(&name, 100).await.expect("consumes");
@@ -258,10 +223,7 @@ pub async fn what_was_not_acked_comes_again(queue: Arc<dyn Queue>) {
     let mut again = receive_all(&mut *next, 4).await;
     again.sort_by_key(number);
     assert_eq!(numbers(&again), [2, 3, 4, 5]);
-    assert!(
-        again[..2].iter().all(|delivery| delivery.redelivered),
-        "2 and 3 were delivered before"
-    );
+    assert!(again[..2].iter().all(|delivery| delivery.redelivered), "2 and 3 were delivered before");
 }
 
 /// Depth counts what is ready, and who consumes.
@@ -310,10 +272,7 @@ pub async fn consumers_share_a_queue(queue: Arc<dyn Queue>) {
         }));
     }
     for batch in 0..10 {
-        queue
-            .publish(&name, &messages(batch * 20..batch * 20 + 20))
-            .await
-            .expect("publishes");
+        queue.publish(&name, &messages(batch * 20..batch * 20 + 20)).await.expect("publishes");
     }
     let mut all = Vec::new();
     for task in tasks {
@@ -331,11 +290,9 @@ pub async fn a_cancelled_receive_loses_nothing(queue: Arc<dyn Queue>) {
     let mut consumer = queue.consume(&name, 100).await.expect("consumes");
     for n in 0..20 {
         // the receive is dropped at the moment when the message comes
-        let _ = tokio::time::timeout(Duration::from_millis(1), consumer.receive(10, SOON))
-            .await
-            .map(|received| {
-                assert!(received.expect("receives").is_empty(), "nothing was published yet");
-            });
+        let _ = tokio::time::timeout(Duration::from_millis(1), consumer.receive(10, SOON)).await.map(|received| {
+            assert!(received.expect("receives").is_empty(), "nothing was published yet");
+        });
         queue.publish(&name, &messages(n..n + 1)).await.expect("publishes");
         let received = receive_all(&mut *consumer, 1).await;
         assert_eq!(numbers(&received), [n]);
@@ -345,11 +302,7 @@ pub async fn a_cancelled_receive_loses_nothing(queue: Arc<dyn Queue>) {
 
 /// Queues of different roles and pools do not mix.
 pub async fn queues_are_apart(queue: Arc<dyn Queue>) {
-    let names = [
-        name(),
-        QueueName::new("default", Role::Judge),
-        QueueName::new("gpu", Role::Question),
-    ];
+    let names = [name(), QueueName::new("default", Role::Judge), QueueName::new("gpu", Role::Question)];
     queue.declare(&names).await.expect("declares");
     for (n, name) in (0..).zip(&names) {
         queue.publish(name, &messages(n..n + 1)).await.expect("publishes");
@@ -410,15 +363,9 @@ pub async fn close_ends_everything(queue: Arc<dyn Queue>) {
     let waiting = tokio::spawn(async move { consumer.receive(1, SOON).await });
     tokio::time::sleep(A_MOMENT).await;
     queue.close().await;
-    let ended = tokio::time::timeout(SOON / 2, waiting)
-        .await
-        .expect("close wakes consumers")
-        .expect("no panic");
+    let ended = tokio::time::timeout(SOON / 2, waiting).await.expect("close wakes consumers").expect("no panic");
     assert!(matches!(ended, Err(QueueError::Closed)), "{ended:?}");
-    assert!(matches!(
-        queue.publish(&name, &messages(0..1)).await,
-        Err(QueueError::Closed)
-    ));
+    assert!(matches!(queue.publish(&name, &messages(0..1)).await, Err(QueueError::Closed)));
     assert!(matches!(queue.consume(&name, 1).await.err(), Some(QueueError::Closed)));
     assert!(matches!(queue.depth(&name).await, Err(QueueError::Closed)));
     queue.close().await;

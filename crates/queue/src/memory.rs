@@ -22,9 +22,7 @@ use crate::{Consumer, Delivery, Headers, Outgoing, Queue, QueueDepth, QueueError
 pub(crate) fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     match url.strip_prefix("memory:") {
         Some("" | "//") => Ok(Arc::new(MemoryQueue::default())),
-        _ => Err(QueueError::Setup(format!(
-            "cannot read queue URL '{url}': use memory: without anything after it"
-        ))),
+        _ => Err(QueueError::Setup(format!("cannot read queue URL '{url}': use memory: without anything after it"))),
     }
 }
 
@@ -102,26 +100,14 @@ impl Queue for MemoryQueue {
     async fn consume(&self, name: &QueueName, prefetch: u16) -> Result<Box<dyn Consumer>, QueueError> {
         let queue = self.queue(name)?;
         queue.consumers.fetch_add(1, Ordering::Relaxed);
-        let prefetch = if prefetch == 0 {
-            usize::MAX
-        } else {
-            usize::from(prefetch)
-        };
-        Ok(Box::new(MemoryConsumer {
-            queue,
-            prefetch,
-            unacked: VecDeque::new(),
-            closed: self.closed.clone(),
-        }))
+        let prefetch = if prefetch == 0 { usize::MAX } else { usize::from(prefetch) };
+        Ok(Box::new(MemoryConsumer { queue, prefetch, unacked: VecDeque::new(), closed: self.closed.clone() }))
     }
 
     async fn depth(&self, name: &QueueName) -> Result<QueueDepth, QueueError> {
         let queue = self.queue(name)?;
         let ready = queue.ready().len() as u64;
-        Ok(QueueDepth {
-            ready,
-            consumers: queue.consumers.load(Ordering::Relaxed),
-        })
+        Ok(QueueDepth { ready, consumers: queue.consumers.load(Ordering::Relaxed) })
     }
 
     async fn purge(&self, name: &QueueName) -> Result<(), QueueError> {
@@ -165,18 +151,9 @@ impl MemoryConsumer {
         let mut deliveries = Vec::with_capacity(items.len());
         for (tag, item) in (first..).zip(items) {
             // a copy stays here: what is not acked goes back when the consumer is dropped
-            let Item {
-                message,
-                headers,
-                redelivered,
-            } = item.clone();
+            let Item { message, headers, redelivered } = item.clone();
             self.unacked.push_back((tag, item));
-            deliveries.push(Delivery {
-                message,
-                headers,
-                tag,
-                redelivered,
-            });
+            deliveries.push(Delivery { message, headers, tag, redelivered });
         }
         deliveries
     }
@@ -221,10 +198,7 @@ impl Consumer for MemoryConsumer {
             } else if let Ok(place) = self.unacked.binary_search_by_key(&delivery.tag, |(tag, _)| *tag) {
                 self.unacked.remove(place);
             } else {
-                return Err(QueueError::Setup(format!(
-                    "delivery {} is not held by this consumer",
-                    delivery.tag
-                )));
+                return Err(QueueError::Setup(format!("delivery {} is not held by this consumer", delivery.tag)));
             }
         }
         Ok(())
@@ -239,10 +213,7 @@ impl Drop for MemoryConsumer {
         }
         let mut ready = self.queue.ready();
         for (_, item) in self.unacked.drain(..).rev() {
-            ready.push_front(Item {
-                redelivered: true,
-                ..item
-            });
+            ready.push_front(Item { redelivered: true, ..item });
         }
         drop(ready);
         self.queue.arrived.notify_one();
@@ -261,10 +232,7 @@ mod tests {
         let queue = MemoryQueue::default();
         let name = QueueName::new("default", Role::Question);
         queue.declare(std::slice::from_ref(&name)).await.expect("declares");
-        queue
-            .publish(&name, &crate::conformance::messages(0..2))
-            .await
-            .expect("publishes");
+        queue.publish(&name, &crate::conformance::messages(0..2)).await.expect("publishes");
         let mut one = queue.consume(&name, 1).await.expect("consumes");
         let mut two = queue.consume(&name, 1).await.expect("consumes");
         let mut held = one.receive(1, Duration::ZERO).await.expect("receives");

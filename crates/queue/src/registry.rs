@@ -29,17 +29,9 @@ pub const BACKENDS: &[Backend] = &[
         connect: |url| Box::pin(async { memory::connect(url) }),
     },
     #[cfg(feature = "amqp")]
-    Backend {
-        scheme: "amqp",
-        description: "RabbitMQ",
-        connect: |url| Box::pin(crate::amqp::connect(url)),
-    },
+    Backend { scheme: "amqp", description: "RabbitMQ", connect: |url| Box::pin(crate::amqp::connect(url)) },
     #[cfg(feature = "amqp")]
-    Backend {
-        scheme: "amqps",
-        description: "RabbitMQ over TLS",
-        connect: |url| Box::pin(crate::amqp::connect(url)),
-    },
+    Backend { scheme: "amqps", description: "RabbitMQ over TLS", connect: |url| Box::pin(crate::amqp::connect(url)) },
 ];
 
 /// Connects to the queue behind a URL.
@@ -56,10 +48,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
 }
 
 fn unknown(scheme: &str) -> String {
-    let known: Vec<String> = BACKENDS
-        .iter()
-        .map(|backend| format!("{}: ({})", backend.scheme, backend.description))
-        .collect();
+    let known: Vec<String> =
+        BACKENDS.iter().map(|backend| format!("{}: ({})", backend.scheme, backend.description)).collect();
     let known = known.join(", ");
     match scheme {
         "" => format!("the queue URL has no scheme: use one of {known}"),

@@ -51,10 +51,7 @@ async fn shared_vhost() -> (Arc<RabbitMq>, String) {
 
 async fn fixture() -> Fixture {
     let (broker, url) = shared_vhost().await;
-    Fixture {
-        queue: connect(&url).await.expect("connects"),
-        guard: Box::new(broker),
-    }
+    Fixture { queue: connect(&url).await.expect("connects"), guard: Box::new(broker) }
 }
 
 fn name() -> QueueName {
@@ -81,9 +78,7 @@ async fn publish_until_confirmed(queue: &dyn Queue, batch: &[Outgoing]) -> u32 {
 }
 
 async fn plain_channel(url: &str) -> (Connection, lapin::Channel) {
-    let connection = Connection::connect(url, ConnectionProperties::default())
-        .await
-        .expect("connects");
+    let connection = Connection::connect(url, ConnectionProperties::default()).await.expect("connects");
     let channel = connection.create_channel().await.expect("a channel");
     (connection, channel)
 }
@@ -138,15 +133,9 @@ async fn p1_a_killed_broker_comes_back_and_nothing_confirmed_is_lost() {
     }
     let away = consumer.receive(20, Duration::from_millis(500)).await;
     assert!(matches!(away, Err(QueueError::Unavailable(_))), "{away:?}");
-    assert!(matches!(
-        queue.publish(&name(), &messages(300..301)).await,
-        Err(QueueError::Unavailable(_))
-    ));
+    assert!(matches!(queue.publish(&name(), &messages(300..301)).await, Err(QueueError::Unavailable(_))));
     let held_count = held.len();
-    assert!(
-        held_count > 0 && consumer.ack(held).await.is_err(),
-        "deliveries of a lost channel cannot be acked"
-    );
+    assert!(held_count > 0 && consumer.ack(held).await.is_err(), "deliveries of a lost channel cannot be acked");
 
     let broker = blocking(move || {
         let mut broker = broker;
@@ -167,20 +156,13 @@ async fn p1_a_killed_broker_comes_back_and_nothing_confirmed_is_lost() {
             }
             Err(e) => assert!(matches!(e, QueueError::Unavailable(_)), "{e}"),
         }
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "the queue does not run empty"
-        );
+        assert!(started.elapsed() < Duration::from_secs(60), "the queue does not run empty");
     }
     assert!(redelivered >= held_count, "what was held comes again");
     seen.sort_unstable();
     seen.dedup();
     assert_eq!(seen, (0..400).collect::<Vec<_>>());
-    assert_eq!(
-        queue.depth(&name()).await.expect("depth").consumers,
-        1,
-        "the same consumer, once"
-    );
+    assert_eq!(queue.depth(&name()).await.expect("depth").consumers, 1, "the same consumer, once");
     drop(broker);
 }
 
@@ -190,26 +172,14 @@ async fn p2_deleted_queues_are_setup_errors_until_they_are_declared_again() {
     let queue = declared(&url).await;
     let mut consumer = queue.consume(&name(), 10).await.expect("consumes");
     let (_connection, channel) = plain_channel(&url).await;
-    channel
-        .queue_delete(name().wire_name().as_str().into(), QueueDeleteOptions::default())
-        .await
-        .expect("deletes");
+    channel.queue_delete(name().wire_name().as_str().into(), QueueDeleteOptions::default()).await.expect("deletes");
     let message = setup_message(consumer.receive(1, Duration::from_secs(5)).await);
-    assert!(
-        message.contains("is not declared") && message.contains("bench-coord migrate"),
-        "{message}"
-    );
+    assert!(message.contains("is not declared") && message.contains("bench-coord migrate"), "{message}");
     let message = setup_message(queue.publish(&name(), &messages(0..3)).await);
-    assert!(
-        message.contains("bench.t1.default.question is not declared"),
-        "{message}"
-    );
+    assert!(message.contains("bench.t1.default.question is not declared"), "{message}");
     queue.declare(&[name()]).await.expect("declares again");
     queue.publish(&name(), &messages(0..3)).await.expect("publishes");
-    let received = eventually("the consumer", async || {
-        consumer.receive(3, Duration::from_secs(1)).await.ok()
-    })
-    .await;
+    let received = eventually("the consumer", async || consumer.receive(3, Duration::from_secs(1)).await.ok()).await;
     assert_eq!(received.iter().map(number).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
@@ -237,24 +207,14 @@ async fn unreadable_messages_go_to_the_dead_letters_and_stay_there() {
     let received = receive_all(&mut *consumer, 2).await;
     assert_eq!(received.iter().map(number).collect::<Vec<_>>(), [0, 1]);
     consumer.ack(received).await.expect("acks");
-    assert!(
-        consumer
-            .receive(10, Duration::from_millis(200))
-            .await
-            .expect("receives")
-            .is_empty()
-    );
+    assert!(consumer.receive(10, Duration::from_millis(200)).await.expect("receives").is_empty());
     let letters = eventually("both dead letters", async || {
         let letters = queue.take_dead_letters(100).await.expect("reads");
         (letters.unreadable == 2).then_some(letters)
     })
     .await;
     assert!(letters.tasks.is_empty());
-    assert_eq!(
-        queue.take_dead_letters(100).await.expect("reads").unreadable,
-        2,
-        "they stay"
-    );
+    assert_eq!(queue.take_dead_letters(100).await.expect("reads").unreadable, 2, "they stay");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -279,10 +239,7 @@ async fn p1_messages_that_kill_workers_end_as_dead_letters() {
     })
     .await;
     assert_eq!(letters.tasks, [messages(5..6)[0].message.clone()]);
-    assert!(
-        queue.take_dead_letters(10).await.expect("reads").tasks.is_empty(),
-        "tasks are taken out"
-    );
+    assert!(queue.take_dead_letters(10).await.expect("reads").tasks.is_empty(), "tasks are taken out");
 }
 
 /// A full queue is a nack that can be had without a cluster: a queue of the same name that refuses more than it holds.
@@ -295,14 +252,8 @@ async fn p2_nacked_messages_are_unavailable_and_the_next_publish_is_fresh() {
     arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
     arguments.insert("x-max-length".into(), AMQPValue::LongLongInt(5));
     arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
-    let durable = QueueDeclareOptions {
-        durable: true,
-        ..QueueDeclareOptions::default()
-    };
-    channel
-        .queue_declare(name().wire_name().as_str().into(), durable, arguments)
-        .await
-        .expect("declares");
+    let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+    channel.queue_declare(name().wire_name().as_str().into(), durable, arguments).await.expect("declares");
     let mut refused = None;
     for n in 0..50 {
         if let Err(e) = queue.publish(&name(), &messages(n * 10..n * 10 + 10)).await {
@@ -315,10 +266,7 @@ async fn p2_nacked_messages_are_unavailable_and_the_next_publish_is_fresh() {
         other => panic!("expected a nack, got {other:?}"),
     }
     queue.purge(&name()).await.expect("purges");
-    eventually("a confirmed publish", async || {
-        queue.publish(&name(), &messages(0..1)).await.ok()
-    })
-    .await;
+    eventually("a confirmed publish", async || queue.publish(&name(), &messages(0..1)).await.ok()).await;
     let message = setup_message(queue.declare(&[name()]).await);
     assert!(message.contains("with other arguments"), "{message}");
 }
@@ -328,23 +276,14 @@ async fn wrong_urls_say_what_is_wrong_and_never_the_password() {
     let (broker, _) = shared_vhost().await;
     let port = broker.address().port();
     for (url, expected) in [
-        (
-            format!("amqp://guest:secret@127.0.0.1:{port}/%2f"),
-            "check user and password",
-        ),
+        (format!("amqp://guest:secret@127.0.0.1:{port}/%2f"), "check user and password"),
         (format!("amqp://guest:guest@127.0.0.1:{port}/nowhere"), "does not exist"),
-        (
-            "amqp://guest:secret@127.0.0.1:x/".to_owned(),
-            "cannot read the queue URL",
-        ),
+        ("amqp://guest:secret@127.0.0.1:x/".to_owned(), "cannot read the queue URL"),
     ] {
         let message = setup_message(connect(&url).await);
         assert!(message.contains(expected) && !message.contains("secret"), "{message}");
     }
-    let nobody = std::net::TcpListener::bind(("127.0.0.1", 0))
-        .expect("a port")
-        .local_addr()
-        .expect("an address");
+    let nobody = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("an address");
     match connect(&format!("amqp://guest:secret@{nobody}/%2f")).await.err() {
         Some(QueueError::Unavailable(message)) => assert!(!message.contains("secret"), "{message}"),
         other => panic!("expected unavailable, got {other:?}"),
@@ -361,15 +300,7 @@ async fn p12_workers_need_no_configure_permission() {
     blocking(move || {
         broker.control(&["add_user", &user, "pw"]).expect("a user");
         broker
-            .control(&[
-                "set_permissions",
-                "-p",
-                &vhost,
-                &user,
-                "^$",
-                "^(amq\\.default|bench\\..*)$",
-                "^bench\\..*$",
-            ])
+            .control(&["set_permissions", "-p", &vhost, &user, "^$", "^(amq\\.default|bench\\..*)$", "^bench\\..*$"])
             .expect("permissions");
     })
     .await;
@@ -394,27 +325,16 @@ async fn cut_connections_and_black_holes_are_survived() {
     let queue = connect(&format!("{through}?heartbeat=1")).await.expect("connects");
     let mut consumer = queue.consume(&name(), 10).await.expect("consumes");
     for round in 0..3 {
-        direct
-            .publish(&name(), &messages(round..round + 1))
-            .await
-            .expect("publishes");
+        direct.publish(&name(), &messages(round..round + 1)).await.expect("publishes");
         let received = eventually("a message", async || {
-            consumer
-                .receive(1, Duration::from_secs(1))
-                .await
-                .ok()
-                .filter(|batch| !batch.is_empty())
+            consumer.receive(1, Duration::from_secs(1)).await.ok().filter(|batch| !batch.is_empty())
         })
         .await;
         assert_eq!(received.iter().map(number).collect::<Vec<_>>(), [round]);
         consumer.ack(received).await.expect("acks");
         publish_until_confirmed(&*queue, &messages(round..round + 1)).await;
         let again = eventually("its own message", async || {
-            consumer
-                .receive(1, Duration::from_secs(1))
-                .await
-                .ok()
-                .filter(|batch| !batch.is_empty())
+            consumer.receive(1, Duration::from_secs(1)).await.ok().filter(|batch| !batch.is_empty())
         })
         .await;
         consumer.ack(again).await.expect("acks");
@@ -423,14 +343,8 @@ async fn cut_connections_and_black_holes_are_survived() {
             1 => {
                 proxy.set(Faults::black_hole());
                 let started = Instant::now();
-                eventually("the loss", async || {
-                    consumer.receive(1, Duration::from_millis(200)).await.err()
-                })
-                .await;
-                assert!(
-                    started.elapsed() < Duration::from_secs(10),
-                    "heartbeats notice a silent peer"
-                );
+                eventually("the loss", async || consumer.receive(1, Duration::from_millis(200)).await.err()).await;
+                assert!(started.elapsed() < Duration::from_secs(10), "heartbeats notice a silent peer");
                 proxy.cut();
                 proxy.heal();
             }

@@ -92,18 +92,8 @@ fn rows(summary: &Summary) -> Vec<Row<'_>> {
 }
 
 fn metric_rows(score: &MetricScore) -> impl Iterator<Item = Row<'_>> {
-    let totals = [
-        ("micro", score.micro),
-        ("macro", score.macro_),
-        ("weighted", score.weighted),
-    ];
-    let totals = totals.map(|(scope, value)| Row {
-        metric: &score.metric,
-        scope,
-        n: score.n,
-        value,
-        ..Row::default()
-    });
+    let totals = [("micro", score.micro), ("macro", score.macro_), ("weighted", score.weighted)];
+    let totals = totals.map(|(scope, value)| Row { metric: &score.metric, scope, n: score.n, value, ..Row::default() });
     let categories = score.by_category.iter().map(|category| Row {
         metric: &score.metric,
         scope: &category.category,
@@ -123,10 +113,7 @@ fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
     let whole = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
     let low = |interval: Option<&Interval>| number(interval.map(|i| i.low));
     let high = |interval: Option<&Interval>| number(interval.map(|i| i.high));
-    let is_category = !matches!(
-        row.scope,
-        "headline" | "without_adversarial" | "micro" | "macro" | "weighted"
-    );
+    let is_category = !matches!(row.scope, "headline" | "without_adversarial" | "micro" | "macro" | "weighted");
     [
         summary.run.id.clone(),
         summary.dataset.name.clone(),
@@ -135,11 +122,7 @@ fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
         summary.spec.answerer.clone(),
         summary.spec.judge.clone().unwrap_or_default(),
         row.metric.to_owned(),
-        if is_category {
-            format!("category:{}", row.scope)
-        } else {
-            row.scope.to_owned()
-        },
+        if is_category { format!("category:{}", row.scope) } else { row.scope.to_owned() },
         row.n.to_string(),
         whole(row.population),
         whole(row.clusters),

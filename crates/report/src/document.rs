@@ -52,10 +52,7 @@ fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Block {
         Some(title) => (title.to_owned(), true),
         None => ((*title).to_owned(), false),
     };
-    Block::Table(Table {
-        columns: columns.iter().map(column).collect(),
-        rows,
-    })
+    Block::Table(Table { columns: columns.iter().map(column).collect(), rows })
 }
 
 fn heading(text: impl Into<String>) -> Block {
@@ -85,12 +82,7 @@ pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
 /// Title, labels, the one line, verdict, sample and warnings.
 fn top(summary: &Summary) -> Vec<Block> {
     let (dataset, sample) = (&summary.dataset, &summary.dataset.sample);
-    let name = summary
-        .run
-        .name
-        .as_deref()
-        .map(|name| format!("{} · ", one_line(name, TEXT_WIDTH)))
-        .unwrap_or_default();
+    let name = summary.run.name.as_deref().map(|name| format!("{} · ", one_line(name, TEXT_WIDTH))).unwrap_or_default();
     let mut blocks = vec![Block::Title(format!(
         "{name}{} {} · {} · {}",
         dataset.name, sample.preset, summary.spec.system, summary.spec.answerer
@@ -133,11 +125,7 @@ fn headline_line(summary: &Summary) -> String {
 }
 
 fn estimator_words(headline: &Headline) -> String {
-    let from = format!(
-        "{} in {}",
-        counted(headline.n, "question"),
-        counted(headline.clusters, "bank")
-    );
+    let from = format!("{} in {}", counted(headline.n, "question"), counted(headline.clusters, "bank"));
     match (headline.estimator, headline.population) {
         (Estimator::Weighted, Some(population)) => {
             format!("weighted to all {}, from {from}", counted(population, "question"))
@@ -153,11 +141,7 @@ fn result(summary: &Summary) -> Vec<Block> {
     let how = |interval: &Option<bench_proto::summary::Interval>, note: &Option<String>| {
         let method = interval.as_ref().map(|i| i.method.clone());
         let parts: Vec<String> = method.into_iter().chain(note.clone()).collect();
-        if parts.is_empty() {
-            NONE.to_owned()
-        } else {
-            parts.join("; ")
-        }
+        if parts.is_empty() { NONE.to_owned() } else { parts.join("; ") }
     };
     let row = |name: &str, value: String, how: String| vec![name.to_owned(), value, how];
     let ended = format!(
@@ -197,10 +181,7 @@ fn result(summary: &Summary) -> Vec<Block> {
             "infra errors and questions not run count as 0".to_owned(),
         ),
     ];
-    let mut blocks = vec![
-        heading(format!("Result: {}", headline.metric)),
-        table(&["", "Value", "How"], rows),
-    ];
+    let mut blocks = vec![heading(format!("Result: {}", headline.metric)), table(&["", "Value", "How"], rows)];
     if let Some(rest) = &summary.without_adversarial {
         blocks.push(Block::Text(
             "Published totals differ in whether they count adversarial questions, so both are printed.".to_owned(),
@@ -234,18 +215,7 @@ fn totals(all: &Headline, rest: &PartScore) -> Block {
             count(rest.n),
         ],
     ];
-    table(
-        &[
-            "Questions",
-            ">Score",
-            ">Like these 95 %",
-            ">This benchmark 95 %",
-            ">Naive 95 %",
-            ">Strict",
-            ">n",
-        ],
-        rows,
-    )
+    table(&["Questions", ">Score", ">Like these 95 %", ">This benchmark 95 %", ">Naive 95 %", ">Strict", ">n"], rows)
 }
 
 fn categories(score: Option<&MetricScore>) -> Vec<Block> {
@@ -266,19 +236,7 @@ fn categories(score: Option<&MetricScore>) -> Vec<Block> {
     });
     vec![
         heading(format!("Categories: {}", score.metric)),
-        table(
-            &[
-                "Category",
-                ">Score",
-                ">95 %",
-                ">Naive 95 %",
-                ">n",
-                ">of",
-                ">Banks",
-                "Note",
-            ],
-            rows.collect(),
-        ),
+        table(&["Category", ">Score", ">95 %", ">Naive 95 %", ">n", ">of", ">Banks", "Note"], rows.collect()),
     ]
 }
 
@@ -295,24 +253,12 @@ fn metrics(summary: &Summary) -> Vec<Block> {
             count(score.n),
         ]
     });
-    let columns = [
-        "Metric",
-        ">Micro",
-        ">Macro",
-        ">Weighted",
-        ">95 %",
-        ">Naive 95 %",
-        ">Passed",
-        ">n",
-    ];
+    let columns = ["Metric", ">Micro", ">Macro", ">Weighted", ">95 %", ">Naive 95 %", ">Passed", ">n"];
     vec![heading("Metrics"), table(&columns, rows.collect())]
 }
 
 fn retrieval(summary: &Summary) -> Vec<Block> {
-    let levels = [
-        ("turn", &summary.retrieval.turn),
-        ("session", &summary.retrieval.session),
-    ];
+    let levels = [("turn", &summary.retrieval.turn), ("session", &summary.retrieval.session)];
     let rows: Vec<Vec<String>> = levels
         .into_iter()
         .flat_map(|(level, by_k)| by_k.iter().map(move |(k, at)| (level, k, at)))
@@ -328,17 +274,7 @@ fn retrieval(summary: &Summary) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let columns = [
-        "Level",
-        ">k",
-        ">Recall any",
-        ">Recall all",
-        ">Recall",
-        ">Precision",
-        ">MRR",
-        ">NDCG",
-        ">n",
-    ];
+    let columns = ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">MRR", ">NDCG", ">n"];
     let mut blocks = vec![heading("Retrieval"), table(&columns, rows)];
     let lost = &summary.failure_attribution;
     let failed = lost.evidence_missing + lost.evidence_partial + lost.evidence_found + lost.no_ground_truth;
@@ -362,22 +298,9 @@ fn controls(summary: &Summary) -> Vec<Block> {
     let control =
         |name: &str, metric: &str, value, n| vec![name.to_owned(), metric.to_owned(), percent_or_none(value), count(n)];
     let headline = &summary.headline;
-    let this = control(
-        &format!("{} (this run)", summary.spec.system),
-        &headline.metric,
-        headline.value,
-        headline.n,
-    );
-    let rows = std::iter::once(this).chain(
-        summary
-            .controls
-            .iter()
-            .map(|c| control(&c.name, &c.metric, c.value, c.n)),
-    );
-    vec![
-        heading("Controls"),
-        table(&["System", "Metric", ">Score", ">n"], rows.collect()),
-    ]
+    let this = control(&format!("{} (this run)", summary.spec.system), &headline.metric, headline.value, headline.n);
+    let rows = std::iter::once(this).chain(summary.controls.iter().map(|c| control(&c.name, &c.metric, c.value, c.n)));
+    vec![heading("Controls"), table(&["System", "Metric", ">Score", ">n"], rows.collect())]
 }
 
 fn latency(summary: &Summary) -> Vec<Block> {
@@ -396,17 +319,13 @@ fn latency(summary: &Summary) -> Vec<Block> {
     let rows: Vec<Vec<String>> = phases
         .into_iter()
         .filter_map(|(phase, p)| {
-            p.as_ref()
-                .map(|p| vec![phase.to_owned(), ms(p.p50), ms(p.p95), ms(p.p99), count(p.n)])
+            p.as_ref().map(|p| vec![phase.to_owned(), ms(p.p50), ms(p.p95), ms(p.p99), count(p.n)])
         })
         .collect();
     if rows.is_empty() {
         Vec::new()
     } else {
-        vec![
-            heading("Latency in milliseconds"),
-            table(&["Phase", ">p50", ">p95", ">p99", ">n"], rows),
-        ]
+        vec![heading("Latency in milliseconds"), table(&["Phase", ">p50", ">p95", ">p99", ">n"], rows)]
     }
 }
 
@@ -422,52 +341,17 @@ fn usage(summary: &Summary) -> Vec<Block> {
     let mut rows: Vec<Vec<String>> = phases
         .into_iter()
         .map(|(phase, u, time)| {
-            let counts = [
-                u.calls,
-                u.cached_calls,
-                u.retries,
-                u.rate_limited,
-                u.prompt_tokens,
-                u.completion_tokens,
-            ]
-            .map(count);
-            std::iter::once(phase.to_owned())
-                .chain(counts)
-                .chain([usd(u.usd), seconds(time)])
-                .collect()
+            let counts =
+                [u.calls, u.cached_calls, u.retries, u.rate_limited, u.prompt_tokens, u.completion_tokens].map(count);
+            std::iter::once(phase.to_owned()).chain(counts).chain([usd(u.usd), seconds(time)]).collect()
         })
         .collect();
     let t = &summary.usage.total;
-    let counts = [
-        t.calls,
-        t.cached_calls,
-        t.retries,
-        t.rate_limited,
-        t.prompt_tokens,
-        t.completion_tokens,
-    ]
-    .map(count);
-    let all: Option<f64> = [s.retain, s.recall, s.answer, s.judge]
-        .into_iter()
-        .flatten()
-        .reduce(|a, b| a + b);
-    rows.push(
-        std::iter::once("total".to_owned())
-            .chain(counts)
-            .chain([usd(t.usd), seconds(all)])
-            .collect(),
-    );
-    let columns = [
-        "Phase",
-        ">Calls",
-        ">Cached",
-        ">Retries",
-        ">429s",
-        ">Prompt tokens",
-        ">Completion tokens",
-        ">Cost",
-        ">Work",
-    ];
+    let counts = [t.calls, t.cached_calls, t.retries, t.rate_limited, t.prompt_tokens, t.completion_tokens].map(count);
+    let all: Option<f64> = [s.retain, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
+    rows.push(std::iter::once("total".to_owned()).chain(counts).chain([usd(t.usd), seconds(all)]).collect());
+    let columns =
+        ["Phase", ">Calls", ">Cached", ">Retries", ">429s", ">Prompt tokens", ">Completion tokens", ">Cost", ">Work"];
     let mut blocks = vec![heading("Usage and cost"), table(&columns, rows)];
     if let Some(cap) = t.usd_cap {
         blocks.push(Block::Text(format!("Spent {} of a cap of {}.", usd(t.usd), usd(cap))));
@@ -480,28 +364,11 @@ fn slowest(summary: &Summary, most: usize) -> Vec<Block> {
         return Vec::new();
     }
     let rows = summary.slowest.iter().take(most).map(|slow| {
-        let part = |phase: &str| {
-            slow.phase_ms
-                .get(phase)
-                .map_or_else(|| NONE.to_owned(), |value| ms(*value))
-        };
+        let part = |phase: &str| slow.phase_ms.get(phase).map_or_else(|| NONE.to_owned(), |value| ms(*value));
         let parts = ["recall", "answer", "judge", "rate_wait", "queue_wait"].map(part);
-        [slow.question_id.clone(), ms(slow.ms)]
-            .into_iter()
-            .chain(parts)
-            .chain([slow.trace_id.clone()])
-            .collect()
+        [slow.question_id.clone(), ms(slow.ms)].into_iter().chain(parts).chain([slow.trace_id.clone()]).collect()
     });
-    let columns = [
-        "Question",
-        ">ms",
-        ">Recall",
-        ">Answer",
-        ">Judge",
-        ">Rate wait",
-        ">Queue wait",
-        "Trace",
-    ];
+    let columns = ["Question", ">ms", ">Recall", ">Answer", ">Judge", ">Rate wait", ">Queue wait", "Trace"];
     vec![heading("Slowest questions"), table(&columns, rows.collect())]
 }
 
@@ -509,43 +376,27 @@ fn worst(summary: &Summary) -> Vec<Block> {
     if summary.worst.is_empty() {
         return Vec::new();
     }
-    let text = |text: &Option<String>| {
-        text.as_deref()
-            .map_or_else(|| NONE.to_owned(), |text| one_line(text, TEXT_WIDTH))
-    };
-    let rows = summary
-        .worst
-        .iter()
-        .map(|w| vec![w.question_id.clone(), percent(w.score), text(&w.gold), text(&w.answer)]);
-    vec![
-        heading("Lowest scores"),
-        table(&["Question", ">Score", "Gold", "Answer"], rows.collect()),
-    ]
+    let text =
+        |text: &Option<String>| text.as_deref().map_or_else(|| NONE.to_owned(), |text| one_line(text, TEXT_WIDTH));
+    let rows =
+        summary.worst.iter().map(|w| vec![w.question_id.clone(), percent(w.score), text(&w.gold), text(&w.answer)]);
+    vec![heading("Lowest scores"), table(&["Question", ">Score", "Gold", "Answer"], rows.collect())]
 }
 
 fn errors(summary: &Summary) -> Vec<Block> {
     if summary.errors.is_empty() {
         return Vec::new();
     }
-    let rows = summary
-        .errors
-        .iter()
-        .map(|(code, n)| vec![one_line(code, TEXT_WIDTH), count(*n)]);
-    vec![
-        heading("Infrastructure errors"),
-        table(&["Error", ">Questions"], rows.collect()),
-    ]
+    let rows = summary.errors.iter().map(|(code, n)| vec![one_line(code, TEXT_WIDTH), count(*n)]);
+    vec![heading("Infrastructure errors"), table(&["Error", ">Questions"], rows.collect())]
 }
 
 fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {
     if summary.run.checks.is_empty() || detail == Detail::Brief {
         return Vec::new();
     }
-    let rows = summary
-        .run
-        .checks
-        .iter()
-        .map(|c| vec![c.rule.clone(), c.state.name().to_owned(), one_line(&c.detail, 200)]);
+    let rows =
+        summary.run.checks.iter().map(|c| vec![c.rule.clone(), c.state.name().to_owned(), one_line(&c.detail, 200)]);
     vec![heading("Verdict"), table(&["Rule", "Result", "Seen"], rows.collect())]
 }
 
@@ -571,48 +422,24 @@ fn run(summary: &Summary, detail: Detail) -> Vec<Block> {
     ];
     if detail == Detail::Full {
         let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| NONE.to_owned());
-        let modified = if dataset.modified {
-            ", modified: not the published file"
-        } else {
-            ""
-        };
+        let modified = if dataset.modified { ", modified: not the published file" } else { "" };
         rows.extend([
             ("Started", dash(&run.started_at)),
             ("Finished", dash(&run.finished_at)),
             ("Version", run.code_version.clone()),
-            (
-                "Dataset",
-                format!(
-                    "{} {}, sha256 {}{modified}",
-                    dataset.name, dataset.version, dataset.sha256
-                ),
-            ),
+            ("Dataset", format!("{} {}, sha256 {}{modified}", dataset.name, dataset.version, dataset.sha256)),
             ("Sample signature", dataset.sample.signature.clone()),
-            (
-                "System",
-                format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k),
-            ),
+            ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
             ("Answerer", spec.answerer.clone()),
-            (
-                "Judges",
-                if spec.judges.is_empty() {
-                    NONE.to_owned()
-                } else {
-                    spec.judges.join(", ")
-                },
-            ),
+            ("Judges", if spec.judges.is_empty() { NONE.to_owned() } else { spec.judges.join(", ") }),
             ("Scorers", spec.scorers.join(", ")),
         ]);
-        rows.extend(summary.top1_score.map(|score| {
-            (
-                "Mean score of the best hit",
-                format!("{score:.3} (the system's own scale)"),
-            )
-        }));
+        rows.extend(
+            summary
+                .top1_score
+                .map(|score| ("Mean score of the best hit", format!("{score:.3} (the system's own scale)"))),
+        );
     }
-    let rows = rows
-        .into_iter()
-        .map(|(name, value)| vec![name.to_owned(), value])
-        .collect();
+    let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
     vec![heading("Run"), table(&["", "Value"], rows)]
 }

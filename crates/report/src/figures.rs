@@ -23,18 +23,12 @@ pub(crate) fn percent_down(fraction: Option<f64>) -> String {
 
 /// `57.1 to 67.4`, in per cent without the sign, for tables.
 pub(crate) fn interval(interval: Option<&Interval>) -> String {
-    interval.map_or_else(
-        || NONE.to_owned(),
-        |i| format!("{:.1} to {:.1}", i.low * 100.0, i.high * 100.0),
-    )
+    interval.map_or_else(|| NONE.to_owned(), |i| format!("{:.1} to {:.1}", i.low * 100.0, i.high * 100.0))
 }
 
 /// `57.1 to 67.4 % (± 5.1)`: the half-width in points.
 pub(crate) fn interval_with_width(given: Option<&Interval>) -> String {
-    given.map_or_else(
-        || NONE.to_owned(),
-        |i| format!("{} % (± {:.1})", interval(Some(i)), (i.high - i.low) * 50.0),
-    )
+    given.map_or_else(|| NONE.to_owned(), |i| format!("{} % (± {:.1})", interval(Some(i)), (i.high - i.low) * 50.0))
 }
 
 /// `0.603`, or a dash.
@@ -90,11 +84,7 @@ pub(crate) fn duration(seconds: f64) -> String {
 
 /// `n word` with an s when it takes one.
 pub(crate) fn counted(n: u64, word: &str) -> String {
-    if n == 1 {
-        format!("1 {word}")
-    } else {
-        format!("{} {word}s", count(n))
-    }
+    if n == 1 { format!("1 {word}") } else { format!("{} {word}s", count(n)) }
 }
 
 /// Free text on one line of at most `most` characters, without control characters (which could drive a terminal).
@@ -113,19 +103,10 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!(
-            [0, 999, 1_000, 5_882_001].map(count),
-            ["0", "999", "1,000", "5,882,001"]
-        );
-        assert_eq!(
-            [0.834, 12.44, 999.7, 1_385.7].map(ms),
-            ["0.83", "12.4", "1,000", "1,386"]
-        );
+        assert_eq!([0, 999, 1_000, 5_882_001].map(count), ["0", "999", "1,000", "5,882,001"]);
+        assert_eq!([0.834, 12.44, 999.7, 1_385.7].map(ms), ["0.83", "12.4", "1,000", "1,386"]);
         assert_eq!([0.0, 0.0042, 12.345].map(usd), ["$0", "$0.0042", "$12.35"]);
-        assert_eq!(
-            [2.84, 2_467.2, 10_800.0].map(duration),
-            ["2.8 s", "41 min 7 s", "3 h 0 min"]
-        );
+        assert_eq!([2.84, 2_467.2, 10_800.0].map(duration), ["2.8 s", "41 min 7 s", "3 h 0 min"]);
         assert_eq!(counted(1, "bank"), "1 bank");
         assert_eq!(percent_down(Some(0.9896)), "98.9 %");
         assert_eq!(percent_down(Some(0.995)), "99.5 %");

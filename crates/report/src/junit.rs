@@ -17,20 +17,14 @@ use crate::{
 /// Never for writing to memory.
 pub fn render(summary: &Summary) -> Result<String, RenderError> {
     let mut report = Report::new(format!("bench-coord {}", summary.run.id));
-    if let Some(seconds) = summary
-        .run
-        .wall_seconds
-        .and_then(|s| Duration::try_from_secs_f64(s).ok())
-    {
+    if let Some(seconds) = summary.run.wall_seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()) {
         report.set_time(seconds);
     }
     report.add_test_suites([verdict(summary), scores(summary)]);
     if !summary.errors.is_empty() {
         report.add_test_suite(errors(summary));
     }
-    report
-        .to_string()
-        .map_err(|error| RenderError::Junit(error.to_string()))
+    report.to_string().map_err(|error| RenderError::Junit(error.to_string()))
 }
 
 fn verdict(summary: &Summary) -> TestSuite {
@@ -62,20 +56,10 @@ fn verdict(summary: &Summary) -> TestSuite {
 fn scores(summary: &Summary) -> TestSuite {
     let mut suite = TestSuite::new("scores");
     let headline = &summary.headline;
-    let line = |value, ci95, naive| {
-        format!(
-            "{} (95 % {}, naive {})",
-            percent_or_none(value),
-            interval(ci95),
-            interval(naive)
-        )
-    };
+    let line =
+        |value, ci95, naive| format!("{} (95 % {}, naive {})", percent_or_none(value), interval(ci95), interval(naive));
     let scored = |name: &str, n: u64, line: String| {
-        let status = if n > 0 {
-            TestCaseStatus::success()
-        } else {
-            TestCaseStatus::skipped()
-        };
+        let status = if n > 0 { TestCaseStatus::success() } else { TestCaseStatus::skipped() };
         let mut case = case(&headline.metric, name, status);
         case.set_system_out(line);
         case

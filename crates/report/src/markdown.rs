@@ -22,19 +22,13 @@ fn block(block: &Block) -> String {
     match block {
         Block::Title(text) => format!("# {}", escape(text)),
         Block::Heading(text) => format!("## {}", escape(text)),
-        Block::Labels(labels) => labels
-            .iter()
-            .map(|label| format!("> **{}**", escape(label)))
-            .collect::<Vec<_>>()
-            .join("\n>\n"),
+        Block::Labels(labels) => {
+            labels.iter().map(|label| format!("> **{}**", escape(label))).collect::<Vec<_>>().join("\n>\n")
+        }
         Block::Headline(text) => format!("**{}**", escape(text)),
         Block::Verdict(verdict, reasons) => verdict_lines(*verdict, reasons),
         Block::Text(text) => escape(text),
-        Block::List(lines) => lines
-            .iter()
-            .map(|line| format!("- {}", escape(line)))
-            .collect::<Vec<_>>()
-            .join("\n"),
+        Block::List(lines) => lines.iter().map(|line| format!("- {}", escape(line))).collect::<Vec<_>>().join("\n"),
         Block::Table(table) => table_lines(table),
     }
 }
@@ -54,16 +48,9 @@ fn verdict_lines(verdict: Verdict, reasons: &[String]) -> String {
 fn table_lines(table: &Table) -> String {
     let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |", cells.collect::<Vec<_>>().join(" | "));
     let titles = line(&mut table.columns.iter().map(|(title, _)| escape(title)));
-    let rule = line(
-        &mut table
-            .columns
-            .iter()
-            .map(|(_, right)| if *right { "---:".to_owned() } else { "---".to_owned() }),
-    );
-    let rows = table
-        .rows
-        .iter()
-        .map(|row| line(&mut row.iter().map(|cell| escape(cell))));
+    let rule =
+        line(&mut table.columns.iter().map(|(_, right)| if *right { "---:".to_owned() } else { "---".to_owned() }));
+    let rows = table.rows.iter().map(|row| line(&mut row.iter().map(|cell| escape(cell))));
     [titles, rule].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 

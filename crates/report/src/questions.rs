@@ -15,11 +15,7 @@ pub struct QuestionsWriter<W: Write> {
 impl<W: Write> QuestionsWriter<W> {
     /// A writer to `out`.
     pub fn new(out: W) -> Self {
-        Self {
-            out,
-            line: Vec::new(),
-            lines: 0,
-        }
+        Self { out, line: Vec::new(), lines: 0 }
     }
 
     /// Writes one question. A line reaches `out` whole or not at all, as far as `out` takes whole writes.
@@ -83,10 +79,7 @@ mod tests {
         let text = String::from_utf8(bytes).expect("is UTF-8");
         assert_eq!(text.matches('\n').count(), 2);
         for line in text.lines() {
-            assert_eq!(
-                serde_json::from_str::<QuestionLine>(line).expect("reads back"),
-                question
-            );
+            assert_eq!(serde_json::from_str::<QuestionLine>(line).expect("reads back"), question);
         }
     }
 }

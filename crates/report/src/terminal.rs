@@ -57,24 +57,14 @@ struct Painter {
 
 impl Painter {
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[{}m{text}\u{1b}[0m", style.code())
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.to_owned() }
     }
 
     fn block(&self, block: &Block) -> String {
         match block {
             Block::Title(text) | Block::Heading(text) | Block::Headline(text) => self.paint(Style::Bold, text),
-            Block::Labels(labels) => self.paint(
-                Style::Yellow,
-                &labels
-                    .iter()
-                    .map(|label| format!("[{label}]"))
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            ),
+            Block::Labels(labels) => self
+                .paint(Style::Yellow, &labels.iter().map(|label| format!("[{label}]")).collect::<Vec<_>>().join(" ")),
             Block::Verdict(verdict, reasons) => self.verdict(*verdict, reasons),
             Block::Text(text) => text.clone(),
             Block::List(lines) => lines.join("\n"),
@@ -83,16 +73,9 @@ impl Painter {
     }
 
     fn verdict(&self, verdict: Verdict, reasons: &[String]) -> String {
-        let style = if verdict == Verdict::Valid {
-            Style::Green
-        } else {
-            Style::Red
-        };
+        let style = if verdict == Verdict::Valid { Style::Green } else { Style::Red };
         let word = self.paint(style, verdict.name());
-        std::iter::once(word)
-            .chain(reasons.iter().map(|reason| format!("  {reason}")))
-            .collect::<Vec<_>>()
-            .join("\n")
+        std::iter::once(word).chain(reasons.iter().map(|reason| format!("  {reason}"))).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -105,23 +88,12 @@ fn grid(table: &Table) -> String {
     let mut grid = Grid::new();
     grid.load_style(GRID).force_no_tty();
     let align = |right: bool| {
-        if right {
-            CellAlignment::Right
-        } else {
-            CellAlignment::Left
-        }
+        if right { CellAlignment::Right } else { CellAlignment::Left }
     };
-    grid.set_header(
-        table
-            .columns
-            .iter()
-            .map(|(title, right)| Cell::new(title).set_alignment(align(*right))),
-    );
+    grid.set_header(table.columns.iter().map(|(title, right)| Cell::new(title).set_alignment(align(*right))));
     for row in &table.rows {
         grid.add_row(
-            row.iter()
-                .zip(&table.columns)
-                .map(|(cell, (_, right))| Cell::new(cell).set_alignment(align(*right))),
+            row.iter().zip(&table.columns).map(|(cell, (_, right))| Cell::new(cell).set_alignment(align(*right))),
         );
     }
     grid.trim_fmt()

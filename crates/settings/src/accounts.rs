@@ -71,11 +71,8 @@ impl ModelRole {
 
 /// The accounts that the settings describe, by name.
 pub(crate) fn accounts(entries: &Entries, sources: &Sources<'_>) -> Vec<Account> {
-    let mut names: Vec<&str> = entries
-        .keys()
-        .filter_map(|key| key.strip_prefix("accounts.")?.split_once('.'))
-        .map(|(name, _)| name)
-        .collect();
+    let mut names: Vec<&str> =
+        entries.keys().filter_map(|key| key.strip_prefix("accounts.")?.split_once('.')).map(|(name, _)| name).collect();
     names.dedup();
     names.into_iter().map(|name| account(name, entries, sources)).collect()
 }
@@ -98,11 +95,7 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
         (None, None, Some(variable)) => ApiKey::Missing(format!("the environment variable {variable} is not set")),
         (None, None, None) => ApiKey::None,
     };
-    Account {
-        name: name.to_owned(),
-        base_url,
-        key,
-    }
+    Account { name: name.to_owned(), base_url, key }
 }
 
 /// A key file may not be there on machines that never use the account: that is no error until it is used.

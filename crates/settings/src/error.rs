@@ -126,9 +126,5 @@ fn hint(nearest: &[String]) -> String {
 }
 
 fn listed(what: &str, known: &[String]) -> String {
-    if known.is_empty() {
-        String::new()
-    } else {
-        format!("; {what}: {}", known.join(", "))
-    }
+    if known.is_empty() { String::new() } else { format!("; {what}: {}", known.join(", ")) }
 }

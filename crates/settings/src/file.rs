@@ -36,19 +36,11 @@ pub(crate) fn read(path: &str, text: &str, schema: &Schema, problems: &mut Vec<P
         Ok(document) => document.into_inner(),
         Err(error) => {
             let place = Place::of(path, text, error.span().map_or(0, |span| span.start));
-            problems.push(Problem::Syntax {
-                place,
-                message: error.message().to_owned(),
-            });
+            problems.push(Problem::Syntax { place, message: error.message().to_owned() });
             return file;
         }
     };
-    let mut reader = Reader {
-        path,
-        text,
-        schema,
-        problems,
-    };
+    let mut reader = Reader { path, text, schema, problems };
     for (name, item) in in_file_order(&document) {
         match item.get_ref().as_table() {
             Some(profiles) if name.get_ref() == "profile" => reader.profiles(profiles, &mut file.profiles),
@@ -89,11 +81,7 @@ impl Reader<'_> {
 
     fn table(&mut self, path: &str, table: &DeTable<'_>, into: &mut Vec<Assignment>) {
         for (name, item) in in_file_order(table) {
-            let key = if path.is_empty() {
-                name.get_ref().to_string()
-            } else {
-                format!("{path}.{}", name.get_ref())
-            };
+            let key = if path.is_empty() { name.get_ref().to_string() } else { format!("{path}.{}", name.get_ref()) };
             self.item(key, name, item, into);
         }
     }
@@ -101,10 +89,7 @@ impl Reader<'_> {
     fn item(&mut self, key: String, name: &Name<'_>, item: &Item<'_>, into: &mut Vec<Assignment>) {
         let place = self.place(item.span().start);
         if key == "api_key" || key.ends_with(".api_key") {
-            self.problems.push(Problem::SecretInTheOpen {
-                place: self.place(name.span().start).to_string(),
-                key,
-            });
+            self.problems.push(Problem::SecretInTheOpen { place: self.place(name.span().start).to_string(), key });
             return;
         }
         match (item.get_ref(), self.schema.find(&key)) {

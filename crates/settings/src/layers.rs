@@ -32,10 +32,7 @@ pub struct Sources<'a> {
 
 impl fmt::Debug for Sources<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources")
-            .field("profile", &self.profile)
-            .field("sets", &self.sets)
-            .finish_non_exhaustive()
+        f.debug_struct("Sources").field("profile", &self.profile).field("sets", &self.sets).finish_non_exhaustive()
     }
 }
 
@@ -68,11 +65,7 @@ pub struct FlagValue {
 impl FlagValue {
     /// A flag with one value.
     pub fn new(key: impl Into<String>, flag: impl Into<String>, value: impl Into<String>) -> Self {
-        Self {
-            key: key.into(),
-            flag: flag.into(),
-            values: vec![value.into()],
-        }
+        Self { key: key.into(), flag: flag.into(), values: vec![value.into()] }
     }
 }
 
@@ -93,28 +86,16 @@ impl Settings {
     /// # Errors
     /// All problems at once: unknown names, wrong types, keys in the open, unknown profiles and accounts.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
-        let mut layers = Layers {
-            schema: Schema::new(&sources.extra),
-            entries: Entries::new(),
-            problems: Vec::new(),
-        };
+        let mut layers = Layers { schema: Schema::new(&sources.extra), entries: Entries::new(), problems: Vec::new() };
         layers.defaults(&sources.extra);
         layers.file(sources);
         layers.environment(sources.env);
         layers.sets(&sources.sets);
         layers.flags(&sources.flags);
         layers.follow_home();
-        let Layers {
-            schema,
-            entries,
-            mut problems,
-        } = layers;
+        let Layers { schema, entries, mut problems } = layers;
         let settings = Self::view(schema, entries, sources, &mut problems);
-        if problems.is_empty() {
-            Ok(settings)
-        } else {
-            Err(SettingsError { problems })
-        }
+        if problems.is_empty() { Ok(settings) } else { Err(SettingsError { problems }) }
     }
 }
 
@@ -135,11 +116,7 @@ impl Layers {
             self.put(key, value, Origin::Default);
         }
         for extra in extra {
-            if let Some(value) = extra
-                .default
-                .as_deref()
-                .and_then(|text| Value::from_text(Kind::Scalar, text))
-            {
+            if let Some(value) = extra.default.as_deref().and_then(|text| Value::from_text(Kind::Scalar, text)) {
                 self.put(extra.name.clone(), value, Origin::Default);
             }
         }
@@ -147,8 +124,7 @@ impl Layers {
 
     fn file(&mut self, sources: &Sources<'_>) {
         let Some((path, text)) = &sources.file else {
-            self.problems
-                .extend(sources.profile.clone().map(|name| Problem::NoFileForProfile { name }));
+            self.problems.extend(sources.profile.clone().map(|name| Problem::NoFileForProfile { name }));
             return;
         };
         let file = file::read(path, text, &self.schema, &mut self.problems);
@@ -164,11 +140,8 @@ impl Layers {
                 }
             }
             None => {
-                let nearest = nearest_by(
-                    known.iter().map(String::as_str),
-                    |known| strsim::osa_distance(wanted, known),
-                    2,
-                );
+                let nearest =
+                    nearest_by(known.iter().map(String::as_str), |known| strsim::osa_distance(wanted, known), 2);
                 self.problems.push(Problem::UnknownProfile {
                     name: wanted.clone(),
                     path: path.clone(),
@@ -213,19 +186,12 @@ impl Layers {
     fn flag(&mut self, key: &str, values: &[String], flag: String) {
         match self.schema.find(key) {
             _ if key == "api_key" || key.ends_with(".api_key") => {
-                self.problems.push(Problem::SecretInTheOpen {
-                    place: flag,
-                    key: key.to_owned(),
-                });
+                self.problems.push(Problem::SecretInTheOpen { place: flag, key: key.to_owned() });
             }
             Some(kind) => self.text(key.to_owned(), kind, values, Origin::Flag(flag)),
             None => {
                 let nearest = self.schema.nearest(key);
-                self.problems.push(Problem::UnknownKey {
-                    place: flag,
-                    key: key.to_owned(),
-                    nearest,
-                });
+                self.problems.push(Problem::UnknownKey { place: flag, key: key.to_owned(), nearest });
             }
         }
     }
@@ -240,9 +206,7 @@ impl Layers {
             None => self.problems.push(Problem::BadValue {
                 place: origin.to_string(),
                 key,
-                found: values
-                    .last()
-                    .map_or_else(|| "empty".to_owned(), |text| found_text(kind, text)),
+                found: values.last().map_or_else(|| "empty".to_owned(), |text| found_text(kind, text)),
                 expected: kind.expected(),
             }),
         }
@@ -250,21 +214,11 @@ impl Layers {
 
     /// The default store lies in `home`.
     fn follow_home(&mut self) {
-        let Some(Entry {
-            value: Value::Path(home),
-            origin,
-        }) = self.entries.get("home")
-        else {
+        let Some(Entry { value: Value::Path(home), origin }) = self.entries.get("home") else {
             return;
         };
-        let origin = if *origin == Origin::Default {
-            Origin::Default
-        } else {
-            Origin::Follows("home")
-        };
+        let origin = if *origin == Origin::Default { Origin::Default } else { Origin::Follows("home") };
         let url = Value::Url(format!("sqlite:{}/bench.db", home.display()));
-        self.entries
-            .entry("store.url".to_owned())
-            .or_insert(Entry { value: url, origin });
+        self.entries.entry("store.url".to_owned()).or_insert(Entry { value: url, origin });
     }
 }

@@ -38,10 +38,7 @@ pub fn from_process(line: CommandLine, extra: Vec<ExtraKey>) -> Result<Settings,
         Err(error) if error.kind() == io::ErrorKind::NotFound && line.config.is_none() => None,
         Err(error) => {
             return Err(SettingsError {
-                problems: vec![Problem::Unreadable {
-                    path: shown,
-                    reason: error.to_string(),
-                }],
+                problems: vec![Problem::Unreadable { path: shown, reason: error.to_string() }],
             });
         }
     };

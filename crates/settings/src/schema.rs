@@ -86,12 +86,7 @@ pub struct ExtraKey {
 }
 
 const fn key(name: &'static str, kind: Kind) -> Key {
-    Key {
-        name: Cow::Borrowed(name),
-        kind,
-        env: None,
-        common: false,
-    }
+    Key { name: Cow::Borrowed(name), kind, env: None, common: false }
 }
 
 impl Key {
@@ -109,11 +104,8 @@ impl Key {
 const COUNT: Kind = Kind::Whole { min: 1, max: i64::MAX };
 
 /// Fields of `[accounts.NAME]`.
-pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 3] = [
-    ("base_url", Kind::Url),
-    ("api_key_env", Kind::Text),
-    ("api_key_file", Kind::Path),
-];
+pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 3] =
+    [("base_url", Kind::Url), ("api_key_env", Kind::Text), ("api_key_file", Kind::Path)];
 
 /// All settings of the program itself, in the order of the default file.
 pub(crate) const KEYS: &[Key] = &[
@@ -130,13 +122,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.sample", COUNT),
     key("run.per_bank", COUNT),
     key("run.max_banks", COUNT),
-    key(
-        "run.max_sessions",
-        Kind::Whole {
-            min: 1,
-            max: u32::MAX as i64,
-        },
-    ),
+    key("run.max_sessions", Kind::Whole { min: 1, max: u32::MAX as i64 }),
     key("run.category", Kind::List),
     key("run.exclude_category", Kind::List),
     key("run.system", Kind::Text).common(),
@@ -190,10 +176,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("worker.roles", Kind::List),
     key("worker.slots", Kind::Whole { min: 1, max: 100_000 }),
     key("worker.drain", Kind::Duration),
-    key(
-        "display.mode",
-        Kind::OneOf(&["auto", "bar", "plain", "json-lines", "none"]),
-    ),
+    key("display.mode", Kind::OneOf(&["auto", "bar", "plain", "json-lines", "none"])),
     key("log.format", Kind::OneOf(&["human", "json"])),
     key("log.filter", Kind::Text).env("RUST_LOG"),
 ];
@@ -208,10 +191,7 @@ pub(crate) struct Schema {
 
 impl Schema {
     pub(crate) fn new(extra: &[ExtraKey]) -> Self {
-        let mut schema = Self {
-            keys: KEYS.to_vec(),
-            open_sections: Vec::new(),
-        };
+        let mut schema = Self { keys: KEYS.to_vec(), open_sections: Vec::new() };
         for extra in extra {
             match extra.name.strip_suffix('*') {
                 Some(section) => schema.open_sections.push(section.to_owned()),
@@ -230,12 +210,8 @@ impl Schema {
     /// What values `name` takes; `None` when there is no such setting.
     pub(crate) fn find(&self, name: &str) -> Option<Kind> {
         let listed = self.keys.iter().find(|key| key.name == name).map(|key| key.kind);
-        let open = || {
-            self.open_sections
-                .iter()
-                .any(|section| name.starts_with(section.as_str()))
-                .then_some(Kind::Scalar)
-        };
+        let open =
+            || self.open_sections.iter().any(|section| name.starts_with(section.as_str())).then_some(Kind::Scalar);
         listed.or_else(|| account_field(name)).or_else(open)
     }
 
@@ -261,20 +237,12 @@ impl Schema {
             // the right name under the wrong section is one mistake
             whole.min(strsim::osa_distance(&last(&plain), &last(known)) + 1)
         };
-        let names = self
-            .keys
-            .iter()
-            .map(|key| key.name.as_ref())
-            .filter(|known| !known.ends_with(".api_key"));
+        let names = self.keys.iter().map(|key| key.name.as_ref()).filter(|known| !known.ends_with(".api_key"));
         let settings = nearest_by(names, distance, 2);
         if !settings.is_empty() {
             return settings;
         }
-        let mut sections: Vec<&str> = self
-            .keys
-            .iter()
-            .filter_map(|key| Some(key.name.rsplit_once('.')?.0))
-            .collect();
+        let mut sections: Vec<&str> = self.keys.iter().filter_map(|key| Some(key.name.rsplit_once('.')?.0)).collect();
         sections.dedup();
         nearest_by(sections.into_iter(), |known| strsim::osa_distance(&plain, known), 2)
     }
@@ -286,10 +254,8 @@ pub(crate) fn nearest_by<'a>(
     distance: impl Fn(&str) -> usize,
     limit: usize,
 ) -> Vec<String> {
-    let mut scored: Vec<(usize, &str)> = known
-        .map(|known| (distance(known), known))
-        .filter(|(distance, _)| *distance <= limit)
-        .collect();
+    let mut scored: Vec<(usize, &str)> =
+        known.map(|known| (distance(known), known)).filter(|(distance, _)| *distance <= limit).collect();
     scored.sort_unstable();
     scored.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
 }
@@ -298,8 +264,5 @@ pub(crate) fn nearest_by<'a>(
 fn account_field(name: &str) -> Option<Kind> {
     let (account, field) = name.strip_prefix("accounts.")?.rsplit_once('.')?;
     let well_formed = !account.is_empty() && !account.contains('.');
-    ACCOUNT_FIELDS
-        .iter()
-        .find(|(known, _)| well_formed && *known == field)
-        .map(|(_, kind)| *kind)
+    ACCOUNT_FIELDS.iter().find(|(known, _)| well_formed && *known == field).map(|(_, kind)| *kind)
 }

@@ -45,11 +45,7 @@ impl Settings {
 }
 
 fn line(name: &str, value: impl Into<String>, origin: impl Into<String>) -> ShownSetting {
-    ShownSetting {
-        name: name.to_owned(),
-        value: value.into(),
-        origin: origin.into(),
-    }
+    ShownSetting { name: name.to_owned(), value: value.into(), origin: origin.into() }
 }
 
 fn key_line(account: &Account, all: bool) -> Option<ShownSetting> {
@@ -67,8 +63,7 @@ pub fn render(shown: &[ShownSetting]) -> String {
     let width =
         |column: fn(&ShownSetting) -> &str| shown.iter().map(|line| column(line).chars().count()).max().unwrap_or(0);
     let (names, values) = (width(|line| &line.name), width(|line| &line.value));
-    let lines = shown
-        .iter()
-        .map(|ShownSetting { name, value, origin }| format!("{name:names$}  {value:values$}  {origin}"));
+    let lines =
+        shown.iter().map(|ShownSetting { name, value, origin }| format!("{name:names$}  {value:values$}  {origin}"));
     lines.map(|line| line.trim_end().to_owned() + "\n").collect()
 }

@@ -19,12 +19,7 @@ fn words(words: &[&str]) -> Vec<String> {
 
 /// Looks up variables in a list.
 fn env<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
-    |name| {
-        variables
-            .iter()
-            .find(|(variable, _)| *variable == name)
-            .map(|(_, value)| (*value).to_owned())
-    }
+    |name| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
 }
 
 #[test]
@@ -38,22 +33,13 @@ fn the_default_file_and_the_schema_name_the_same_settings_in_the_same_order() {
         }
         let assignment = line.trim_start_matches("# ");
         if let Some((name, _)) = assignment.split_once(" = ")
-            && name
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         {
-            named.push(if section.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{section}.{name}")
-            });
+            named.push(if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") });
         }
     }
-    let known: Vec<&str> = KEYS
-        .iter()
-        .map(|key| key.name.as_ref())
-        .filter(|name| !name.ends_with(".api_key"))
-        .collect();
+    let known: Vec<&str> =
+        KEYS.iter().map(|key| key.name.as_ref()).filter(|name| !name.ends_with(".api_key")).collect();
     assert_eq!(named, known);
 }
 
@@ -66,11 +52,7 @@ fn examples_in_the_default_file_are_valid() {
             _ => format!("{line}\n"),
         })
         .collect();
-    let settings = load(Sources {
-        file: file(&uncommented),
-        ..Sources::default()
-    })
-    .expect("all examples are valid");
+    let settings = load(Sources { file: file(&uncommented), ..Sources::default() }).expect("all examples are valid");
     assert_eq!(settings.run.limit, Some(50));
 }
 
@@ -85,18 +67,9 @@ fn variables_in_the_default_file_are_those_of_the_schema() {
 fn defaults_are_the_documented_ones() {
     let settings = load(Sources::default()).expect("defaults are valid");
     let run = &settings.run;
-    assert_eq!(
-        (run.preset.as_str(), run.top_k, run.retries, run.votes, run.controls),
-        ("fair", 10, 6, 1, false)
-    );
-    assert_eq!(
-        (run.system.as_str(), run.answerer.as_str(), run.judge.len()),
-        ("bm25", "extractive", 0)
-    );
-    assert_eq!(
-        (settings.store_url.as_str(), settings.queue_url.as_str()),
-        ("sqlite:.bench/bench.db", "memory:")
-    );
+    assert_eq!((run.preset.as_str(), run.top_k, run.retries, run.votes, run.controls), ("fair", 10, 6, 1, false));
+    assert_eq!((run.system.as_str(), run.answerer.as_str(), run.judge.len()), ("bm25", "extractive", 0));
+    assert_eq!((settings.store_url.as_str(), settings.queue_url.as_str()), ("sqlite:.bench/bench.db", "memory:"));
     assert_eq!(run.worker_timeout, Duration::from_secs(600));
     assert_eq!(settings.backoff.initial_interval, Duration::from_millis(500));
     assert_eq!(settings.log_filter, "warn");
@@ -108,26 +81,14 @@ fn layers_lie_in_the_documented_order() {
     let text = "[run]\ntop_k = 1\nvotes = 3\nretries = 1\nsystem = 'none'\n[profile.ci.run]\ntop_k = 2\nvotes = 5\nretries = 2\n";
     let with = |profile: Option<&str>, sets: &[&str], flags: Vec<FlagValue>| {
         let profile = profile.map(str::to_owned);
-        let settings = load(Sources {
-            file: file(text),
-            profile,
-            sets: words(sets),
-            flags,
-            ..Sources::default()
-        });
+        let settings = load(Sources { file: file(text), profile, sets: words(sets), flags, ..Sources::default() });
         let settings = settings.expect("valid");
         let shown = |key: &str| {
             let entry = settings.entry(key).expect("is set");
             format!("{} ({})", entry.value.shown(), entry.origin)
         };
-        [
-            shown("run.top_k"),
-            shown("run.votes"),
-            shown("run.retries"),
-            shown("run.system"),
-            shown("run.pool"),
-        ]
-        .join(", ")
+        [shown("run.top_k"), shown("run.votes"), shown("run.retries"), shown("run.system"), shown("run.pool")]
+            .join(", ")
     };
     insta::assert_snapshot!(with(None, &[], vec![]), @"1 (bench.toml:2), 3 (bench.toml:3), 1 (bench.toml:4), none (bench.toml:5), default (default)");
     insta::assert_snapshot!(with(Some("ci"), &[], vec![]), @"2 (bench.toml:7 (profile ci)), 5 (bench.toml:8 (profile ci)), 2 (bench.toml:9 (profile ci)), none (bench.toml:5), default (default)");
@@ -144,39 +105,21 @@ fn environment_beats_the_file_and_flags_beat_the_environment() {
     ];
     let env = env(&variables);
     let text = "home = 'here'\n[store]\nurl = 'sqlite:a.db'\n[queue]\nurl = 'amqp://mq'\n";
-    let settings = load(Sources {
-        file: file(text),
-        env: &env,
-        ..Sources::default()
-    })
-    .expect("valid");
+    let settings = load(Sources { file: file(text), env: &env, ..Sources::default() }).expect("valid");
     assert_eq!(settings.store_url, "postgres://bench:secret@db/bench");
     assert_eq!(settings.queue_url, "amqp://mq", "an empty variable is not set");
     assert_eq!(settings.home.to_str(), Some("/var/bench"));
     let flags = vec![FlagValue::new("store.url", "--store", "sqlite:/b.db")];
-    let settings = load(Sources {
-        file: file(text),
-        env: &env,
-        flags,
-        ..Sources::default()
-    })
-    .expect("valid");
+    let settings = load(Sources { file: file(text), env: &env, flags, ..Sources::default() }).expect("valid");
     assert_eq!(settings.store_url, "sqlite:/b.db");
 }
 
 #[test]
 fn the_default_store_follows_home() {
     let variables = [("BENCH_HOME", "/var/bench")];
-    let settings = load(Sources {
-        env: &env(&variables),
-        ..Sources::default()
-    })
-    .expect("valid");
+    let settings = load(Sources { env: &env(&variables), ..Sources::default() }).expect("valid");
     assert_eq!(settings.store_url, "sqlite:/var/bench/bench.db");
-    assert_eq!(
-        settings.entry("store.url").expect("is set").origin.to_string(),
-        "follows home"
-    );
+    assert_eq!(settings.entry("store.url").expect("is set").origin.to_string(), "follows home");
 }
 
 #[test]
@@ -193,21 +136,14 @@ fn show_prints_names_values_and_origins_without_secrets() {
         profile: Some("ci".into()),
         sets: words(&["sim.conversations=200"]),
         flags: vec![FlagValue::new("run.top_k", "--top-k", "20")],
-        extra: vec![ExtraKey {
-            name: "sim.noise".into(),
-            default: Some("0.1".into()),
-        }],
+        extra: vec![ExtraKey { name: "sim.noise".into(), default: Some("0.1".into()) }],
         ..Sources::default()
     };
     let env = env(&variables);
     let settings = load(Sources { env: &env, ..sources() }).expect("valid");
     insta::assert_snapshot!("show", render(&settings.show(false)));
     insta::assert_snapshot!("show_all", render(&settings.show(true)));
-    for leak in [
-        render(&settings.show(true)),
-        format!("{settings:?}"),
-        format!("{:?}", settings.show(true)),
-    ] {
+    for leak in [render(&settings.show(true)), format!("{settings:?}"), format!("{:?}", settings.show(true))] {
         assert!(!leak.contains("hunter2"), "{leak}");
     }
 }
@@ -243,13 +179,7 @@ formt = 'json'
         file: file(text),
         profile: Some("cI".into()),
         env: &env(&variables),
-        sets: words(&[
-            "run.top_k",
-            "top_k=5",
-            "run.top_k=0",
-            "judge.api_key=sk-secret",
-            "run.retries=-1",
-        ]),
+        sets: words(&["run.top_k", "top_k=5", "run.top_k=0", "judge.api_key=sk-secret", "run.retries=-1"]),
         flags: vec![FlagValue::new("run.max_cost", "--max-cost", "lots")],
         ..Sources::default()
     };
@@ -284,18 +214,8 @@ formt = 'json'
 
 #[test]
 fn broken_files_are_named_with_their_place_and_without_their_text() {
-    let broken = |text: &str| {
-        load(Sources {
-            file: file(text),
-            ..Sources::default()
-        })
-        .expect_err("must be refused")
-    };
-    let messages = [
-        broken("[run]\ntop_k = \n"),
-        broken("a = 'sk-secret\n"),
-        broken("[run]\ntop_k = 1\ntop_k = 2\n"),
-    ];
+    let broken = |text: &str| load(Sources { file: file(text), ..Sources::default() }).expect_err("must be refused");
+    let messages = [broken("[run]\ntop_k = \n"), broken("a = 'sk-secret\n"), broken("[run]\ntop_k = 1\ntop_k = 2\n")];
     assert!(!messages.join("\n").contains("sk-secret"));
     insta::assert_snapshot!(messages.join("\n"), @"
     bench.toml:2:9: string values must be quoted, expected literal string
@@ -306,11 +226,7 @@ fn broken_files_are_named_with_their_place_and_without_their_text() {
 
 #[test]
 fn a_profile_needs_a_file() {
-    let error = load(Sources {
-        profile: Some("ci".into()),
-        ..Sources::default()
-    })
-    .expect_err("must be refused");
+    let error = load(Sources { profile: Some("ci".into()), ..Sources::default() }).expect_err("must be refused");
     insta::assert_snapshot!(error, @"--profile ci: there is no configuration file; write bench.toml or give one with --config");
 }
 
@@ -318,44 +234,21 @@ fn a_profile_needs_a_file() {
 fn p32_a_key_is_only_used_with_its_own_base_url() {
     let secret = |account: &Account| account.key.secret().map(|key| key.expose_secret().to_owned());
     let of = |variables: &[(&str, &str)]| {
-        let account = load(Sources {
-            env: &env(variables),
-            ..Sources::default()
-        })
-        .expect("valid")
-        .account_of(ModelRole::Answerer);
-        (
-            account.name.clone(),
-            account.base_url.clone().unwrap_or_default(),
-            secret(&account),
-        )
+        let account = load(Sources { env: &env(variables), ..Sources::default() })
+            .expect("valid")
+            .account_of(ModelRole::Answerer);
+        (account.name.clone(), account.base_url.clone().unwrap_or_default(), secret(&account))
     };
     let openai = ("OPENAI_API_KEY", "sk-openai");
     let public = "https://api.openai.com/v1".to_owned();
-    assert_eq!(
-        of(&[openai]),
-        ("openai".into(), public.clone(), Some("sk-openai".into()))
-    );
+    assert_eq!(of(&[openai]), ("openai".into(), public.clone(), Some("sk-openai".into())));
     let local = ("BENCH_ANSWERER_BASE_URL", "http://localhost:8000/v1");
-    assert_eq!(
-        of(&[openai, local]),
-        ("answerer".into(), local.1.into(), None),
-        "the key of openai stays with openai"
-    );
+    assert_eq!(of(&[openai, local]), ("answerer".into(), local.1.into(), None), "the key of openai stays with openai");
     let own = ("BENCH_ANSWERER_API_KEY", "sk-own");
-    assert_eq!(
-        of(&[openai, local, own]),
-        ("answerer".into(), local.1.into(), Some("sk-own".into()))
-    );
-    assert_eq!(
-        of(&[openai, own]),
-        ("answerer".into(), public.clone(), Some("sk-own".into()))
-    );
+    assert_eq!(of(&[openai, local, own]), ("answerer".into(), local.1.into(), Some("sk-own".into())));
+    assert_eq!(of(&[openai, own]), ("answerer".into(), public.clone(), Some("sk-own".into())));
     let other = ("OPENAI_BASE_URL", "http://proxy/v1");
-    assert_eq!(
-        of(&[openai, other]),
-        ("openai".into(), other.1.into(), Some("sk-openai".into()))
-    );
+    assert_eq!(of(&[openai, other]), ("openai".into(), other.1.into(), Some("sk-openai".into())));
     assert_eq!(of(&[]), ("openai".into(), public, None));
 }
 
@@ -368,13 +261,9 @@ fn keys_come_from_the_named_variable_or_file_and_missing_ones_say_why() {
         Some("/keys/b") => Ok("from-file\n".to_owned()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    let settings = load(Sources {
-        file: file(text),
-        env: &env(&variables),
-        read_key_file: &read,
-        ..Sources::default()
-    })
-    .expect("valid");
+    let settings =
+        load(Sources { file: file(text), env: &env(&variables), read_key_file: &read, ..Sources::default() })
+            .expect("valid");
     let lines: Vec<String> = settings
         .accounts
         .values()
@@ -397,55 +286,25 @@ fn keys_come_from_the_named_variable_or_file_and_missing_ones_say_why() {
 #[test]
 fn sections_of_datasets_and_systems_are_handed_over_as_set() {
     let extra = vec![
-        ExtraKey {
-            name: "sim.noise".into(),
-            default: Some("0.1".into()),
-        },
-        ExtraKey {
-            name: "theirs.*".into(),
-            default: None,
-        },
+        ExtraKey { name: "sim.noise".into(), default: Some("0.1".into()) },
+        ExtraKey { name: "theirs.*".into(), default: None },
     ];
     let text = "[sim]\nconversations = 5\n[theirs]\ndeep.name = 'x'\n";
     let sets = words(&["sim.seed=abc", "bm25.k1=0.9"]);
-    let settings = load(Sources {
-        file: file(text),
-        sets,
-        extra,
-        ..Sources::default()
-    })
-    .expect("valid");
+    let settings = load(Sources { file: file(text), sets, extra, ..Sources::default() }).expect("valid");
     assert_eq!(
         serde_json::to_string(&settings.section("sim")).expect("serialises"),
         r#"{"conversations":5,"seed":"abc"}"#
     );
-    assert_eq!(
-        serde_json::to_string(&settings.section("bm25")).expect("serialises"),
-        r#"{"k1":0.9}"#
-    );
-    assert_eq!(
-        serde_json::to_string(&settings.section("theirs")).expect("serialises"),
-        r#"{"deep.name":"x"}"#
-    );
+    assert_eq!(serde_json::to_string(&settings.section("bm25")).expect("serialises"), r#"{"k1":0.9}"#);
+    assert_eq!(serde_json::to_string(&settings.section("theirs")).expect("serialises"), r#"{"deep.name":"x"}"#);
     assert!(settings.is_set("sim.seed") && !settings.is_set("sim.noise") && !settings.is_set("run.preset"));
 }
 
 #[test]
 fn flags_with_several_values_make_a_list() {
-    let flag = |values: &[&str]| FlagValue {
-        key: "run.judge".into(),
-        flag: "--judge".into(),
-        values: words(values),
-    };
-    let judges = |flags| {
-        load(Sources {
-            flags,
-            ..Sources::default()
-        })
-        .expect("valid")
-        .run
-        .judge
-    };
+    let flag = |values: &[&str]| FlagValue { key: "run.judge".into(), flag: "--judge".into(), values: words(values) };
+    let judges = |flags| load(Sources { flags, ..Sources::default() }).expect("valid").run.judge;
     assert_eq!(judges(vec![flag(&["openai:a", "openai:b"])]), ["openai:a", "openai:b"]);
     assert_eq!(judges(vec![flag(&["openai:a,openai:b"])]), ["openai:a", "openai:b"]);
 }
@@ -454,13 +313,8 @@ fn flags_with_several_values_make_a_list() {
 fn a_file_that_was_asked_for_must_be_there() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join("mine.toml");
-    let line = CommandLine {
-        config: Some(path.clone()),
-        ..CommandLine::default()
-    };
-    let error = from_process(line.clone(), Vec::new())
-        .expect_err("must be refused")
-        .to_string();
+    let line = CommandLine { config: Some(path.clone()), ..CommandLine::default() };
+    let error = from_process(line.clone(), Vec::new()).expect_err("must be refused").to_string();
     assert!(error.contains("mine.toml") && error.contains("--config"), "{error}");
     std::fs::write(&path, "[run]\ntop_k = 3\n").expect("can write");
     assert_eq!(from_process(line, Vec::new()).expect("valid").run.top_k, 3);

@@ -46,22 +46,15 @@ impl Value {
         Some(match kind {
             Kind::Text => Self::Text(text.to_owned()),
             Kind::Bool => Self::Bool(text.parse().ok()?),
-            Kind::Whole { min, max } => Self::Whole(
-                text.replace('_', "")
-                    .parse()
-                    .ok()
-                    .filter(|number| (min..=max).contains(number))?,
-            ),
+            Kind::Whole { min, max } => {
+                Self::Whole(text.replace('_', "").parse().ok().filter(|number| (min..=max).contains(number))?)
+            }
             Kind::Number { min, max } => Self::Number(text.parse().ok().filter(|number| (min..=max).contains(number))?),
             Kind::Duration => Self::Duration(duration::parse(text)?),
             Kind::OneOf(words) => Self::Text((*words.iter().find(|word| **word == text)?).to_owned()),
-            Kind::List => Self::List(
-                text.split(',')
-                    .map(str::trim)
-                    .filter(|part| !part.is_empty())
-                    .map(str::to_owned)
-                    .collect(),
-            ),
+            Kind::List => {
+                Self::List(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
+            }
             Kind::Url => Self::Url(has_scheme(text).then(|| text.to_owned())?),
             Kind::Path => Self::Path((!text.is_empty()).then(|| text.into())?),
             Kind::Usd => Self::Usd(PicoUsd::parse(text)?),
@@ -140,26 +133,16 @@ impl Value {
 /// The most specific reading of a text.
 fn scalar(text: &str) -> Value {
     let whole = || text.parse().ok().map(Value::Whole);
-    let number = || {
-        text.parse()
-            .ok()
-            .filter(|number: &f64| number.is_finite())
-            .map(Value::Number)
-    };
+    let number = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Number);
     let truth = || text.parse().ok().map(Value::Bool);
-    whole()
-        .or_else(number)
-        .or_else(truth)
-        .unwrap_or_else(|| Value::Text(text.to_owned()))
+    whole().or_else(number).or_else(truth).unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
 /// `scheme:` at the start, as RFC 3986 has it.
 fn has_scheme(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
     })
 }
 

@@ -144,10 +144,8 @@ impl Settings {
     pub(crate) fn view(schema: Schema, entries: Entries, sources: &Sources<'_>, problems: &mut Vec<Problem>) -> Self {
         let read = Read(&entries);
         check_votes(&entries, problems);
-        let accounts: BTreeMap<String, Account> = accounts(&entries, sources)
-            .into_iter()
-            .map(|account| (account.name.clone(), account))
-            .collect();
+        let accounts: BTreeMap<String, Account> =
+            accounts(&entries, sources).into_iter().map(|account| (account.name.clone(), account)).collect();
         check_accounts(&entries, &accounts, problems);
         Self {
             home: read.path("home").unwrap_or_default(),
@@ -215,35 +213,21 @@ impl Settings {
     pub fn account_of(&self, role: ModelRole) -> Account {
         let own = |field: &str| self.entries.get(&format!("{}.{field}", role.name()));
         let key = match own("api_key") {
-            Some(Entry {
-                value: Value::Secret(secret),
-                origin,
-            }) => Some(ApiKey::Set(secret.clone(), origin.clone())),
+            Some(Entry { value: Value::Secret(secret), origin }) => Some(ApiKey::Set(secret.clone(), origin.clone())),
             _ => None,
         };
         let name = own("account").map(|entry| entry.value.shown()).unwrap_or_default();
         let shared = self.accounts.get(&name);
         match (own("base_url"), key) {
-            (
-                Some(Entry {
-                    value: Value::Url(url), ..
-                }),
-                key,
-            ) => Account {
-                name: role.name().to_owned(),
-                base_url: Some(url.clone()),
-                key: key.unwrap_or(ApiKey::None),
-            },
+            (Some(Entry { value: Value::Url(url), .. }), key) => {
+                Account { name: role.name().to_owned(), base_url: Some(url.clone()), key: key.unwrap_or(ApiKey::None) }
+            }
             (_, Some(key)) => Account {
                 name: role.name().to_owned(),
                 base_url: shared.and_then(|account| account.base_url.clone()),
                 key,
             },
-            (_, None) => shared.cloned().unwrap_or(Account {
-                name,
-                base_url: None,
-                key: ApiKey::None,
-            }),
+            (_, None) => shared.cloned().unwrap_or(Account { name, base_url: None, key: ApiKey::None }),
         }
     }
 }
@@ -285,48 +269,31 @@ fn run(read: &Read<'_>) -> RunSettings {
 fn role(read: &Read<'_>, role: ModelRole) -> RoleSettings {
     RoleSettings {
         temperature: read.number(&format!("{}.temperature", role.name())).unwrap_or_default(),
-        max_output_tokens: read
-            .whole(&format!("{}.max_output_tokens", role.name()))
-            .unwrap_or_default(),
+        max_output_tokens: read.whole(&format!("{}.max_output_tokens", role.name())).unwrap_or_default(),
     }
 }
 
 /// A majority needs an odd number of votes.
 fn check_votes(entries: &Entries, problems: &mut Vec<Problem>) {
-    if let Some(Entry {
-        value: Value::Whole(votes),
-        origin,
-    }) = entries.get("run.votes")
+    if let Some(Entry { value: Value::Whole(votes), origin }) = entries.get("run.votes")
         && votes % 2 == 0
     {
         let (place, found) = (origin.to_string(), votes.to_string());
-        problems.push(Problem::BadValue {
-            place,
-            key: "run.votes".into(),
-            found,
-            expected: "an odd number".into(),
-        });
+        problems.push(Problem::BadValue { place, key: "run.votes".into(), found, expected: "an odd number".into() });
     }
 }
 
 fn check_accounts(entries: &Entries, accounts: &BTreeMap<String, Account>, problems: &mut Vec<Problem>) {
     for role in ModelRole::ALL {
         let key = format!("{}.account", role.name());
-        if let Some(Entry {
-            value: Value::Text(name),
-            origin,
-        }) = entries.get(&key)
+        if let Some(Entry { value: Value::Text(name), origin }) = entries.get(&key)
             && !accounts.contains_key(name)
         {
             problems.push(Problem::UnknownAccount {
                 place: origin.to_string(),
                 key,
                 account: name.clone(),
-                nearest: nearest_by(
-                    accounts.keys().map(String::as_str),
-                    |known| strsim::osa_distance(name, known),
-                    2,
-                ),
+                nearest: nearest_by(accounts.keys().map(String::as_str), |known| strsim::osa_distance(name, known), 2),
                 known: accounts.keys().cloned().collect(),
             });
         }

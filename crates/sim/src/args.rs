@@ -82,12 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, help_heading = "Limits")]
     burst_seconds: f64,
     /// Enforce by a token bucket (bucket) or a sliding window (sliding60)
-    #[arg(
-        long,
-        value_name = "bucket|sliding60",
-        default_value = "bucket",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "bucket|sliding60", default_value = "bucket", help_heading = "Limits")]
     window: Window,
     /// Send no x-ratelimit headers
     #[arg(long, help_heading = "Limits")]

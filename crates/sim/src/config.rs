@@ -107,9 +107,7 @@ impl LiveConfig {
         self.faults.check()?;
         let limits = &self.limits;
         if limits.rpm == Some(0) || limits.tpm == Some(0) {
-            return Err(ConfigError(
-                "a limit must be at least 1; leave it out for no limit".into(),
-            ));
+            return Err(ConfigError("a limit must be at least 1; leave it out for no limit".into()));
         }
         if !(limits.factor.is_finite()
             && limits.factor > 0.0
@@ -159,14 +157,7 @@ pub struct LimitConfig {
 
 impl Default for LimitConfig {
     fn default() -> Self {
-        Self {
-            rpm: None,
-            tpm: None,
-            burst_seconds: 1.0,
-            window: Window::Bucket,
-            factor: 1.0,
-            hide_headers: false,
-        }
+        Self { rpm: None, tpm: None, burst_seconds: 1.0, window: Window::Bucket, factor: 1.0, hide_headers: false }
     }
 }
 
@@ -285,9 +276,7 @@ impl FaultConfig {
         if failing.iter().map(|(_, value)| value).sum::<f64>() > 1.0 + 1e-9
             || self.empty + self.length + self.filter > 1.0 + 1e-9
         {
-            return Err(ConfigError(
-                "the probabilities of all faults must not sum to more than 1".into(),
-            ));
+            return Err(ConfigError("the probabilities of all faults must not sum to more than 1".into()));
         }
         Ok(())
     }
@@ -297,9 +286,7 @@ fn probability(name: &str, value: f64) -> Result<(), ConfigError> {
     if (0.0..=1.0).contains(&value) {
         Ok(())
     } else {
-        Err(ConfigError(format!(
-            "{name} is {value}, expected a probability from 0 to 1"
-        )))
+        Err(ConfigError(format!("{name} is {value}, expected a probability from 0 to 1")))
     }
 }
 
@@ -323,9 +310,7 @@ impl std::str::FromStr for AnswerMode {
             "extract" => Ok(Self::Extract),
             _ => match text.strip_prefix("fixed:") {
                 Some(fixed) => Ok(Self::Fixed(fixed.to_owned())),
-                None => Err(ConfigError(format!(
-                    "unknown answer mode '{text}': use echo, extract or fixed:TEXT"
-                ))),
+                None => Err(ConfigError(format!("unknown answer mode '{text}': use echo, extract or fixed:TEXT"))),
             },
         }
     }
@@ -347,9 +332,7 @@ impl std::str::FromStr for TokenCounter {
         match text {
             "o200k" => Ok(Self::O200k),
             "bytes" => Ok(Self::Bytes),
-            _ => Err(ConfigError(format!(
-                "unknown token counter '{text}': use o200k or bytes"
-            ))),
+            _ => Err(ConfigError(format!("unknown token counter '{text}': use o200k or bytes"))),
         }
     }
 }
@@ -380,15 +363,8 @@ impl Price {
         };
         let (model, prices) = text.rsplit_once('=').ok_or_else(wrong)?;
         let (input, output) = prices.split_once('/').ok_or_else(wrong)?;
-        let price = Self {
-            input: per_token(input).ok_or_else(wrong)?,
-            output: per_token(output).ok_or_else(wrong)?,
-        };
-        if model.is_empty() {
-            Err(wrong())
-        } else {
-            Ok((model.to_owned(), price))
-        }
+        let price = Self { input: per_token(input).ok_or_else(wrong)?, output: per_token(output).ok_or_else(wrong)? };
+        if model.is_empty() { Err(wrong()) } else { Ok((model.to_owned(), price)) }
     }
 
     /// Cost of a call in pico-dollars.
@@ -406,16 +382,7 @@ mod tests {
     #[test]
     fn prices_are_exact_pico_dollars_per_token() {
         let (model, price) = Price::parse("openai/gpt-4o-mini=0.15/0.60").expect("a price");
-        assert_eq!(
-            (model.as_str(), price),
-            (
-                "openai/gpt-4o-mini",
-                Price {
-                    input: 150_000,
-                    output: 600_000
-                }
-            )
-        );
+        assert_eq!((model.as_str(), price), ("openai/gpt-4o-mini", Price { input: 150_000, output: 600_000 }));
         assert_eq!(price.cost(1_000_000, 1_000_000), 750_000_000_000);
         for bad in ["m", "m=1", "=1/2", "m=1/x", "m=0.0000001/1", "m=-1/1"] {
             assert!(Price::parse(bad).is_err(), "{bad}");
@@ -424,25 +391,15 @@ mod tests {
 
     #[test]
     fn control_changes_only_what_it_names() {
-        let live = LiveConfig {
-            limits: LimitConfig {
-                rpm: Some(600),
-                ..LimitConfig::default()
-            },
-            ..LiveConfig::default()
-        };
-        let halved = live
-            .patched(&serde_json::json!({"limits": {"factor": 0.5, "window": "sliding60"}}))
-            .expect("a good patch");
+        let live =
+            LiveConfig { limits: LimitConfig { rpm: Some(600), ..LimitConfig::default() }, ..LiveConfig::default() };
+        let halved =
+            live.patched(&serde_json::json!({"limits": {"factor": 0.5, "window": "sliding60"}})).expect("a good patch");
         assert_eq!((halved.limits.rpm, halved.limits.factor), (Some(600), 0.5));
         assert_eq!(halved.limits.window, Window::Sliding(Duration::from_secs(60)));
         assert_eq!(halved.faults, live.faults);
         assert_eq!(
-            halved
-                .patched(&serde_json::json!({"limits": {"rpm": null}}))
-                .expect("a good patch")
-                .limits
-                .rpm,
+            halved.patched(&serde_json::json!({"limits": {"rpm": null}})).expect("a good patch").limits.rpm,
             None
         );
         for bad in [

@@ -48,17 +48,9 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     pub(crate) fn open(core: &Arc<Core>, kind: RequestKind) -> Self {
-        let unix_ms = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_millis() as u64;
+        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let epoch = core.book().open(core.now(), unix_ms);
-        Self {
-            core: Arc::clone(core),
-            endpoint: kind.endpoint(),
-            epoch,
-            status: None,
-        }
+        Self { core: Arc::clone(core), endpoint: kind.endpoint(), epoch, status: None }
     }
 
     pub(crate) fn answered(mut self, status: StatusCode) {
@@ -114,11 +106,7 @@ impl Core {
     /// Checks the key of a request.
     pub(crate) fn authorise(&self, key: &str) -> Result<(), ApiError> {
         let wrong = self.config.api_key.as_deref().is_some_and(|expected| expected != key);
-        if wrong || self.config.bad_keys.iter().any(|bad| bad == key) {
-            Err(ApiError::bad_key())
-        } else {
-            Ok(())
-        }
+        if wrong || self.config.bad_keys.iter().any(|bad| bad == key) { Err(ApiError::bad_key()) } else { Ok(()) }
     }
 
     pub(crate) fn check_model(&self, model: &str) -> Result<(), ApiError> {
@@ -171,26 +159,11 @@ impl Core {
             self.book().fault(FaultKind::Slow);
             delay *= 10;
         }
-        Ok(Admission {
-            nth,
-            fault,
-            delay,
-            announced,
-        })
+        Ok(Admission { nth, fault, delay, announced })
     }
 
     pub(crate) fn paid(&self, key: RequestKey, model: &str, prompt_tokens: u64, completion_tokens: u64, whole: bool) {
         let price = self.config.prices.get(model).copied().unwrap_or_default();
-        self.book().paid(
-            key,
-            &Paid {
-                model,
-                prompt_tokens,
-                completion_tokens,
-                price,
-            },
-            whole,
-            self.now(),
-        );
+        self.book().paid(key, &Paid { model, prompt_tokens, completion_tokens, price }, whole, self.now());
     }
 }

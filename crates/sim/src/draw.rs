@@ -73,9 +73,9 @@ pub(crate) const fn mix(mut z: u64) -> u64 {
 
 /// FNV-1a followed by [`mix`]: a cheap hash of short words for embeddings, where nobody attacks.
 pub(crate) fn word_hash(word: &str, basis: u64) -> u64 {
-    let hash = word.bytes().fold(basis ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
+    let hash = word
+        .bytes()
+        .fold(basis ^ 0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     mix(hash)
 }
 
@@ -86,10 +86,7 @@ mod tests {
     #[test]
     fn draws_are_even_and_purposes_are_apart() {
         let n = 20_000_u64;
-        let mean = (0..n)
-            .map(|i| unit(7, RequestKey(u128::from(i)), Purpose::Fault, 0))
-            .sum::<f64>()
-            / n as f64;
+        let mean = (0..n).map(|i| unit(7, RequestKey(u128::from(i)), Purpose::Fault, 0)).sum::<f64>() / n as f64;
         assert!((mean - 0.5).abs() < 0.01, "mean of uniform draws is {mean}");
         let key = RequestKey(99);
         assert_ne!(bits(1, key, Purpose::Fault, 0), bits(1, key, Purpose::Slow, 0));

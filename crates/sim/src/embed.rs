@@ -11,10 +11,7 @@ pub(crate) fn embed(model: &str, text: &str, dimensions: usize) -> Vec<f32> {
     let basis = word_hash(model, 0);
     let mut lower = String::new();
     let mut words = 0_usize;
-    for word in text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-    {
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         lower.clear();
         lower.extend(word.chars().flat_map(char::to_lowercase));
         add(&mut vector, word_hash(&lower, basis), weight(&lower));

@@ -51,15 +51,7 @@ impl ApiError {
         code: Option<&'static str>,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            status,
-            kind,
-            code,
-            param: None,
-            message: message.into(),
-            retry_after_ms: None,
-            announced: None,
-        }
+        Self { status, kind, code, param: None, message: message.into(), retry_after_ms: None, announced: None }
     }
 
     /// 400 for a request that can never work.
@@ -81,11 +73,7 @@ impl ApiError {
 
     /// 400 for a parameter of the wrong type.
     pub(crate) fn wrong_type(param: &str, expected: &str) -> Self {
-        Self::invalid(
-            Some("invalid_type"),
-            Some(param),
-            format!("Invalid type for '{param}': expected {expected}."),
-        )
+        Self::invalid(Some("invalid_type"), Some(param), format!("Invalid type for '{param}': expected {expected}."))
     }
 
     pub(crate) fn bad_key() -> Self {

@@ -78,13 +78,9 @@ pub(crate) fn decide(
     let failing = per_try(config, seed, key, nth, kind);
     let bounded = !config.permanent && nth >= config.max_in_a_row && {
         let before = nth - config.max_in_a_row..nth;
-        before
-            .into_iter()
-            .all(|earlier| per_try(config, seed, key, earlier, kind).is_some())
+        before.into_iter().all(|earlier| per_try(config, seed, key, earlier, kind).is_some())
     };
-    failing
-        .filter(|_| !bounded)
-        .or_else(|| per_request(config, seed, key, kind))
+    failing.filter(|_| !bounded).or_else(|| per_request(config, seed, key, kind))
 }
 
 /// Whether a try takes ten times as long.
@@ -110,16 +106,9 @@ fn per_try(config: &FaultConfig, seed: u64, key: RequestKey, nth: u32, kind: Req
 
 fn per_request(config: &FaultConfig, seed: u64, key: RequestKey, kind: RequestKind) -> Option<FaultKind> {
     let chat = |probability| if kind == RequestKind::Chat { probability } else { 0.0 };
-    let filter = if kind == RequestKind::Embedding {
-        0.0
-    } else {
-        config.filter
-    };
-    let table = [
-        (FaultKind::Filter, filter),
-        (FaultKind::Empty, chat(config.empty)),
-        (FaultKind::Length, chat(config.length)),
-    ];
+    let filter = if kind == RequestKind::Embedding { 0.0 } else { config.filter };
+    let table =
+        [(FaultKind::Filter, filter), (FaultKind::Empty, chat(config.empty)), (FaultKind::Length, chat(config.length))];
     pick(&table, || unit(seed, key, Purpose::ReplyFault, 0))
 }
 
@@ -162,14 +151,9 @@ mod tests {
 
     #[test]
     fn certain_faults_pass_after_the_bound_unless_they_are_permanent() {
-        let mut config = FaultConfig {
-            http_500: 1.0,
-            ..FaultConfig::default()
-        };
+        let mut config = FaultConfig { http_500: 1.0, ..FaultConfig::default() };
         let failed = |config: &FaultConfig| {
-            (0..6)
-                .map(|nth| decide(config, 1, RequestKey(1), nth, RequestKind::Chat).is_some())
-                .collect::<Vec<_>>()
+            (0..6).map(|nth| decide(config, 1, RequestKey(1), nth, RequestKind::Chat).is_some()).collect::<Vec<_>>()
         };
         assert_eq!(failed(&config), [true, true, true, false, false, false]);
         config.permanent = true;
@@ -178,12 +162,7 @@ mod tests {
 
     #[test]
     fn replies_that_a_client_may_accept_do_not_depend_on_the_try() {
-        let config = FaultConfig {
-            empty: 0.3,
-            length: 0.3,
-            filter: 0.3,
-            ..FaultConfig::default()
-        };
+        let config = FaultConfig { empty: 0.3, length: 0.3, filter: 0.3, ..FaultConfig::default() };
         for key in 0..200 {
             let first = decide(&config, 3, RequestKey(key), 0, RequestKind::Chat);
             assert!((1..5).all(|nth| decide(&config, 3, RequestKey(key), nth, RequestKind::Chat) == first));
@@ -193,15 +172,9 @@ mod tests {
 
     #[test]
     fn rates_are_as_asked() {
-        let config = FaultConfig {
-            http_500: 0.1,
-            cut: 0.2,
-            ..FaultConfig::default()
-        };
+        let config = FaultConfig { http_500: 0.1, cut: 0.2, ..FaultConfig::default() };
         let count = |wanted| {
-            (0..10_000)
-                .filter(|key| decide(&config, 5, RequestKey(*key), 0, RequestKind::Chat) == Some(wanted))
-                .count()
+            (0..10_000).filter(|key| decide(&config, 5, RequestKey(*key), 0, RequestKind::Chat) == Some(wanted)).count()
         };
         assert!((900..1100).contains(&count(FaultKind::Http500)));
         assert!((1850..2150).contains(&count(FaultKind::Cut)));

@@ -33,11 +33,7 @@ mod tests {
 
     #[test]
     fn median_and_spread_are_as_asked() {
-        let config = LatencyConfig {
-            median_ms: 200.0,
-            sigma: 0.4,
-            embed_median_ms: Some(0.0),
-        };
+        let config = LatencyConfig { median_ms: 200.0, sigma: 0.4, embed_median_ms: Some(0.0) };
         let mut ms: Vec<f64> = (0..5001)
             .map(|key| latency(&config, 9, RequestKey(key), 0, RequestKind::Chat).as_secs_f64() * 1e3)
             .collect();
@@ -45,10 +41,7 @@ mod tests {
         assert!((ms[2500] - 200.0).abs() < 8.0, "median {}", ms[2500]);
         let log_sd = (ms[4207] / ms[2500]).ln(); // the 84.13th percentile is one standard deviation above
         assert!((log_sd - 0.4).abs() < 0.03, "sigma {log_sd}");
-        assert_eq!(
-            latency(&config, 9, RequestKey(1), 0, RequestKind::Embedding),
-            Duration::ZERO
-        );
+        assert_eq!(latency(&config, 9, RequestKey(1), 0, RequestKind::Embedding), Duration::ZERO);
         assert_ne!(
             latency(&config, 9, RequestKey(1), 0, RequestKind::Chat),
             latency(&config, 9, RequestKey(1), 1, RequestKind::Chat)

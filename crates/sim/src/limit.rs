@@ -103,12 +103,7 @@ impl Meter {
             self.used[n] = (self.used[n] - rate * elapsed).max(0.0);
             let fits = (capacity - need).max(0.0);
             if n == 1 && need > limit as f64 * config.factor {
-                refused = refused.or(Some(Refused {
-                    tokens: true,
-                    limit,
-                    requested: tokens,
-                    retry_after: None,
-                }));
+                refused = refused.or(Some(Refused { tokens: true, limit, requested: tokens, retry_after: None }));
             } else if self.used[n] > fits + 1e-9 {
                 waits[n] = Some((self.used[n] - fits) / rate);
             }
@@ -134,20 +129,10 @@ impl Meter {
             limits[n].map(|limit| {
                 let used = self.used[n].ceil();
                 let reset = Duration::from_secs_f64(used * 60.0 / limit as f64);
-                Gauge {
-                    limit,
-                    remaining: limit.saturating_sub(used as u64),
-                    reset,
-                }
+                Gauge { limit, remaining: limit.saturating_sub(used as u64), reset }
             })
         };
-        (
-            Announced {
-                requests: gauge(0),
-                tokens: gauge(1),
-            },
-            refused.map_or(Ok(()), Err),
-        )
+        (Announced { requests: gauge(0), tokens: gauge(1) }, refused.map_or(Ok(()), Err))
     }
 
     fn take_from_window(
@@ -172,22 +157,12 @@ impl Meter {
             let too_many = self.seen.len() as u64 + 1 - in_window(limit, config.factor);
             let free_at = self.seen.get(too_many as usize - 1).map_or(now, |(at, _)| *at + length);
             let retry_after = Some(free_at.saturating_sub(now));
-            refused = Some(Refused {
-                tokens: false,
-                limit,
-                requested: 1,
-                retry_after,
-            });
+            refused = Some(Refused { tokens: false, limit, requested: 1, retry_after });
         }
         if let Some(limit) = config.tpm {
             let most = in_window(limit, config.factor);
             if tokens > most {
-                refused = Some(Refused {
-                    tokens: true,
-                    limit,
-                    requested: tokens,
-                    retry_after: None,
-                });
+                refused = Some(Refused { tokens: true, limit, requested: tokens, retry_after: None });
             } else if self.seen_tokens + tokens > most {
                 let mut left = self.seen_tokens;
                 let free_at = self.seen.iter().find_map(|(at, seen)| {
@@ -195,16 +170,8 @@ impl Meter {
                     (left + tokens <= most).then_some(*at + length)
                 });
                 let retry_after = free_at.unwrap_or(now).saturating_sub(now);
-                if refused
-                    .as_ref()
-                    .is_none_or(|other| other.retry_after < Some(retry_after))
-                {
-                    refused = Some(Refused {
-                        tokens: true,
-                        limit,
-                        requested: tokens,
-                        retry_after: Some(retry_after),
-                    });
+                if refused.as_ref().is_none_or(|other| other.retry_after < Some(retry_after)) {
+                    refused = Some(Refused { tokens: true, limit, requested: tokens, retry_after: Some(retry_after) });
                 }
             }
         }
@@ -212,16 +179,9 @@ impl Meter {
             self.seen.push_back((now, tokens));
             self.seen_tokens += tokens;
         }
-        let reset = self
-            .seen
-            .back()
-            .map_or(Duration::ZERO, |(at, _)| (*at + length).saturating_sub(now));
+        let reset = self.seen.back().map_or(Duration::ZERO, |(at, _)| (*at + length).saturating_sub(now));
         let gauge = |limit: Option<u64>, used: u64| {
-            limit.map(|limit| Gauge {
-                limit,
-                remaining: in_window(limit, 1.0).saturating_sub(used),
-                reset,
-            })
+            limit.map(|limit| Gauge { limit, remaining: in_window(limit, 1.0).saturating_sub(used), reset })
         };
         let announced = Announced {
             requests: gauge(config.rpm, self.seen.len() as u64),
@@ -244,31 +204,17 @@ impl Announced {
         };
         put(
             self.requests,
-            [
-                "x-ratelimit-limit-requests",
-                "x-ratelimit-remaining-requests",
-                "x-ratelimit-reset-requests",
-            ],
+            ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
         );
-        put(
-            self.tokens,
-            [
-                "x-ratelimit-limit-tokens",
-                "x-ratelimit-remaining-tokens",
-                "x-ratelimit-reset-tokens",
-            ],
-        );
+        put(self.tokens, ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]);
     }
 }
 
 impl Refused {
     /// The 429 as OpenAI words it.
     pub(crate) fn into_error(self, account: &str, model: &str) -> ApiError {
-        let (kind, per) = if self.tokens {
-            ("tokens", "tokens per min (TPM)")
-        } else {
-            ("requests", "requests per min (RPM)")
-        };
+        let (kind, per) =
+            if self.tokens { ("tokens", "tokens per min (TPM)") } else { ("requests", "requests per min (RPM)") };
         let Self { limit, requested, .. } = self;
         let message = match self.retry_after {
             Some(wait) => format!(
@@ -281,15 +227,8 @@ impl Refused {
                 masked(account)
             ),
         };
-        let mut error = ApiError::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            kind,
-            Some("rate_limit_exceeded"),
-            message,
-        );
-        error.retry_after_ms = self
-            .retry_after
-            .map(|wait| (wait.as_secs_f64() * 1e3).ceil().max(1.0) as u64);
+        let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, kind, Some("rate_limit_exceeded"), message);
+        error.retry_after_ms = self.retry_after.map(|wait| (wait.as_secs_f64() * 1e3).ceil().max(1.0) as u64);
         error
     }
 }
@@ -341,11 +280,7 @@ mod tests {
     }
 
     fn limits(rpm: Option<u64>, tpm: Option<u64>) -> LimitConfig {
-        LimitConfig {
-            rpm,
-            tpm,
-            ..LimitConfig::default()
-        }
+        LimitConfig { rpm, tpm, ..LimitConfig::default() }
     }
 
     #[test]
@@ -379,14 +314,8 @@ mod tests {
         }
         assert_eq!(passed.len(), 10 + 49, "the burst, then one per 100 ms");
         assert!(passed[..10].iter().all(|at| *at < 10));
-        assert!(
-            limiter.take(&config, "key", "other model", 5, ms(5000)).1.is_ok(),
-            "models have their own limits"
-        );
-        assert!(
-            limiter.take(&config, "other key", "model", 5, ms(5000)).1.is_ok(),
-            "accounts have their own limits"
-        );
+        assert!(limiter.take(&config, "key", "other model", 5, ms(5000)).1.is_ok(), "models have their own limits");
+        assert!(limiter.take(&config, "other key", "model", 5, ms(5000)).1.is_ok(), "accounts have their own limits");
     }
 
     #[test]
@@ -398,10 +327,7 @@ mod tests {
             let tokens = n * 700 % 9000;
             if let Err(refused) = limiter.take(&config, "k", "m", tokens, now).1 {
                 now += refused.retry_after.expect("fits into the limit");
-                limiter
-                    .take(&config, "k", "m", tokens, now)
-                    .1
-                    .expect("the wait that was told is enough");
+                limiter.take(&config, "k", "m", tokens, now).1.expect("the wait that was told is enough");
             }
         }
     }
@@ -417,25 +343,14 @@ mod tests {
         let refused = limiter.take(&config, "k", "m", 10, ms(0)).1.expect_err("in debt");
         assert_eq!((refused.tokens, refused.retry_after), (true, Some(ms(4010))));
         assert!(limiter.take(&config, "k", "m", 10, ms(4011)).1.is_ok());
-        let refused = limiter
-            .take(&config, "k", "m", 60_001, ms(600_000))
-            .1
-            .expect_err("larger than a minute's limit");
+        let refused = limiter.take(&config, "k", "m", 60_001, ms(600_000)).1.expect_err("larger than a minute's limit");
         assert_eq!(refused.retry_after, None);
-        assert!(
-            refused
-                .into_error("k", "m")
-                .message
-                .starts_with("Request too large for m")
-        );
+        assert!(refused.into_error("k", "m").message.starts_with("Request too large for m"));
     }
 
     #[test]
     fn p19_sliding_window_holds_in_every_window() {
-        let config = LimitConfig {
-            window: Window::Sliding(ms(60_000)),
-            ..limits(Some(30), Some(10_000))
-        };
+        let config = LimitConfig { window: Window::Sliding(ms(60_000)), ..limits(Some(30), Some(10_000)) };
         let mut limiter = Limiter::default();
         let mut passed: Vec<u64> = vec![];
         for at in (0..300_000).step_by(50) {
@@ -443,11 +358,7 @@ mod tests {
                 Ok(()) => passed.push(at),
                 Err(refused) => {
                     let told = at + refused.retry_after.expect("fits").as_millis() as u64;
-                    assert_eq!(
-                        told,
-                        passed[passed.len() - 30] + 60_000,
-                        "told to wait until the oldest leaves"
-                    );
+                    assert_eq!(told, passed[passed.len() - 30] + 60_000, "told to wait until the oldest leaves");
                 }
             }
         }
@@ -456,23 +367,15 @@ mod tests {
             let in_window = passed[n..].iter().take_while(|later| **later < at + 60_000).count();
             assert!(in_window <= 30, "{in_window} in the window from {at}");
         }
-        let refused = limiter
-            .take(&config, "k", "m", 9_999, ms(300_000))
-            .1
-            .expect_err("tokens of the window are used");
+        let refused = limiter.take(&config, "k", "m", 9_999, ms(300_000)).1.expect_err("tokens of the window are used");
         assert!(refused.tokens);
     }
 
     #[test]
     fn a_limit_halved_in_silence_announces_the_old_one() {
-        let config = LimitConfig {
-            factor: 0.5,
-            ..limits(Some(600), None)
-        };
+        let config = LimitConfig { factor: 0.5, ..limits(Some(600), None) };
         let mut limiter = Limiter::default();
-        let passed = (0..10_000)
-            .filter(|at| limiter.take(&config, "k", "m", 1, ms(*at)).1.is_ok())
-            .count();
+        let passed = (0..10_000).filter(|at| limiter.take(&config, "k", "m", 1, ms(*at)).1.is_ok()).count();
         assert_eq!(passed, 5 + 49, "a bucket of 5, then 5 a second");
         let (announced, _) = limiter.take(&config, "k", "m", 1, ms(10_000));
         assert_eq!(announced.requests.map(|gauge| gauge.limit), Some(600));
@@ -486,10 +389,8 @@ mod tests {
         assert!(taken.is_ok());
         let mut headers = HeaderMap::new();
         announced.write(&mut headers);
-        let mut lines: Vec<String> = headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("ascii")))
-            .collect();
+        let mut lines: Vec<String> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ascii"))).collect();
         lines.sort();
         assert_eq!(
             lines,

@@ -38,11 +38,8 @@ fn judge_form(request: &ChatRequest<'_>) -> Option<JudgeForm> {
         ReplyForm::JsonObject => return Some(JudgeForm::Object),
         ReplyForm::Text => {}
     }
-    let systems = request
-        .messages
-        .iter()
-        .filter(|message| message.role == "system")
-        .map(|message| message.text.as_ref());
+    let systems =
+        request.messages.iter().filter(|message| message.role == "system").map(|message| message.text.as_ref());
     systems.chain([tail(request.last_user_text(), 400)]).find_map(|text| {
         if contains_any(text, &["yes or no", "Yes or No", "YES or NO", "yes/no"]) {
             Some(JudgeForm::YesNo)
@@ -81,11 +78,7 @@ pub(crate) fn choice(config: &SimConfig, request: &ChatRequest<'_>, index: u64, 
         let bytes = (content.len() as u64 * max / tokens) as usize;
         (content, finish_reason, tokens) = (head(&content, bytes).to_owned().into(), "length", max);
     }
-    Choice {
-        content: content.into_owned(),
-        finish_reason,
-        tokens,
-    }
+    Choice { content: content.into_owned(), finish_reason, tokens }
 }
 
 fn answer<'a>(config: &'a SimConfig, request: &'a ChatRequest<'_>, index: u64) -> Cow<'a, str> {
@@ -98,11 +91,7 @@ fn answer<'a>(config: &'a SimConfig, request: &'a ChatRequest<'_>, index: u64) -
                 return ABSTENTION.into();
             }
             let extract = &source[extract(source, bits(config.seed, request.key, Purpose::Answer, index))];
-            if extract.is_empty() {
-                ABSTENTION.into()
-            } else {
-                extract.into()
-            }
+            if extract.is_empty() { ABSTENTION.into() } else { extract.into() }
         }
     }
 }
@@ -112,9 +101,7 @@ fn extract(text: &str, hash: u64) -> Range<usize> {
     let words_wanted = 2 + (hash >> 32) as usize % 5;
     let spot = floor_char(text, (hash & 0xffff_ffff) as usize % text.len().max(1));
     // back to the start of the word, then back further while too few words follow
-    let start = text[..spot]
-        .rfind(char::is_whitespace)
-        .map_or(0, |space| space + whitespace_len(&text[space..]));
+    let start = text[..spot].rfind(char::is_whitespace).map_or(0, |space| space + whitespace_len(&text[space..]));
     let rest = &text[start..];
     let skipped = rest.len() - rest.trim_start().len();
     let start = start + skipped;
@@ -125,9 +112,7 @@ fn extract(text: &str, hash: u64) -> Range<usize> {
     }
     if end == start && start > 0 {
         let words = text.trim_end();
-        let start = words
-            .rfind(char::is_whitespace)
-            .map_or(0, |space| space + whitespace_len(&words[space..]));
+        let start = words.rfind(char::is_whitespace).map_or(0, |space| space + whitespace_len(&words[space..]));
         return start..words.len();
     }
     start..end
@@ -149,10 +134,7 @@ fn verdict(config: &SimConfig, request: &ChatRequest<'_>, form: JudgeForm, index
                 nth += 1;
                 bits(config.seed, request.key, Purpose::Answer, nth) as usize % n.max(1)
             };
-            schema.reply(&mut Verdict {
-                accept,
-                pick: &mut pick,
-            })
+            schema.reply(&mut Verdict { accept, pick: &mut pick })
         }
         JudgeForm::Object => object_verdict(request, accept),
         JudgeForm::YesNo => if accept { "yes" } else { "no" }.into(),
@@ -214,10 +196,7 @@ fn contains_any(text: &str, needles: &[&str]) -> bool {
 }
 
 fn floor_char(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 fn head(text: &str, bytes: usize) -> &str {
@@ -235,19 +214,11 @@ mod tests {
 
     fn ask(config: &SimConfig, body: serde_json::Value, fault: Option<FaultKind>) -> Choice {
         let body = body.to_string();
-        choice(
-            config,
-            &ChatRequest::parse(body.as_bytes(), None).expect("a good request"),
-            0,
-            fault,
-        )
+        choice(config, &ChatRequest::parse(body.as_bytes(), None).expect("a good request"), 0, fault)
     }
 
     fn config() -> SimConfig {
-        SimConfig {
-            tokens: crate::TokenCounter::Bytes,
-            ..SimConfig::default()
-        }
+        SimConfig { tokens: crate::TokenCounter::Bytes, ..SimConfig::default() }
     }
 
     fn user(text: &str) -> serde_json::Value {
@@ -271,33 +242,14 @@ mod tests {
         let first = ask(&config(), user(text), None);
         assert_eq!(first, ask(&config(), user(text), None));
         assert!(text.contains(&first.content));
-        let others = (1..6)
-            .filter(|seed| {
-                ask(
-                    &SimConfig {
-                        seed: *seed,
-                        ..config()
-                    },
-                    user(text),
-                    None,
-                ) != first
-            })
-            .count();
+        let others =
+            (1..6).filter(|seed| ask(&SimConfig { seed: *seed, ..config() }, user(text), None) != first).count();
         assert!(others >= 3);
-        let abstained = SimConfig {
-            abstain: 1.0,
-            ..config()
-        };
+        let abstained = SimConfig { abstain: 1.0, ..config() };
         assert_eq!(ask(&abstained, user(text), None).content, ABSTENTION);
-        let echo = SimConfig {
-            answer: AnswerMode::Echo,
-            ..config()
-        };
+        let echo = SimConfig { answer: AnswerMode::Echo, ..config() };
         assert_eq!(ask(&echo, user(text), None).content, text);
-        let fixed = SimConfig {
-            answer: AnswerMode::Fixed("42".into()),
-            ..config()
-        };
+        let fixed = SimConfig { answer: AnswerMode::Fixed("42".into()), ..config() };
         assert_eq!(ask(&fixed, user(text), None).content, "42");
     }
 
@@ -313,11 +265,8 @@ mod tests {
             (serde_json::Value::Null, "yes"),
         ];
         for (n, (format, accepting)) in forms.into_iter().enumerate() {
-            let ask_for = if n == 3 {
-                "Answer yes or no only."
-            } else {
-                "Reply with CORRECT or WRONG in the key \"label\"."
-            };
+            let ask_for =
+                if n == 3 { "Answer yes or no only." } else { "Reply with CORRECT or WRONG in the key \"label\"." };
             let accepted = (0..1000)
                 .filter(|i| {
                     let mut body = user(&format!("Is answer {i} right? {ask_for}"));
@@ -340,14 +289,8 @@ mod tests {
             assert!(value.is_err() || value.is_ok_and(|value| value.get("label").is_none()));
         }
         assert_eq!(ask(&config(), user("hi there"), Some(FaultKind::Empty)).content, "");
-        assert_eq!(
-            ask(&config(), user("hi there"), Some(FaultKind::Filter)).finish_reason,
-            "content_filter"
-        );
-        assert_eq!(
-            ask(&config(), user("hi there"), Some(FaultKind::Length)).finish_reason,
-            "length"
-        );
+        assert_eq!(ask(&config(), user("hi there"), Some(FaultKind::Filter)).finish_reason, "content_filter");
+        assert_eq!(ask(&config(), user("hi there"), Some(FaultKind::Length)).finish_reason, "length");
         let mut short = user(&"many words ".repeat(50));
         short["max_tokens"] = 1.into();
         let cut = ask(&config(), short, None);

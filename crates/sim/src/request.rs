@@ -81,11 +81,7 @@ impl<'a> ChatRequest<'a> {
             key.part(message.role.as_bytes());
             key.part(message.text.as_bytes());
         }
-        parameters(
-            &mut key,
-            &fields,
-            &["model", "messages", "stream", "stream_options", "seed"],
-        );
+        parameters(&mut key, &fields, &["model", "messages", "stream", "stream_options", "seed"]);
         key.part(&draw(&fields, draw_header)?.to_le_bytes());
         Ok(Self {
             model,
@@ -145,11 +141,7 @@ impl<'a> EmbeddingRequest<'a> {
             Some("base64") => true,
             Some(other) => {
                 let message = format!("Invalid value: '{other}'. Supported values are: 'float' and 'base64'.");
-                return Err(ApiError::invalid(
-                    Some("invalid_value"),
-                    Some("encoding_format"),
-                    message,
-                ));
+                return Err(ApiError::invalid(Some("invalid_value"), Some("encoding_format"), message));
             }
         };
         let mut key = KeyBuilder::new("embeddings");
@@ -175,9 +167,7 @@ fn read_fields(body: &[u8]) -> Result<Fields<'_>, ApiError> {
 }
 
 fn model<'a>(fields: &Fields<'a>) -> Result<Cow<'a, str>, ApiError> {
-    let raw = fields
-        .get("model")
-        .ok_or_else(|| ApiError::invalid(None, None, "you must provide a model parameter"))?;
+    let raw = fields.get("model").ok_or_else(|| ApiError::invalid(None, None, "you must provide a model parameter"))?;
     serde_json::from_str::<Text<'a>>(raw.get())
         .map(|text| text.0)
         .map_err(|_| ApiError::wrong_type("model", "a string"))
@@ -220,10 +210,7 @@ fn range(fields: &Fields<'_>, name: &str, max: f64) -> Result<(), ApiError> {
 
 fn draw(fields: &Fields<'_>, header: Option<&str>) -> Result<i64, ApiError> {
     match header {
-        Some(text) => text
-            .trim()
-            .parse()
-            .map_err(|_| ApiError::wrong_type("x-bench-draw", "an integer")),
+        Some(text) => text.trim().parse().map_err(|_| ApiError::wrong_type("x-bench-draw", "an integer")),
         None => Ok(field(fields, "seed", "an integer")?.unwrap_or(0)),
     }
 }
@@ -254,11 +241,7 @@ fn reply_form(fields: &Fields<'_>) -> Result<ReplyForm, ApiError> {
         (other, _) => {
             let message =
                 format!("Invalid value: '{other}'. Supported values are: 'json_object', 'json_schema', and 'text'.");
-            Err(ApiError::invalid(
-                Some("invalid_value"),
-                Some("response_format.type"),
-                message,
-            ))
+            Err(ApiError::invalid(Some("invalid_value"), Some("response_format.type"), message))
         }
     }
 }
@@ -309,12 +292,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Message<'a> {
         let text = match raw.content {
             None => Cow::Borrowed(""),
             Some(Content::Text(text)) => text.0,
-            Some(Content::Parts(parts)) => parts
-                .into_iter()
-                .filter_map(|part| part.text)
-                .collect::<Vec<_>>()
-                .join("\n")
-                .into(),
+            Some(Content::Parts(parts)) => {
+                parts.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n").into()
+            }
         };
         Ok(Self { role: raw.role, text })
     }
@@ -333,13 +313,7 @@ impl<'a> Input<'a> {
     fn into_texts(self) -> Vec<Cow<'a, str>> {
         // token numbers stand for words of their own: the simulator has no need to decode them
         let words = |tokens: &Vec<u32>| {
-            Cow::Owned(
-                tokens
-                    .iter()
-                    .map(|token| format!("t{token}"))
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            )
+            Cow::Owned(tokens.iter().map(|token| format!("t{token}")).collect::<Vec<_>>().join(" "))
         };
         match self {
             Self::One(text) => vec![text.0],
@@ -378,11 +352,7 @@ mod tests {
         for body in different {
             assert_ne!(key(base, None), key(body, None), "{body}");
         }
-        assert_eq!(
-            key(base, Some("1")),
-            key(different[3], None),
-            "header and parameter are the same draw"
-        );
+        assert_eq!(key(base, Some("1")), key(different[3], None), "header and parameter are the same draw");
         assert_eq!(key(different[3], Some("0")), key(base, None), "the header wins");
     }
 
@@ -395,16 +365,8 @@ mod tests {
             (r#"{"model":1,"messages":[]}"#, Some("model"), Some("invalid_type")),
             (r#"{"model":"m"}"#, Some("messages"), Some("missing_required_parameter")),
             (r#"{"model":"m","messages":[]}"#, Some("messages"), Some("empty_array")),
-            (
-                r#"{"model":"m","messages":"hi"}"#,
-                Some("messages"),
-                Some("invalid_type"),
-            ),
-            (
-                r#"{"model":"m","messages":[{"content":"x"}]}"#,
-                Some("messages"),
-                Some("invalid_type"),
-            ),
+            (r#"{"model":"m","messages":"hi"}"#, Some("messages"), Some("invalid_type")),
+            (r#"{"model":"m","messages":[{"content":"x"}]}"#, Some("messages"), Some("invalid_type")),
             (
                 r#"{"model":"m","messages":[{"role":"user","content":"x"}],"temperature":3}"#,
                 Some("temperature"),
@@ -423,24 +385,10 @@ mod tests {
         ];
         for (body, param, code) in cases {
             let error = ChatRequest::parse(body.as_bytes(), None).expect_err(body);
-            assert_eq!(
-                (error.status.as_u16(), error.param.as_deref(), error.code),
-                (400, param, code),
-                "{body}"
-            );
+            assert_eq!((error.status.as_u16(), error.param.as_deref(), error.code), (400, param, code), "{body}");
         }
-        for body in [
-            r#"{"model":"m","input":""}"#,
-            r#"{"model":"m","input":[]}"#,
-            r#"{"model":"m","input":{}}"#,
-        ] {
-            assert_eq!(
-                EmbeddingRequest::parse(body.as_bytes(), None)
-                    .expect_err(body)
-                    .param
-                    .as_deref(),
-                Some("input")
-            );
+        for body in [r#"{"model":"m","input":""}"#, r#"{"model":"m","input":[]}"#, r#"{"model":"m","input":{}}"#] {
+            assert_eq!(EmbeddingRequest::parse(body.as_bytes(), None).expect_err(body).param.as_deref(), Some("input"));
         }
     }
 
@@ -450,15 +398,9 @@ mod tests {
             (r#"{"model":"m","input":"a b"}"#, 1),
             (r#"{"model":"m","input":["a","b"]}"#, 2),
             (r#"{"model":"m","input":[1,2,3]}"#, 1),
-            (
-                r#"{"model":"m","input":[[1,2],[3]],"dimensions":8,"encoding_format":"base64"}"#,
-                2,
-            ),
+            (r#"{"model":"m","input":[[1,2],[3]],"dimensions":8,"encoding_format":"base64"}"#, 2),
         ] {
-            assert_eq!(
-                EmbeddingRequest::parse(body.as_bytes(), None).expect(body).inputs.len(),
-                count
-            );
+            assert_eq!(EmbeddingRequest::parse(body.as_bytes(), None).expect(body).inputs.len(), count);
         }
     }
 }

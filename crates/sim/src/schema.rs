@@ -74,30 +74,14 @@ pub(crate) struct Verdict<'a> {
     pub(crate) pick: &'a mut dyn FnMut(usize) -> usize,
 }
 
-const ACCEPTING: [&str; 9] = [
-    "correct", "yes", "true", "pass", "passed", "accept", "accepted", "right", "good",
-];
-const REFUSING: [&str; 10] = [
-    "wrong",
-    "incorrect",
-    "no",
-    "false",
-    "fail",
-    "failed",
-    "reject",
-    "rejected",
-    "bad",
-    "not_correct",
-];
+const ACCEPTING: [&str; 9] = ["correct", "yes", "true", "pass", "passed", "accept", "accepted", "right", "good"];
+const REFUSING: [&str; 10] =
+    ["wrong", "incorrect", "no", "false", "fail", "failed", "reject", "rejected", "bad", "not_correct"];
 
 /// Whether a word is an accepting or refusing verdict.
 fn verdict_word(word: &str) -> Option<bool> {
     let is = |list: &[&str]| list.iter().any(|known| known.eq_ignore_ascii_case(word));
-    if is(&ACCEPTING) {
-        Some(true)
-    } else {
-        is(&REFUSING).then_some(false)
-    }
+    if is(&ACCEPTING) { Some(true) } else { is(&REFUSING).then_some(false) }
 }
 
 /// References are followed and objects nested to this depth; deeper ones come out as `null`.
@@ -180,15 +164,9 @@ impl Schema {
 
 /// One of the choices: those that speak the verdict when there are any, else any by hash.
 fn choose<'a>(choices: &'a [Value], verdict: &mut Verdict<'_>) -> &'a Value {
-    let speaking: Vec<&Value> = choices
-        .iter()
-        .filter(|choice| choice.as_str().and_then(verdict_word) == Some(verdict.accept))
-        .collect();
-    let pool = if speaking.is_empty() {
-        choices.iter().collect()
-    } else {
-        speaking
-    };
+    let speaking: Vec<&Value> =
+        choices.iter().filter(|choice| choice.as_str().and_then(verdict_word) == Some(verdict.accept)).collect();
+    let pool = if speaking.is_empty() { choices.iter().collect() } else { speaking };
     pool[(verdict.pick)(pool.len())]
 }
 
@@ -198,10 +176,7 @@ mod tests {
 
     fn reply(schema: &str, accept: bool) -> String {
         let schema: Schema = serde_json::from_str(schema).expect("a schema");
-        schema.reply(&mut Verdict {
-            accept,
-            pick: &mut |n| n - 1,
-        })
+        schema.reply(&mut Verdict { accept, pick: &mut |n| n - 1 })
     }
 
     #[test]

@@ -45,10 +45,7 @@ impl Sim {
     /// Settings that cannot be used, or an address that cannot be listened on.
     pub async fn start(config: SimConfig) -> Result<RunningSim, StartError> {
         config.check()?;
-        let listen_error = |source| StartError::Listen {
-            address: config.listen,
-            source,
-        };
+        let listen_error = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
         let core = Arc::new(Core::new(config));
@@ -65,13 +62,7 @@ impl Sim {
                 tracing::error!("the simulator has stopped: {e}");
             }
         });
-        Ok(RunningSim {
-            base_url: format!("http://{address}/v1"),
-            address,
-            core,
-            stop,
-            task,
-        })
+        Ok(RunningSim { base_url: format!("http://{address}/v1"), address, core, stop, task })
     }
 }
 
@@ -154,18 +145,14 @@ fn router(core: Arc<Core>) -> Router {
 
 async fn chat(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
     let ticket = Ticket::open(&core, RequestKind::Chat);
-    let response = answer_chat(&core, &headers, &body)
-        .await
-        .unwrap_or_else(ApiError::into_response);
+    let response = answer_chat(&core, &headers, &body).await.unwrap_or_else(ApiError::into_response);
     ticket.answered(response.status());
     response
 }
 
 async fn embeddings(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
     let ticket = Ticket::open(&core, RequestKind::Embedding);
-    let response = answer_embeddings(&core, &headers, &body)
-        .await
-        .unwrap_or_else(ApiError::into_response);
+    let response = answer_embeddings(&core, &headers, &body).await.unwrap_or_else(ApiError::into_response);
     ticket.answered(response.status());
     response
 }
@@ -175,38 +162,19 @@ async fn answer_chat(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Re
     core.authorise(account)?;
     let request = ChatRequest::parse(body, draw(headers))?;
     core.check_model(&request.model)?;
-    let prompt_tokens = core
-        .config
-        .tokens
-        .count_chat(request.messages.iter().map(|message| message.text.as_ref()));
+    let prompt_tokens = core.config.tokens.count_chat(request.messages.iter().map(|message| message.text.as_ref()));
     check_context(core, prompt_tokens, "messages")?;
-    let kind = if is_judge(&request) {
-        RequestKind::Judge
-    } else {
-        RequestKind::Chat
-    };
+    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
     let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0).saturating_mul(request.choices));
     let admission = core.admit(account, &request.model, worst_case, request.key, kind)?;
     pass_time(core, &admission).await?;
 
-    let choices: Vec<_> = (0..request.choices)
-        .map(|index| choice(&core.config, &request, index, admission.fault))
-        .collect();
+    let choices: Vec<_> =
+        (0..request.choices).map(|index| choice(&core.config, &request, index, admission.fault)).collect();
     let completion_tokens = choices.iter().map(|choice| choice.tokens).sum();
-    let head = ReplyHead {
-        key: request.key,
-        seed: core.config.seed,
-        model: &request.model,
-        prompt_tokens,
-        completion_tokens,
-    };
-    core.paid(
-        request.key,
-        &request.model,
-        prompt_tokens,
-        completion_tokens,
-        arrives_whole(&admission),
-    );
+    let head =
+        ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, prompt_tokens, completion_tokens };
+    core.paid(request.key, &request.model, prompt_tokens, completion_tokens, arrives_whole(&admission));
     let (content_type, parts) = if request.stream {
         ("text/event-stream", chat_events(&head, &choices, request.include_usage))
     } else {
@@ -222,20 +190,11 @@ async fn answer_embeddings(core: &Core, headers: &HeaderMap, body: &[u8]) -> Res
     core.check_model(&request.model)?;
     let prompt_tokens = request.inputs.iter().map(|text| core.config.tokens.count(text)).sum();
     check_context(core, prompt_tokens, "input")?;
-    let admission = core.admit(
-        account,
-        &request.model,
-        prompt_tokens,
-        request.key,
-        RequestKind::Embedding,
-    )?;
+    let admission = core.admit(account, &request.model, prompt_tokens, request.key, RequestKind::Embedding)?;
     pass_time(core, &admission).await?;
 
     let dimensions = request.dimensions.unwrap_or(core.config.embed_dimensions);
-    let vectors = request
-        .inputs
-        .iter()
-        .map(|text| embed(&request.model, text, dimensions));
+    let vectors = request.inputs.iter().map(|text| embed(&request.model, text, dimensions));
     let head = ReplyHead {
         key: request.key,
         seed: core.config.seed,
@@ -245,27 +204,17 @@ async fn answer_embeddings(core: &Core, headers: &HeaderMap, body: &[u8]) -> Res
     };
     let body = embeddings_body(&head, vectors, request.base64);
     core.paid(request.key, &request.model, prompt_tokens, 0, arrives_whole(&admission));
-    Ok(respond(
-        request.key,
-        &admission,
-        "application/json",
-        halves(body, &admission),
-    ))
+    Ok(respond(request.key, &admission, "application/json", halves(body, &admission)))
 }
 
 /// The API key, which names the account.
 fn account(headers: &HeaderMap) -> &str {
-    let authorization = headers
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     authorization.strip_prefix("Bearer ").unwrap_or_default().trim()
 }
 
 fn draw(headers: &HeaderMap) -> Option<&str> {
-    headers
-        .get("x-bench-draw")
-        .map(|value| value.to_str().unwrap_or("not ascii"))
+    headers.get("x-bench-draw").map(|value| value.to_str().unwrap_or("not ascii"))
 }
 
 fn check_context(core: &Core, prompt_tokens: u64, param: &str) -> Result<(), ApiError> {
@@ -292,23 +241,13 @@ async fn pass_time(core: &Core, admission: &Admission) -> Result<(), ApiError> {
             StatusCode::INTERNAL_SERVER_ERROR,
             "The server had an error while processing your request. Sorry about that!",
         ),
-        Some(FaultKind::Http503) => server_error(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "The engine is currently overloaded, please try again later.",
-        ),
+        Some(FaultKind::Http503) => {
+            server_error(StatusCode::SERVICE_UNAVAILABLE, "The engine is currently overloaded, please try again later.")
+        }
         Some(FaultKind::Http429) => {
             let message = "Rate limit reached. Please try again in 20ms.";
-            let error = ApiError::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "requests",
-                Some("rate_limit_exceeded"),
-                message,
-            );
-            Err(ApiError {
-                retry_after_ms: Some(20),
-                ..error
-            }
-            .announcing(admission.announced))
+            let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "requests", Some("rate_limit_exceeded"), message);
+            Err(ApiError { retry_after_ms: Some(20), ..error }.announcing(admission.announced))
         }
         Some(FaultKind::Hang) => {
             tokio::select! {
@@ -328,11 +267,7 @@ fn arrives_whole(admission: &Admission) -> bool {
 /// A body as one part, or as two where it will be cut or garbled.
 fn halves(body: Vec<u8>, admission: &Admission) -> Vec<Bytes> {
     let body = Bytes::from(body);
-    if arrives_whole(admission) {
-        vec![body]
-    } else {
-        vec![body.slice(..body.len() / 2), body.slice(body.len() / 2..)]
-    }
+    if arrives_whole(admission) { vec![body] } else { vec![body.slice(..body.len() / 2), body.slice(body.len() / 2..)] }
 }
 
 fn respond(key: RequestKey, admission: &Admission, content_type: &'static str, mut parts: Vec<Bytes>) -> Response {
@@ -348,28 +283,21 @@ fn respond(key: RequestKey, admission: &Admission, content_type: &'static str, m
                 parts.push(Bytes::from_static(b"data: {\"choices\": [{\"del\n\n"));
             }
             if is_stream {
-                Response::new(Body::from_stream(stream::iter(
-                    parts.into_iter().map(Ok::<_, std::io::Error>),
-                )))
+                Response::new(Body::from_stream(stream::iter(parts.into_iter().map(Ok::<_, std::io::Error>))))
             } else {
                 Response::new(parts.pop().map_or_else(Body::empty, Body::from))
             }
         }
     };
     if admission.fault == Some(FaultKind::Cut) && !is_stream {
-        response
-            .headers_mut()
-            .insert(header::CONTENT_LENGTH, HeaderValue::from(whole_length));
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(whole_length));
     }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     if let Ok(id) = HeaderValue::from_str(&format!("req_{:032x}_{}", key.0, admission.nth)) {
         headers.insert("x-request-id", id);
     }
-    headers.insert(
-        "openai-processing-ms",
-        HeaderValue::from(admission.delay.as_millis() as u64),
-    );
+    headers.insert("openai-processing-ms", HeaderValue::from(admission.delay.as_millis() as u64));
     admission.announced.write(headers);
     response
 }

@@ -82,11 +82,7 @@ impl Stats {
     /// Requests of an endpoint (`chat`, `embeddings`) that ended with a status.
     #[must_use]
     pub fn with_status(&self, endpoint: &str, status: u16) -> u64 {
-        self.by_endpoint
-            .get(endpoint)
-            .and_then(|by_status| by_status.get(&status.to_string()))
-            .copied()
-            .unwrap_or(0)
+        self.by_endpoint.get(endpoint).and_then(|by_status| by_status.get(&status.to_string())).copied().unwrap_or(0)
     }
 }
 
@@ -198,10 +194,7 @@ impl Book {
 
     /// Forgets everything, also the tries (the next request of each kind is its first again).
     pub(crate) fn reset(&mut self) {
-        *self = Self {
-            epoch: self.epoch + 1,
-            ..Self::default()
-        };
+        *self = Self { epoch: self.epoch + 1, ..Self::default() };
     }
 
     /// The figures so far.
@@ -209,17 +202,9 @@ impl Book {
         let mut stats = self.stats.clone();
         for ((endpoint, status), count) in &self.statuses {
             let status = status.map_or_else(|| "abandoned".to_owned(), |status| status.to_string());
-            stats
-                .by_endpoint
-                .entry((*endpoint).to_owned())
-                .or_default()
-                .insert(status, *count);
+            stats.by_endpoint.entry((*endpoint).to_owned()).or_default().insert(status, *count);
         }
-        stats.faults = self
-            .faults
-            .iter()
-            .map(|(kind, count)| (kind.name().to_owned(), *count))
-            .collect();
+        stats.faults = self.faults.iter().map(|(kind, count)| (kind.name().to_owned(), *count)).collect();
         for seen in self.seen.values() {
             stats.distinct_requests += 1;
             stats.repeated_requests += u64::from(seen.tries.saturating_sub(1));
@@ -258,53 +243,27 @@ mod tests {
     fn books_add_up() {
         let mut book = Book::default();
         let at = Duration::from_millis;
-        let price = Price {
-            input: 150_000,
-            output: 600_000,
-        };
+        let price = Price { input: 150_000, output: 600_000 };
         for (n, key) in [1_u128, 2, 1, 1].into_iter().enumerate() {
             let epoch = book.open(at(n as u64 * 700), 1_000 + n as u64);
             let nth = book.begin_try(RequestKey(key));
             assert_eq!(nth, [0, 0, 1, 2][n]);
-            let paid = Paid {
-                model: "m",
-                prompt_tokens: 10,
-                completion_tokens: 2,
-                price,
-            };
+            let paid = Paid { model: "m", prompt_tokens: 10, completion_tokens: 2, price };
             book.paid(RequestKey(key), &paid, n != 1, at(n as u64 * 700));
             book.close(epoch, "chat", if n == 1 { None } else { Some(200) });
         }
         let stats = book.stats();
-        assert_eq!(
-            (
-                stats.requests,
-                stats.answers,
-                stats.distinct_requests,
-                stats.repeated_requests
-            ),
-            (4, 3, 2, 2)
-        );
-        assert_eq!(
-            (stats.repeated_answers, stats.in_flight, stats.max_in_flight),
-            (2, 0, 1)
-        );
+        assert_eq!((stats.requests, stats.answers, stats.distinct_requests, stats.repeated_requests), (4, 3, 2, 2));
+        assert_eq!((stats.repeated_answers, stats.in_flight, stats.max_in_flight), (2, 0, 1));
         assert_eq!(stats.tries, BTreeMap::from([(1, 1), (3, 1)]));
         assert_eq!(stats.cost_pico_usd, 4 * (10 * 150_000 + 2 * 600_000));
         assert_eq!(stats.by_model["m"].paid_replies, 4);
         assert_eq!(stats.requests_per_second, [2, 1, 1]);
-        assert_eq!(
-            (stats.with_status("chat", 200), stats.by_endpoint["chat"]["abandoned"]),
-            (3, 1)
-        );
+        assert_eq!((stats.with_status("chat", 200), stats.by_endpoint["chat"]["abandoned"]), (3, 1));
 
         let open = book.open(at(9), 9);
         book.reset();
         book.close(open, "chat", Some(200));
-        assert_eq!(
-            book.stats(),
-            Stats::default(),
-            "what began before a reset does not count after it"
-        );
+        assert_eq!(book.stats(), Stats::default(), "what began before a reset does not count after it");
     }
 }

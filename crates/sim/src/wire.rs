@@ -95,15 +95,7 @@ impl ReplyHead<'_> {
     ) -> Completion<'a> {
         let id = format!("chatcmpl-{:032x}", self.key.0);
         let system_fingerprint = format!("fp_{:010x}", self.seed & 0xff_ffff_ffff);
-        Completion {
-            id,
-            object,
-            created: CREATED,
-            model: self.model,
-            choices,
-            usage,
-            system_fingerprint,
-        }
+        Completion { id, object, created: CREATED, model: self.model, choices, usage, system_fingerprint }
     }
 }
 
@@ -111,11 +103,7 @@ impl ReplyHead<'_> {
 pub(crate) fn chat_body(head: &ReplyHead<'_>, choices: &[Choice]) -> Vec<u8> {
     let choices = choices.iter().enumerate().map(|(index, choice)| WireChoice {
         index,
-        message: Some(WireMessage {
-            role: "assistant",
-            content: &choice.content,
-            refusal: None,
-        }),
+        message: Some(WireMessage { role: "assistant", content: &choice.content, refusal: None }),
         delta: None,
         logprobs: None,
         finish_reason: Some(choice.finish_reason),
@@ -133,13 +121,7 @@ pub(crate) fn chat_events(head: &ReplyHead<'_>, choices: &[Choice], include_usag
         events.push(Bytes::from(event));
     };
     let chunk = |index, role, content, finish_reason| {
-        vec![WireChoice {
-            index,
-            message: None,
-            delta: Some(Delta { role, content }),
-            logprobs: None,
-            finish_reason,
-        }]
+        vec![WireChoice { index, message: None, delta: Some(Delta { role, content }), logprobs: None, finish_reason }]
     };
     for (index, choice) in choices.iter().enumerate() {
         push(chunk(index, Some("assistant"), Some(""), None), None);
@@ -192,22 +174,10 @@ pub(crate) fn embeddings_body(head: &ReplyHead<'_>, vectors: impl Iterator<Item 
         } else {
             Vector::Floats(vector)
         };
-        Embedding {
-            object: "embedding",
-            index,
-            embedding,
-        }
+        Embedding { object: "embedding", index, embedding }
     });
-    let usage = EmbeddingUsage {
-        prompt_tokens: head.prompt_tokens,
-        total_tokens: head.prompt_tokens,
-    };
-    to_json(&Embeddings {
-        object: "list",
-        data: data.collect(),
-        model: head.model,
-        usage,
-    })
+    let usage = EmbeddingUsage { prompt_tokens: head.prompt_tokens, total_tokens: head.prompt_tokens };
+    to_json(&Embeddings { object: "list", data: data.collect(), model: head.model, usage })
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {

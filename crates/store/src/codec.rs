@@ -64,11 +64,7 @@ pub(crate) fn from_frame<T: DeserializeOwned>(frame: &[u8], what: impl Fn() -> S
 /// A free text as it is stored: U+0000 becomes `\0` and `\` becomes `\\`, because Postgres refuses the one and SQLite's
 /// functions end a text at it (P8).
 pub(crate) fn escape(text: &str) -> String {
-    if text.contains(['\0', '\\']) {
-        text.replace('\\', "\\\\").replace('\0', "\\0")
-    } else {
-        text.to_owned()
-    }
+    if text.contains(['\0', '\\']) { text.replace('\\', "\\\\").replace('\0', "\\0") } else { text.to_owned() }
 }
 
 /// The text behind [`escape`].
@@ -89,9 +85,8 @@ pub(crate) fn unescape(stored: String) -> String {
 
 /// A hash that was stored as 32 bytes.
 pub(crate) fn hash(bytes: &[u8], what: &str) -> StoreResult<Sha256Hash> {
-    let bytes = bytes
-        .try_into()
-        .map_err(|_| StoreError::Corrupt(format!("{what} has {} bytes instead of 32", bytes.len())))?;
+    let bytes =
+        bytes.try_into().map_err(|_| StoreError::Corrupt(format!("{what} has {} bytes instead of 32", bytes.len())))?;
     Ok(Sha256Hash(bytes))
 }
 

@@ -45,9 +45,6 @@ fn unknown(url: &str, scheme: &str) -> StoreError {
             format!("stores in postgres come with runs on many machines, which this build has not; use {known}")
         }
         _ if url.contains(':') => format!("no store backend for '{}:': known are {known}", shown(scheme)),
-        _ => format!(
-            "'{}' is no store URL: write sqlite:<path>, for example sqlite:.bench/bench.db",
-            shown(url)
-        ),
+        _ => format!("'{}' is no store URL: write sqlite:<path>, for example sqlite:.bench/bench.db", shown(url)),
     })
 }

@@ -41,9 +41,7 @@ impl RunState {
     /// The state behind a word.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Running, Self::Paused, Self::Cancelled, Self::Finished]
-            .into_iter()
-            .find(|s| s.name() == name)
+        [Self::Running, Self::Paused, Self::Cancelled, Self::Finished].into_iter().find(|s| s.name() == name)
     }
 }
 
@@ -184,10 +182,7 @@ impl Item {
     /// The item of some bytes.
     #[must_use]
     pub fn of(bytes: Vec<u8>) -> Self {
-        Self {
-            hash: Sha256Hash::of(&bytes),
-            bytes,
-        }
+        Self { hash: Sha256Hash::of(&bytes), bytes }
     }
 }
 

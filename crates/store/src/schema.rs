@@ -31,25 +31,15 @@ pub(crate) fn judge(found: Found) -> StoreResult<()> {
     } else {
         return Ok(());
     };
-    Err(StoreError::Schema {
-        found: found.version,
-        supported: VERSION,
-        advice: advice.to_owned(),
-    })
+    Err(StoreError::Schema { found: found.version, supported: VERSION, advice: advice.to_owned() })
 }
 
 /// Reads the schema row and judges it; returns the version.
 pub(crate) async fn check(conn: &mut dyn Conn) -> StoreResult<i64> {
     static ROW: Sql = Sql::new(|| "SELECT version, min_reader, min_writer FROM bench_schema".to_owned());
     let rows = conn.fetch(&ROW, args![]).await?;
-    let row = rows
-        .first()
-        .ok_or_else(|| StoreError::Corrupt("the schema row is missing".to_owned()))?;
-    let found = Found {
-        version: row.int(0)?,
-        min_reader: row.int(1)?,
-        min_writer: row.int(2)?,
-    };
+    let row = rows.first().ok_or_else(|| StoreError::Corrupt("the schema row is missing".to_owned()))?;
+    let found = Found { version: row.int(0)?, min_reader: row.int(1)?, min_writer: row.int(2)? };
     judge(found)?;
     Ok(found.version)
 }
@@ -60,16 +50,10 @@ mod tests {
 
     #[test]
     fn newer_schemas_are_used_as_long_as_they_allow_it() {
-        let found = |version, min_reader, min_writer| Found {
-            version,
-            min_reader,
-            min_writer,
-        };
+        let found = |version, min_reader, min_writer| Found { version, min_reader, min_writer };
         assert!(judge(found(VERSION, 1, 1)).is_ok());
         assert!(judge(found(VERSION + 1, VERSION, VERSION)).is_ok());
-        let error = judge(found(VERSION + 2, VERSION, VERSION + 1))
-            .expect_err("is too new")
-            .to_string();
+        let error = judge(found(VERSION + 2, VERSION, VERSION + 1)).expect_err("is too new").to_string();
         assert!(error.contains("newer"), "{error}");
         let error = judge(found(0, 0, 0)).expect_err("is too old").to_string();
         assert!(error.contains("migrate"), "{error}");

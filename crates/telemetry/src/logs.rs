@@ -40,12 +40,7 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self {
-            format: LogFormat::Human,
-            filter: None,
-            default_filter: DEFAULT_FILTER,
-            color: false,
-        }
+        Self { format: LogFormat::Human, filter: None, default_filter: DEFAULT_FILTER, color: false }
     }
 }
 
@@ -100,10 +95,7 @@ where
 
 fn filter(text: &str) -> Result<EnvFilter, InitError> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
-    builder.parse(text).map_err(|source| InitError::Filter {
-        filter: text.to_owned(),
-        source,
-    })
+    builder.parse(text).map_err(|source| InitError::Filter { filter: text.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -117,10 +109,7 @@ mod tests {
 
     impl io::Write for Captured {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0
-                .lock()
-                .expect("no test panics while writing")
-                .extend_from_slice(bytes);
+            self.0.lock().expect("no test panics while writing").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -147,37 +136,22 @@ mod tests {
     fn warnings_are_the_default_and_lines_carry_their_span() {
         let text = logged(&LogOptions::default(), None);
         assert_eq!(text.lines().count(), 1, "{text}");
-        assert!(
-            text.contains("WARN question{question=\"conv-26:0\"}: retried attempt=2"),
-            "{text}"
-        );
+        assert!(text.contains("WARN question{question=\"conv-26:0\"}: retried attempt=2"), "{text}");
     }
 
     #[test]
     fn the_option_beats_rust_log_and_rust_log_beats_the_default() {
         let lines = |options: &LogOptions, rust_log| logged(options, rust_log).lines().count();
         assert_eq!(lines(&LogOptions::default(), Some("info")), 2);
-        let quiet = LogOptions {
-            filter: Some("error".into()),
-            ..LogOptions::default()
-        };
+        let quiet = LogOptions { filter: Some("error".into()), ..LogOptions::default() };
         assert_eq!(lines(&quiet, Some("info")), 0);
-        let service = LogOptions {
-            default_filter: "info",
-            ..LogOptions::default()
-        };
+        let service = LogOptions { default_filter: "info", ..LogOptions::default() };
         assert_eq!(lines(&service, None), 2);
     }
 
     #[test]
     fn json_lines_are_flat_objects() {
-        let text = logged(
-            &LogOptions {
-                format: LogFormat::Json,
-                ..LogOptions::default()
-            },
-            None,
-        );
+        let text = logged(&LogOptions { format: LogFormat::Json, ..LogOptions::default() }, None);
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(
             text.starts_with('{') && text.contains(r#""attempt":2"#) && text.contains(r#""message":"retried""#),
@@ -189,30 +163,13 @@ mod tests {
     #[test]
     fn colours_are_a_choice() {
         assert!(!logged(&LogOptions::default(), None).contains('\u{1b}'));
-        assert!(
-            logged(
-                &LogOptions {
-                    color: true,
-                    ..LogOptions::default()
-                },
-                None
-            )
-            .contains('\u{1b}')
-        );
+        assert!(logged(&LogOptions { color: true, ..LogOptions::default() }, None).contains('\u{1b}'));
     }
 
     #[test]
     fn a_filter_that_makes_no_sense_is_refused_with_an_example() {
-        let options = LogOptions {
-            filter: Some("bench=loud".into()),
-            ..LogOptions::default()
-        };
-        let error = dispatch(&options, None, io::sink)
-            .expect_err("must be refused")
-            .to_string();
-        assert!(
-            error.starts_with("log filter 'bench=loud': ") && error.contains("such as"),
-            "{error}"
-        );
+        let options = LogOptions { filter: Some("bench=loud".into()), ..LogOptions::default() };
+        let error = dispatch(&options, None, io::sink).expect_err("must be refused").to_string();
+        assert!(error.starts_with("log filter 'bench=loud': ") && error.contains("such as"), "{error}");
     }
 }

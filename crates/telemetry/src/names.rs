@@ -105,9 +105,7 @@ pub mod field {
     /// A URL without its password, see [`crate::redact_url`].
     pub const URL: &str = "url";
     /// All of them.
-    pub const ALL: &[&str] = &[
-        RUN, BANK, QUESTION, TASK, EPOCH, WORKER, ATTEMPT, ELAPSED_MS, CODE, TRACE_ID, URL,
-    ];
+    pub const ALL: &[&str] = &[RUN, BANK, QUESTION, TASK, EPOCH, WORKER, ATTEMPT, ELAPSED_MS, CODE, TRACE_ID, URL];
 }
 
 #[cfg(test)]

@@ -44,7 +44,8 @@ impl Done {
     /// When it is none.
     #[must_use]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}):\n{}\n{}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("not JSON ({e}):\n{}\n{}", self.stdout, self.stderr))
     }
 
     /// The same, if the command ended with `code`.
@@ -98,7 +99,13 @@ impl Bench {
     #[must_use]
     pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(binary("bench-coord"));
-        command.args(args).current_dir(self.path()).env_clear().env("PATH", "/usr/bin:/bin").env("USER", "tester").env("NO_COLOR", "1");
+        command
+            .args(args)
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("USER", "tester")
+            .env("NO_COLOR", "1");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -175,7 +182,11 @@ pub fn wait(mut child: Child) -> Done {
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    Done { code: status.code().unwrap_or(-1), stdout: stdout.join().unwrap_or_default(), stderr: stderr.join().unwrap_or_default() }
+    Done {
+        code: status.code().unwrap_or(-1),
+        stdout: stdout.join().unwrap_or_default(),
+        stderr: stderr.join().unwrap_or_default(),
+    }
 }
 
 /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`, `KILL`).

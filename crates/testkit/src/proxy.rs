@@ -48,29 +48,15 @@ impl Faults {
     /// Nothing arrives in either direction.
     #[must_use]
     pub fn black_hole() -> Self {
-        let way = Way {
-            black_hole: true,
-            ..Way::default()
-        };
-        Self {
-            to_server: way,
-            to_client: way,
-            ..Self::default()
-        }
+        let way = Way { black_hole: true, ..Way::default() };
+        Self { to_server: way, to_client: way, ..Self::default() }
     }
 
     /// Half of `round_trip` is added in each direction.
     #[must_use]
     pub fn delay(round_trip: Duration) -> Self {
-        let way = Way {
-            delay: round_trip / 2,
-            ..Way::default()
-        };
-        Self {
-            to_server: way,
-            to_client: way,
-            ..Self::default()
-        }
+        let way = Way { delay: round_trip / 2, ..Way::default() };
+        Self { to_server: way, to_client: way, ..Self::default() }
     }
 }
 
@@ -103,20 +89,8 @@ impl Proxy {
         let faults = watch::Sender::new(Faults::default());
         let cuts = watch::Sender::new(0);
         let counts = Arc::new(Counts::default());
-        let accepting = tokio::spawn(accept(
-            listener,
-            server,
-            faults.clone(),
-            cuts.clone(),
-            Arc::clone(&counts),
-        ));
-        Ok(Self {
-            address,
-            faults,
-            cuts,
-            counts,
-            accepting,
-        })
+        let accepting = tokio::spawn(accept(listener, server, faults.clone(), cuts.clone(), Arc::clone(&counts)));
+        Ok(Self { address, faults, cuts, counts, accepting })
     }
 
     /// Where clients connect to.
@@ -149,10 +123,7 @@ impl Proxy {
     /// Bytes delivered so far: to the server, to clients.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
-        (
-            self.counts.to_server.load(Ordering::Relaxed),
-            self.counts.to_client.load(Ordering::Relaxed),
-        )
+        (self.counts.to_server.load(Ordering::Relaxed), self.counts.to_client.load(Ordering::Relaxed))
     }
 }
 
@@ -180,13 +151,7 @@ async fn accept(
             drop(client);
             continue;
         }
-        tokio::spawn(serve(
-            client,
-            server,
-            faults.subscribe(),
-            cuts.subscribe(),
-            Arc::clone(&counts),
-        ));
+        tokio::spawn(serve(client, server, faults.subscribe(), cuts.subscribe(), Arc::clone(&counts)));
     }
 }
 
@@ -204,20 +169,8 @@ async fn serve(
         let (client, server) = (prepared(client)?, prepared(server)?);
         let (client_read, client_write) = client.into_split();
         let (server_read, server_write) = server.into_split();
-        let up = carry_way(
-            client_read,
-            server_write,
-            faults.clone(),
-            |faults| faults.to_server,
-            &counts.to_server,
-        );
-        let down = carry_way(
-            server_read,
-            client_write,
-            faults,
-            |faults| faults.to_client,
-            &counts.to_client,
-        );
+        let up = carry_way(client_read, server_write, faults.clone(), |faults| faults.to_server, &counts.to_server);
+        let down = carry_way(server_read, client_write, faults, |faults| faults.to_client, &counts.to_client);
         // one side's end is passed on; the connection is over when both have ended, or one has failed
         tokio::try_join!(up, down)?;
         io::Result::Ok(())
@@ -257,11 +210,7 @@ async fn carry_way(
         while let Some((arrived, part)) = parts.recv().await {
             loop {
                 let now = way(&faults.borrow_and_update());
-                let due = if now.black_hole {
-                    None
-                } else {
-                    Some(arrived + now.delay)
-                };
+                let due = if now.black_hole { None } else { Some(arrived + now.delay) };
                 if due.is_some_and(|due| due <= Instant::now()) {
                     break;
                 }
@@ -314,9 +263,7 @@ mod tests {
     }
 
     async fn is_silent(client: &mut TcpStream) -> bool {
-        tokio::time::timeout(Duration::from_millis(100), client.read_u8())
-            .await
-            .is_err()
+        tokio::time::timeout(Duration::from_millis(100), client.read_u8()).await.is_err()
     }
 
     #[tokio::test]
@@ -347,22 +294,13 @@ mod tests {
         assert!(is_silent(&mut client).await);
         proxy.heal();
         let mut back = [0; 5];
-        client
-            .read_exact(&mut back)
-            .await
-            .expect("healing lets waiting data go");
+        client.read_exact(&mut back).await.expect("healing lets waiting data go");
     }
 
     #[tokio::test]
     async fn a_black_hole_swallows_one_direction_without_a_word() {
         let (proxy, mut client) = start().await;
-        proxy.set(Faults {
-            to_client: Way {
-                black_hole: true,
-                ..Way::default()
-            },
-            ..Faults::default()
-        });
+        proxy.set(Faults { to_client: Way { black_hole: true, ..Way::default() }, ..Faults::default() });
         client.write_all(b"heard").await.expect("writes");
         assert!(is_silent(&mut client).await);
         assert_eq!(proxy.bytes(), (5, 0), "the server has heard it");
@@ -384,10 +322,7 @@ mod tests {
         assert!(echoes(&mut client, b"after").await.is_err());
         let mut next = TcpStream::connect(proxy.address()).await.expect("connects");
         echoes(&mut next, b"again").await.expect("echoes");
-        proxy.set(Faults {
-            refuse: true,
-            ..Faults::default()
-        });
+        proxy.set(Faults { refuse: true, ..Faults::default() });
         echoes(&mut next, b"open ones stay").await.expect("echoes");
         let mut refused = TcpStream::connect(proxy.address()).await.expect("is accepted first");
         assert!(echoes(&mut refused, b"x").await.is_err());

@@ -46,11 +46,7 @@ impl RabbitMq {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = TempDir::with_prefix("bench-rabbitmq-")?;
         let [port, dist_port, epmd_port] = free_ports()?;
-        let name = format!(
-            "bench{}x{}@localhost",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("bench{}x{}@localhost", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         fs::create_dir(folder.path().join("home"))?;
         let cookie = folder.path().join("home/.erlang.cookie");
         fs::write(&cookie, "benchcoordtests")?;
@@ -65,28 +61,13 @@ impl RabbitMq {
         fs::write(folder.path().join("enabled_plugins"), "[].\n")?;
         fs::write(folder.path().join("env.conf"), "")?;
         let epmd = Command::new("epmd")
-            .args([
-                "-port",
-                &epmd_port.to_string(),
-                "-address",
-                "127.0.0.1",
-                "-relaxed_command_check",
-            ])
+            .args(["-port", &epmd_port.to_string(), "-address", "127.0.0.1", "-relaxed_command_check"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .context("cannot start epmd")?;
-        let mut broker = Self {
-            folder,
-            name,
-            port,
-            dist_port,
-            epmd_port,
-            epmd,
-            node: None,
-            guardian: None,
-        };
+        let mut broker = Self { folder, name, port, dist_port, epmd_port, epmd, node: None, guardian: None };
         broker.restart()?;
         Ok(broker)
     }
@@ -131,20 +112,10 @@ impl RabbitMq {
     /// # Errors
     /// When it fails; with what it said.
     pub fn control(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let output = self
-            .command(CONTROL)
-            .arg("--quiet")
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()?;
+        let output = self.command(CONTROL).arg("--quiet").args(arguments).stdin(Stdio::null()).output()?;
         let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
         if !output.status.success() {
-            bail!(
-                "rabbitmqctl {} failed: {} {}",
-                arguments.join(" "),
-                text(&output.stdout),
-                text(&output.stderr)
-            );
+            bail!("rabbitmqctl {} failed: {} {}", arguments.join(" "), text(&output.stdout), text(&output.stderr));
         }
         Ok(text(&output.stdout))
     }
@@ -178,12 +149,7 @@ impl RabbitMq {
             .context("cannot start rabbitmq-server")?;
         // a test process that is killed drops nothing: its end closes this pipe, which ends the node and epmd
         let guardian = Command::new("sh")
-            .args([
-                "-c",
-                "read _; kill -9 $0 $1",
-                &node.id().to_string(),
-                &self.epmd.id().to_string(),
-            ])
+            .args(["-c", "read _; kill -9 $0 $1", &node.id().to_string(), &self.epmd.id().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -217,10 +183,7 @@ impl RabbitMq {
             .env("RABBITMQ_MNESIA_BASE", folder.join("mnesia"))
             .env("RABBITMQ_LOG_BASE", folder.join("log"))
             .env("RABBITMQ_DIST_PORT", self.dist_port.to_string())
-            .env(
-                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
-                "-kernel inet_dist_use_interface {127,0,0,1}",
-            )
+            .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1}")
             .env("ERL_EPMD_PORT", self.epmd_port.to_string())
             .env("ERL_EPMD_ADDRESS", "127.0.0.1")
             // with this the start script becomes the node, so that our child is what we kill
@@ -231,16 +194,11 @@ impl RabbitMq {
     fn last_words(&self) -> String {
         let mut files: Vec<PathBuf> = vec![self.folder.path().join("stdout"), self.folder.path().join("stderr")];
         files.extend(
-            fs::read_dir(self.folder.path().join("log"))
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|entry| entry.path()),
+            fs::read_dir(self.folder.path().join("log")).into_iter().flatten().flatten().map(|entry| entry.path()),
         );
         let texts = files.iter().map(|file| fs::read_to_string(file).unwrap_or_default());
-        let lines: Vec<String> = texts
-            .flat_map(|text| text.lines().rev().take(10).map(str::to_owned).collect::<Vec<_>>())
-            .collect();
+        let lines: Vec<String> =
+            texts.flat_map(|text| text.lines().rev().take(10).map(str::to_owned).collect::<Vec<_>>()).collect();
         lines.join(" | ")
     }
 }

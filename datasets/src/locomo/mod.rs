@@ -66,9 +66,7 @@ pub(crate) struct Locomo {
 /// Finds, checks and reads the file.
 pub(crate) fn open(options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
     if let Some(key) = options.settings.keys().next() {
-        return Err(DatasetError::Setting(format!(
-            "dataset 'locomo' has no setting '{key}': it has none; remove it"
-        )));
+        return Err(DatasetError::Setting(format!("dataset 'locomo' has no setting '{key}': it has none; remove it")));
     }
     let path = locate::find_or_fetch(&MANIFEST, options, on_progress)?;
     Ok(Box::new(Locomo::read(&path, options.allow_modified)?))
@@ -88,23 +86,13 @@ impl Locomo {
             });
         }
         let samples = parse(path, &content)?;
-        let mut reader = Reader {
-            path: path.to_owned(),
-            notes: Vec::new(),
-        };
+        let mut reader = Reader { path: path.to_owned(), notes: Vec::new() };
         let banks = reader.banks(samples)?;
-        Ok(Self {
-            sha256,
-            modified,
-            banks,
-            notes: reader.notes,
-        })
+        Ok(Self { sha256, modified, banks, notes: reader.notes })
     }
 
     fn bank_ref(&self, bank: usize) -> Result<&Bank, DatasetError> {
-        self.banks
-            .get(bank)
-            .ok_or_else(|| DatasetError::no_bank(MANIFEST.name, bank, self.banks.len()))
+        self.banks.get(bank).ok_or_else(|| DatasetError::no_bank(MANIFEST.name, bank, self.banks.len()))
     }
 }
 
@@ -162,11 +150,7 @@ fn parse(path: &Path, content: &[u8]) -> Result<Vec<Sample>, DatasetError> {
     serde_json::from_slice(content).map_err(|error| {
         let mut again = serde_json::Deserializer::from_slice(content);
         let field = serde_path_to_error::deserialize::<_, Vec<Sample>>(&mut again).err();
-        broken(
-            path,
-            &error,
-            field.map_or(String::new(), |error| error.path().to_string()),
-        )
+        broken(path, &error, field.map_or(String::new(), |error| error.path().to_string()))
     })
 }
 
@@ -174,15 +158,8 @@ fn broken(path: &Path, error: &serde_json::Error, field: String) -> DatasetError
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     // the place is a field of our own error
-    let problem = text
-        .strip_suffix(&format!(" at line {line} column {column}"))
-        .unwrap_or(&text)
-        .to_owned();
-    let field = if field.is_empty() || field == "." {
-        String::new()
-    } else {
-        format!(", field {field}")
-    };
+    let problem = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text).to_owned();
+    let field = if field.is_empty() || field == "." { String::new() } else { format!(", field {field}") };
     DatasetError::Broken {
         path: path.display().to_string(),
         place: format!("line {line}, column {column}{field}"),
@@ -198,11 +175,7 @@ struct Reader {
 
 impl Reader {
     fn broken(&self, place: String, problem: &str) -> DatasetError {
-        DatasetError::Broken {
-            path: self.path.display().to_string(),
-            place,
-            problem: problem.to_owned(),
-        }
+        DatasetError::Broken { path: self.path.display().to_string(), place, problem: problem.to_owned() }
     }
 
     fn banks(&mut self, samples: Vec<Sample>) -> Result<Vec<Bank>, DatasetError> {
@@ -219,19 +192,11 @@ impl Reader {
     }
 
     fn bank(&mut self, index: usize, sample: Sample) -> Result<Bank, DatasetError> {
-        let Sample {
-            sample_id,
-            conversation,
-            qa,
-        } = sample;
+        let Sample { sample_id, conversation, qa } = sample;
         let content = content(&sample_id, conversation);
         let ask_after = count(content.entries.len());
 
-        let mut bank = Bank {
-            questions: Vec::with_capacity(qa.len()),
-            gold: Vec::with_capacity(qa.len()),
-            content,
-        };
+        let mut bank = Bank { questions: Vec::with_capacity(qa.len()), gold: Vec::with_capacity(qa.len()), content };
         let turns = self.turns(index, &bank.content)?;
         for (number, qa) in qa.into_iter().enumerate() {
             let question_id = format!("{sample_id}:{number}");
@@ -244,10 +209,7 @@ impl Reader {
             };
             self.evidence(&qa, &turns, &mut record);
             record.gold = gold(&qa, &mut record.hidden).ok_or_else(|| {
-                self.broken(
-                    format!("field [{index}].qa[{number}].answer"),
-                    "missing, and the category is not 5",
-                )
+                self.broken(format!("field [{index}].qa[{number}].answer"), "missing, and the category is not 5")
             })?;
             bank.questions.push(Question {
                 question_id,
@@ -271,10 +233,7 @@ impl Reader {
             let StreamEntry::Session(session) = entry else { continue };
             for turn in &session.turns {
                 if !ids.insert(turn.id.as_str()) {
-                    let place = format!(
-                        "field [{index}].conversation.session_{}",
-                        session.id.trim_start_matches('D')
-                    );
+                    let place = format!("field [{index}].conversation.session_{}", session.id.trim_start_matches('D'));
                     return Err(self.broken(place, &format!("dia_id '{}' is there twice", turn.id)));
                 }
                 if let [place] = evidence::places(&turn.id)[..] {
@@ -305,8 +264,7 @@ impl Reader {
             }
             if !resolves {
                 repaired = true;
-                self.notes
-                    .push(format!("{}: evidence {text} names no turn", record.question_id));
+                self.notes.push(format!("{}: evidence {text} names no turn", record.question_id));
             }
         }
         if repaired {
@@ -316,12 +274,7 @@ impl Reader {
 }
 
 fn content(sample_id: &str, conversation: Conversation) -> BankContent {
-    let Conversation {
-        speaker_a,
-        speaker_b,
-        sessions,
-        mut dates,
-    } = conversation;
+    let Conversation { speaker_a, speaker_b, sessions, mut dates } = conversation;
     let entries = sessions.into_iter().map(|(number, turns)| {
         let time_text = dates.remove(&number);
         let turns = turns.into_iter().map(|turn| Turn {
@@ -337,11 +290,7 @@ fn content(sample_id: &str, conversation: Conversation) -> BankContent {
             turns: turns.collect(),
         })
     });
-    BankContent {
-        bank_id: sample_id.to_owned(),
-        speakers: vec![speaker_a, speaker_b],
-        entries: entries.collect(),
-    }
+    BankContent { bank_id: sample_id.to_owned(), speakers: vec![speaker_a, speaker_b], entries: entries.collect() }
 }
 
 /// The gold of a question; what was published beside it for unanswerable ones goes to `hidden`.

@@ -100,9 +100,7 @@ impl<'de> Deserialize<'de> for Answer {
                 Ok(Answer::Number(number.into()))
             }
             fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Answer, E> {
-                Number::from_f64(number)
-                    .map(Answer::Number)
-                    .ok_or_else(|| E::custom("not a finite number"))
+                Number::from_f64(number).map(Answer::Number).ok_or_else(|| E::custom("not a finite number"))
             }
         }
         deserializer.deserialize_any(AnswerVisitor)
@@ -120,13 +118,8 @@ pub(crate) enum Category {
 }
 
 impl Category {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::MultiHop,
-        Self::Temporal,
-        Self::OpenDomain,
-        Self::SingleHop,
-        Self::Adversarial,
-    ];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::MultiHop, Self::Temporal, Self::OpenDomain, Self::SingleHop, Self::Adversarial];
 
     pub(crate) fn name(self) -> &'static str {
         match self {

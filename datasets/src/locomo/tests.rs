@@ -59,14 +59,7 @@ fn open_text(text: &str, allow_modified: bool) -> Result<Box<dyn Dataset>, Datas
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("file.json");
     fs::write(&path, text).expect("write");
-    open(
-        &OpenOptions {
-            path: Some(path),
-            allow_modified,
-            ..Default::default()
-        },
-        &|_, _| (),
-    )
+    open(&OpenOptions { path: Some(path), allow_modified, ..Default::default() }, &|_, _| ())
 }
 
 fn open_odd() -> Box<dyn Dataset> {
@@ -76,9 +69,7 @@ fn open_odd() -> Box<dyn Dataset> {
 fn sessions(bank: &Bank) -> Vec<&Session> {
     let mut sessions = Vec::new();
     for entry in &bank.content.entries {
-        let StreamEntry::Session(session) = entry else {
-            panic!("{entry:?} is no session")
-        };
+        let StreamEntry::Session(session) = entry else { panic!("{entry:?} is no session") };
         sessions.push(session);
     }
     sessions
@@ -87,10 +78,7 @@ fn sessions(bank: &Bank) -> Vec<&Session> {
 #[test]
 fn sessions_are_in_order_of_their_numbers() {
     let bank = open_odd().bank(0).expect("a bank");
-    let found: Vec<_> = sessions(&bank)
-        .iter()
-        .map(|s| (s.id.as_str(), s.time.as_deref()))
-        .collect();
+    let found: Vec<_> = sessions(&bank).iter().map(|s| (s.id.as_str(), s.time.as_deref())).collect();
     let expected = [
         ("D1", Some("2023-01-08T13:56:00")),
         ("D2", Some("2023-01-09T12:30:00")),
@@ -110,10 +98,7 @@ fn only_what_the_speakers_see_is_retained() {
     let json = serde_json::to_string(&bank).expect("a bank is JSON");
     assert!(!json.contains("leak") && !json.contains("http"), "{json}");
     let first = &sessions(&bank)[0].turns[0];
-    assert_eq!(
-        (first.text.as_str(), first.caption.as_deref()),
-        ("Look \"at\" this.", Some("a photo of a hat"))
-    );
+    assert_eq!((first.text.as_str(), first.caption.as_deref()), ("Look \"at\" this.", Some("a photo of a hat")));
     assert_eq!(dataset.bank(1).expect("a bank").content.entries, []);
     assert_eq!(dataset.bank(1).expect("a bank").content.bank_id, "конв-2");
 }
@@ -126,30 +111,12 @@ fn golds_and_evidence_survive() {
     assert_eq!(gold(0).gold, Gold::Number(2022.into()));
     assert_eq!(gold(1).gold, Gold::Number(3.into()));
     assert_eq!(gold(2).gold, Gold::Text(" text".to_owned()));
-    assert_eq!(
-        (bank.questions[0].text.as_str(), bank.questions[0].category.as_str()),
-        ("Year? ", "temporal")
-    );
-    assert_eq!(
-        (bank.questions[3].question_id.as_str(), bank.questions[3].index),
-        ("conv-1:3", 3)
-    );
+    assert_eq!((bank.questions[0].text.as_str(), bank.questions[0].category.as_str()), ("Year? ", "temporal"));
+    assert_eq!((bank.questions[3].question_id.as_str(), bank.questions[3].index), ("conv-1:3", 3));
 
     let evidence: Vec<String> = bank.gold.iter().map(|gold| gold.evidence_turns.join(" ")).collect();
-    let expected = [
-        "D1:1",
-        "D1:1 D2:1",
-        "",
-        "D1:1 D10:2",
-        "D1:1 D2:1",
-        "D10:1",
-        "D10:2",
-        "D1:2",
-        "D1:2",
-        "D1:2",
-        "D1:2",
-        "",
-    ];
+    let expected =
+        ["D1:1", "D1:1 D2:1", "", "D1:1 D10:2", "D1:1 D2:1", "D10:1", "D10:2", "D1:2", "D1:2", "D1:2", "D1:2", ""];
     assert_eq!(evidence, expected);
     assert_eq!(gold(3).evidence_sessions, ["D1", "D10"]);
     assert_eq!(gold(3).hidden["evidence"], json!(["D1:1; D10:2"]));
@@ -169,32 +136,16 @@ fn golds_and_evidence_survive() {
         serde_json::to_value(&gold(10).hidden).expect("JSON"),
         json!({ "answer": "No", "adversarial_answer": "Yes" })
     );
-    assert_eq!(
-        serde_json::to_value(&gold(9).hidden).expect("JSON"),
-        json!({ "adversarial_answer": "a hat" })
-    );
+    assert_eq!(serde_json::to_value(&gold(9).hidden).expect("JSON"), json!({ "adversarial_answer": "a hat" }));
 }
 
 #[test]
 fn outlines_agree_with_banks() {
     let dataset = open_odd();
-    let (outline, bank) = (
-        dataset.outline(0).expect("an outline"),
-        dataset.bank(0).expect("a bank"),
-    );
-    assert_eq!(
-        (outline.bank_id.as_str(), outline.entries, outline.turns),
-        ("conv-1", 5, 6)
-    );
+    let (outline, bank) = (dataset.outline(0).expect("an outline"), dataset.bank(0).expect("a bank"));
+    assert_eq!((outline.bank_id.as_str(), outline.entries, outline.turns), ("conv-1", 5, 6));
     let ids: Vec<_> = bank.questions.iter().map(|q| (&q.question_id, &q.category)).collect();
-    assert_eq!(
-        outline
-            .questions
-            .iter()
-            .map(|q| (&q.question_id, &q.category))
-            .collect::<Vec<_>>(),
-        ids
-    );
+    assert_eq!(outline.questions.iter().map(|q| (&q.question_id, &q.category)).collect::<Vec<_>>(), ids);
     let error = dataset.bank(2).expect_err("two banks only").to_string();
     insta::assert_snapshot!(error, @"dataset 'locomo' has 2 banks, so there is no bank 2");
 }
@@ -202,13 +153,8 @@ fn outlines_agree_with_banks() {
 #[test]
 fn another_checksum_is_refused_or_marked() {
     let text = odd_file().to_string();
-    let Err(DatasetError::Checksum { found, expected, .. }) = open_text(&text, false) else {
-        panic!("not refused")
-    };
-    assert_eq!(
-        (found.as_str(), expected.as_str()),
-        (&*checksum::of_bytes(text.as_bytes()), MANIFEST.sha256)
-    );
+    let Err(DatasetError::Checksum { found, expected, .. }) = open_text(&text, false) else { panic!("not refused") };
+    assert_eq!((found.as_str(), expected.as_str()), (&*checksum::of_bytes(text.as_bytes()), MANIFEST.sha256));
     let dataset = open_text(&text, true).expect("allowed");
     assert!(dataset.is_modified());
     assert_eq!(dataset.sha256(), found);
@@ -216,10 +162,7 @@ fn another_checksum_is_refused_or_marked() {
 
 #[test]
 fn settings_are_refused() {
-    let options = OpenOptions {
-        settings: BTreeMap::from([("seed".to_owned(), json!(1))]),
-        ..Default::default()
-    };
+    let options = OpenOptions { settings: BTreeMap::from([("seed".to_owned(), json!(1))]), ..Default::default() };
     let error = open(&options, &|_, _| ()).err().expect("no settings").to_string();
     insta::assert_snapshot!(error, @"dataset 'locomo' has no setting 'seed': it has none; remove it");
 }
@@ -230,9 +173,7 @@ fn broken_files_are_located() {
         let mut file = odd_file();
         change(&mut file);
         let error = open_text(&file.to_string(), true).err().expect("broken");
-        let DatasetError::Broken { path, place, problem } = error else {
-            panic!("{error}")
-        };
+        let DatasetError::Broken { path, place, problem } = error else { panic!("{error}") };
         assert!(path.ends_with("file.json"));
         // the column depends on the order of keys, which is not this test's subject
         let field = place.split_once("field ").expect("a field").1;
@@ -248,18 +189,12 @@ fn broken_files_are_located() {
     insta::assert_snapshot!(at("/0/conversation/session_1/1/dia_id", json!("D1:1")), @"[0].conversation.session_1: dia_id 'D1:1' is there twice");
     let without = |path: &'static str, key: &'static str| {
         broken(&move |file| {
-            file.pointer_mut(path)
-                .and_then(Value::as_object_mut)
-                .expect("an object")
-                .remove(key);
+            file.pointer_mut(path).and_then(Value::as_object_mut).expect("an object").remove(key);
         })
     };
     insta::assert_snapshot!(without("/0/qa/5", "answer"), @"[0].qa[5].answer: missing, and the category is not 5");
     insta::assert_snapshot!(without("/0/conversation", "speaker_b"), @"[0].conversation: missing field `speaker_b`");
-    let cut = open_text("[{\"sample_id\": \"x\",\n \"qa\": [", true)
-        .err()
-        .expect("cut off")
-        .to_string();
+    let cut = open_text("[{\"sample_id\": \"x\",\n \"qa\": [", true).err().expect("cut off").to_string();
     insta::assert_snapshot!(cut.split_once(": ").expect("a path").1, @"line 2, column 8, field [0].qa: EOF while parsing a list");
 }
 
@@ -288,15 +223,8 @@ fn written_banks_read_back() {
     let path = folder.path().join("again.json");
     let (bytes, sha256) = write::write(&*dataset, &path).expect("write");
     assert_eq!(checksum::of_file(&path).expect("hash"), (bytes, sha256));
-    let again = open(
-        &OpenOptions {
-            path: Some(path),
-            allow_modified: true,
-            ..Default::default()
-        },
-        &|_, _| (),
-    )
-    .expect("reads");
+    let again =
+        open(&OpenOptions { path: Some(path), allow_modified: true, ..Default::default() }, &|_, _| ()).expect("reads");
     for bank in 0..2 {
         let mut expected = dataset.bank(bank).expect("a bank");
         for gold in &mut expected.gold {
@@ -313,10 +241,7 @@ fn published() -> Option<PathBuf> {
     let folder = std::env::var_os("BENCH_REFERENCE_DIR").map_or(default, PathBuf::from);
     let path = folder.join("data/locomo/locomo10.json");
     if !path.is_file() {
-        eprintln!(
-            "NOT TESTED: the published LoCoMo is not at {}; set BENCH_REFERENCE_DIR",
-            path.display()
-        );
+        eprintln!("NOT TESTED: the published LoCoMo is not at {}; set BENCH_REFERENCE_DIR", path.display());
         return None;
     }
     Some(path)
@@ -325,14 +250,8 @@ fn published() -> Option<PathBuf> {
 #[test]
 fn the_published_file_is_read_whole() {
     let Some(path) = published() else { return };
-    let dataset = open(
-        &OpenOptions {
-            path: Some(path),
-            ..Default::default()
-        },
-        &|_, _| (),
-    )
-    .expect("the published file");
+    let dataset =
+        open(&OpenOptions { path: Some(path), ..Default::default() }, &|_, _| ()).expect("the published file");
     assert!(!dataset.is_modified());
     assert_eq!((dataset.sha256(), dataset.bank_count()), (MANIFEST.sha256, 10));
     let banks: Vec<Bank> = (0..10).map(|bank| dataset.bank(bank).expect("a bank")).collect();
@@ -346,25 +265,15 @@ fn the_published_file_is_read_whole() {
     let counts: Vec<usize> = banks.iter().map(turns).collect();
     assert_eq!(counts, [419, 369, 663, 629, 680, 675, 689, 681, 509, 568]);
     for (category, expected) in MANIFEST.categories {
-        let found = banks
-            .iter()
-            .flat_map(|bank| &bank.questions)
-            .filter(|q| q.category == *category)
-            .count();
+        let found = banks.iter().flat_map(|bank| &bank.questions).filter(|q| q.category == *category).count();
         assert_eq!(found as u64, *expected, "{category}");
     }
 
     let all_sessions: Vec<&Session> = banks.iter().flat_map(sessions).collect();
     assert_eq!(all_sessions.len(), 272);
-    assert!(
-        all_sessions.iter().all(|session| session.time.is_some()),
-        "every date is read"
-    );
+    assert!(all_sessions.iter().all(|session| session.time.is_some()), "every date is read");
     for bank in &banks {
-        assert!(
-            sessions(bank).is_sorted_by_key(|session| session.time.clone()),
-            "dates never go back"
-        );
+        assert!(sessions(bank).is_sorted_by_key(|session| session.time.clone()), "dates never go back");
         for session in sessions(bank) {
             for (index, turn) in session.turns.iter().enumerate() {
                 assert_eq!(turn.id, format!("{}:{}", session.id, index + 1));
@@ -372,33 +281,17 @@ fn the_published_file_is_read_whole() {
             }
         }
     }
-    let captions = all_sessions
-        .iter()
-        .flat_map(|session| &session.turns)
-        .filter(|turn| turn.caption.is_some())
-        .count();
+    let captions = all_sessions.iter().flat_map(|session| &session.turns).filter(|turn| turn.caption.is_some()).count();
     assert_eq!(captions, 1_226);
 }
 
 #[test]
 fn the_published_oddities_are_repaired() {
     let Some(path) = published() else { return };
-    let dataset = open(
-        &OpenOptions {
-            path: Some(path),
-            ..Default::default()
-        },
-        &|_, _| (),
-    )
-    .expect("the published file");
+    let dataset =
+        open(&OpenOptions { path: Some(path), ..Default::default() }, &|_, _| ()).expect("the published file");
     let banks: Vec<Bank> = (0..10).map(|bank| dataset.bank(bank).expect("a bank")).collect();
-    let find = |id: &str| {
-        banks
-            .iter()
-            .flat_map(|bank| &bank.gold)
-            .find(|gold| gold.question_id == id)
-            .expect("an id")
-    };
+    let find = |id: &str| banks.iter().flat_map(|bank| &bank.gold).find(|gold| gold.question_id == id).expect("an id");
 
     assert_eq!(
         dataset.notes(),
@@ -437,57 +330,26 @@ fn the_published_oddities_are_repaired() {
         .filter(|gold| matches!(gold.gold, Gold::Number(_)))
         .map(|gold| (gold.question_id.as_str(), gold.gold.text()))
         .collect();
-    let expected = [
-        ("1", "2022"),
-        ("26", "2022"),
-        ("40", "2"),
-        ("49", "2022"),
-        ("72", "2022"),
-        ("75", "3"),
-    ];
+    let expected = [("1", "2022"), ("26", "2022"), ("40", "2"), ("49", "2022"), ("72", "2022"), ("75", "3")];
     let expected: Vec<_> = expected.map(|(index, text)| (format!("conv-26:{index}"), text)).into();
     assert_eq!(numbers.len(), 6);
-    assert!(
-        numbers
-            .iter()
-            .zip(&expected)
-            .all(|(found, (id, text))| found.0 == id && found.1 == *text),
-        "{numbers:?}"
-    );
+    assert!(numbers.iter().zip(&expected).all(|(found, (id, text))| found.0 == id && found.1 == *text), "{numbers:?}");
 
-    let abstain = || {
-        banks
-            .iter()
-            .flat_map(|bank| &bank.gold)
-            .filter(|gold| gold.gold == Gold::Abstain)
-    };
+    let abstain = || banks.iter().flat_map(|bank| &bank.gold).filter(|gold| gold.gold == Gold::Abstain);
     assert_eq!(abstain().count(), 446);
     assert!(abstain().all(|gold| gold.hidden.contains_key("adversarial_answer")));
-    let no: Vec<&str> = abstain()
-        .filter(|gold| gold.hidden.contains_key("answer"))
-        .map(|gold| gold.question_id.as_str())
-        .collect();
+    let no: Vec<&str> =
+        abstain().filter(|gold| gold.hidden.contains_key("answer")).map(|gold| gold.question_id.as_str()).collect();
     assert_eq!(no, ["conv-26:167", "conv-26:178"]);
     assert_eq!(find("conv-26:167").hidden["answer"], json!("No"));
 
     // texts repeat inside conversations, ids never do
     let repeated = |bank: &Bank| {
-        bank.questions.len()
-            - bank
-                .questions
-                .iter()
-                .map(|question| &question.text)
-                .collect::<HashSet<_>>()
-                .len()
+        bank.questions.len() - bank.questions.iter().map(|question| &question.text).collect::<HashSet<_>>().len()
     };
     let counts: Vec<usize> = banks.iter().map(repeated).collect();
     assert_eq!(counts, [0, 1, 0, 0, 0, 0, 0, 11, 0, 0]);
-    let question = |id: &str| {
-        banks
-            .iter()
-            .flat_map(|bank| &bank.questions)
-            .find(|q| q.question_id == id)
-            .expect("an id")
-    };
+    let question =
+        |id: &str| banks.iter().flat_map(|bank| &bank.questions).find(|q| q.question_id == id).expect("an id");
     assert!(question("conv-30:22").text.ends_with(' ') && find("conv-30:37").gold.text().starts_with(' '));
 }

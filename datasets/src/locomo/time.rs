@@ -46,12 +46,7 @@ pub(crate) fn text(time: DateTime) -> String {
     let half = if time.hour() < 12 { "am" } else { "pm" };
     let hour = (time.hour() + 11) % 12 + 1;
     let month = MONTHS[time.month() as usize - 1];
-    format!(
-        "{hour}:{:02} {half} on {} {month}, {}",
-        time.minute(),
-        time.day(),
-        time.year()
-    )
+    format!("{hour}:{:02} {half} on {} {month}, {}", time.minute(), time.day(), time.year())
 }
 
 #[cfg(test)]

@@ -16,11 +16,7 @@ use crate::{Dataset, DatasetError, whole_file::WholeFile};
 pub(crate) fn write(dataset: &dyn Dataset, path: &Path) -> Result<(u64, String), DatasetError> {
     let io = |source| DatasetError::io(path, source);
     let file = WholeFile::create(path).map_err(io)?;
-    let mut out = Hashed {
-        inner: BufWriter::new(file),
-        hash: Sha256::new(),
-        bytes: 0,
-    };
+    let mut out = Hashed { inner: BufWriter::new(file), hash: Sha256::new(), bytes: 0 };
     for bank in 0..dataset.bank_count() {
         out.write_all(if bank == 0 { b"[\n" } else { b",\n" }).map_err(io)?;
         let sample = sample(dataset.bank(bank)?).ok_or_else(|| DatasetError::Broken {
@@ -59,11 +55,7 @@ impl<W: Write> Write for Hashed<W> {
 
 /// A bank as LoCoMo writes it; nothing when it has entries, golds or categories that LoCoMo does not know.
 fn sample(bank: Bank) -> Option<Sample> {
-    let Bank {
-        content,
-        questions,
-        gold,
-    } = bank;
+    let Bank { content, questions, gold } = bank;
     let mut speakers = content.speakers.into_iter();
     let mut conversation = Conversation {
         speaker_a: speakers.next().unwrap_or_default(),
@@ -84,16 +76,8 @@ fn sample(bank: Bank) -> Option<Sample> {
         conversation.sessions.insert(number, turns.collect());
         conversation.dates.extend(session.time_text.map(|text| (number, text)));
     }
-    let qa = questions
-        .into_iter()
-        .zip(gold)
-        .map(|(question, gold)| qa(question, gold))
-        .collect::<Option<_>>()?;
-    Some(Sample {
-        sample_id: content.bank_id,
-        conversation,
-        qa,
-    })
+    let qa = questions.into_iter().zip(gold).map(|(question, gold)| qa(question, gold)).collect::<Option<_>>()?;
+    Some(Sample { sample_id: content.bank_id, conversation, qa })
 }
 
 fn qa(question: Question, record: GoldRecord) -> Option<Qa> {

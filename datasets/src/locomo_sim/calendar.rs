@@ -38,17 +38,12 @@ pub(super) enum Moment {
     Year(i16),
 }
 
-const NUMBERS: [&str; 13] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-];
+const NUMBERS: [&str; 13] =
+    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
 /// A small number as a word.
 pub(super) fn number_word(number: i64) -> &'static str {
-    usize::try_from(number)
-        .ok()
-        .and_then(|number| NUMBERS.get(number))
-        .copied()
-        .unwrap_or("many")
+    usize::try_from(number).ok().and_then(|number| NUMBERS.get(number)).copied().unwrap_or("many")
 }
 
 fn weekday_name(weekday: Weekday) -> &'static str {
@@ -204,14 +199,8 @@ mod tests {
         for (when, expected) in cases {
             assert_eq!(when.moment(told), expected, "{when:?}");
         }
-        assert_eq!(
-            When::MonthsAgo(2).moment(date(2023, 1, 31)),
-            Moment::Month(date(2022, 11, 1))
-        );
-        assert_eq!(
-            (day_text(told).as_str(), month_text(told).as_str()),
-            ("9 June 2023", "June 2023")
-        );
+        assert_eq!(When::MonthsAgo(2).moment(date(2023, 1, 31)), Moment::Month(date(2022, 11, 1)));
+        assert_eq!((day_text(told).as_str(), month_text(told).as_str()), ("9 June 2023", "June 2023"));
     }
 
     #[test]
@@ -223,16 +212,10 @@ mod tests {
             for _ in 0..200 {
                 let (past, future) = (When::past(&mut rng, told), When::future(&mut rng, told));
                 if let (When::LastWeekday(_), Moment::Day(day)) = (past, past.moment(told)) {
-                    assert!(
-                        day < monday && day >= monday.saturating_sub(7.days()),
-                        "{told}: {past:?} is {day}"
-                    );
+                    assert!(day < monday && day >= monday.saturating_sub(7.days()), "{told}: {past:?} is {day}");
                 }
                 if let (When::ThisWeekday(_), Moment::Day(day)) = (future, future.moment(told)) {
-                    assert!(
-                        day > told && day < monday.saturating_add(7.days()),
-                        "{told}: {future:?} is {day}"
-                    );
+                    assert!(day > told && day < monday.saturating_add(7.days()), "{told}: {future:?} is {day}");
                 }
             }
         }

@@ -71,23 +71,11 @@ impl Draft {
     /// An empty conversation with its schedule; nothing when there are no names (which the lists rule out).
     pub(super) fn new(mut rng: Rng, shape: &Shape) -> Option<Self> {
         let mut used = HashSet::new();
-        let names = [
-            Pool::Person.draw(&mut rng, &mut used)?,
-            Pool::Person.draw(&mut rng, &mut used)?,
-        ];
+        let names = [Pool::Person.draw(&mut rng, &mut used)?, Pool::Person.draw(&mut rng, &mut used)?];
         let lengths = lengths(&mut rng, shape);
         let scenes = schedule(&mut rng, &lengths);
         let (facts, claims, asked) = (Vec::new(), HashSet::new(), Vec::new());
-        Some(Self {
-            rng,
-            names,
-            scenes,
-            facts,
-            claims,
-            asked,
-            used,
-            told: [0; 2],
-        })
+        Some(Self { rng, names, scenes, facts, claims, asked, used, told: [0; 2] })
     }
 
     /// Who is to speak next: by chance, but neither may fall far behind.
@@ -149,12 +137,7 @@ impl Draft {
             text.push(' ');
             text.push_str(self.rng.word(smalltalk::TAILS));
         }
-        self.facts.push(Fact {
-            scene,
-            turn,
-            text,
-            caption,
-        });
+        self.facts.push(Fact { scene, turn, text, caption });
         Some(fact)
     }
 
@@ -167,13 +150,7 @@ impl Draft {
 
     /// Adds a question.
     pub(super) fn push(&mut self, category: Category, text: String, gold: Gold, evidence: Vec<usize>) {
-        self.asked.push(Asked {
-            category,
-            text,
-            gold,
-            evidence,
-            unsaid: None,
-        });
+        self.asked.push(Asked { category, text, gold, evidence, unsaid: None });
     }
 }
 
@@ -227,12 +204,7 @@ fn schedule(rng: &mut Rng, lengths: &[usize]) -> Vec<Scene> {
         }
         rng.shuffle(&mut free[0]);
         rng.shuffle(&mut free[1]);
-        Scene {
-            time,
-            first,
-            turns: vec![None; *length],
-            free,
-        }
+        Scene { time, first, turns: vec![None; *length], free }
     };
     lengths.iter().map(scene).collect()
 }
@@ -244,10 +216,7 @@ mod tests {
 
     #[test]
     fn templates_are_filled_once() {
-        assert_eq!(
-            fill("{n} saw {av}, {x}!", &[("n", "Ida"), ("av", "an {n}")]),
-            "Ida saw an {n}, !"
-        );
+        assert_eq!(fill("{n} saw {av}, {x}!", &[("n", "Ida"), ("av", "an {n}")]), "Ida saw an {n}, !");
         assert_eq!(fill("plain", &[]), "plain");
     }
 
@@ -258,10 +227,7 @@ mod tests {
             let mut rng = Rng::new(&["lengths", &bank.to_string()]);
             let scenes = Draft::new(rng.clone(), shape).expect("names").scenes;
             let lengths = lengths(&mut rng, shape);
-            assert_eq!(
-                (lengths.len(), lengths.iter().sum::<usize>()),
-                (shape.sessions, shape.turns)
-            );
+            assert_eq!((lengths.len(), lengths.iter().sum::<usize>()), (shape.sessions, shape.turns));
             assert!(lengths.iter().all(|length| *length >= 10));
             assert!(scenes.is_sorted_by(|a, b| a.time.date() < b.time.date()));
         }

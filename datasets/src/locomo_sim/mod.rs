@@ -71,12 +71,7 @@ impl LocomoSim {
             json!({ "generator_version": GENERATOR_VERSION, "name": MANIFEST.name, "settings": settings.to_map() });
         // keys are sorted here and in the settings, so equal settings give equal bytes
         let sha256 = checksum::of_bytes(identity.to_string().as_bytes());
-        Self {
-            seed: settings.seed_text(),
-            label: settings.seed_label(),
-            sha256,
-            settings,
-        }
+        Self { seed: settings.seed_text(), label: settings.seed_label(), sha256, settings }
     }
 
     fn bank_id(&self, bank: usize) -> Result<String, DatasetError> {
@@ -126,29 +121,18 @@ impl Dataset for LocomoSim {
         let bank_id = self.bank_id(bank)?;
         let shape = shape::of(bank);
         let entries = u32::try_from(shape.sessions).unwrap_or(u32::MAX);
-        let questions = shape
-            .layout
-            .iter()
-            .enumerate()
-            .map(|(index, category)| QuestionOutline {
-                question_id: format!("{bank_id}:{index}"),
-                category: category.name().to_owned(),
-                ask_after: entries,
-            });
+        let questions = shape.layout.iter().enumerate().map(|(index, category)| QuestionOutline {
+            question_id: format!("{bank_id}:{index}"),
+            category: category.name().to_owned(),
+            ask_after: entries,
+        });
         let questions = questions.collect();
-        Ok(BankOutline {
-            bank_id,
-            entries,
-            turns: u32::try_from(shape.turns).unwrap_or(u32::MAX),
-            questions,
-        })
+        Ok(BankOutline { bank_id, entries, turns: u32::try_from(shape.turns).unwrap_or(u32::MAX), questions })
     }
 
     fn bank(&self, bank: usize) -> Result<Bank, DatasetError> {
         let bank_id = self.bank_id(bank)?;
-        let generated = self
-            .draft(bank)
-            .and_then(|draft| render::bank(&bank_id, draft, shape::of(bank)));
+        let generated = self.draft(bank).and_then(|draft| render::bank(&bank_id, draft, shape::of(bank)));
         generated.ok_or_else(|| DatasetError::Broken {
             path: MANIFEST.name.to_owned(),
             place: bank_id,

@@ -36,10 +36,7 @@ pub(super) fn bank(bank_id: &str, draft: Draft, shape: &Shape) -> Option<Bank> {
         queues.entry(asked.category).or_default().push_back(asked);
     }
     let ask_after = u32::try_from(entries.len()).ok()?;
-    let (mut questions, mut gold) = (
-        Vec::with_capacity(shape.layout.len()),
-        Vec::with_capacity(shape.layout.len()),
-    );
+    let (mut questions, mut gold) = (Vec::with_capacity(shape.layout.len()), Vec::with_capacity(shape.layout.len()));
     for (index, category) in shape.layout.iter().enumerate() {
         let asked = queues.get_mut(category)?.pop_front()?;
         let question_id = format!("{bank_id}:{index}");
@@ -54,16 +51,8 @@ pub(super) fn bank(bank_id: &str, draft: Draft, shape: &Shape) -> Option<Bank> {
             time_text: None,
         });
     }
-    let content = BankContent {
-        bank_id: bank_id.to_owned(),
-        speakers: draft.names.to_vec(),
-        entries,
-    };
-    queues.values().all(VecDeque::is_empty).then_some(Bank {
-        content,
-        questions,
-        gold,
-    })
+    let content = BankContent { bank_id: bank_id.to_owned(), speakers: draft.names.to_vec(), entries };
+    queues.values().all(VecDeque::is_empty).then_some(Bank { content, questions, gold })
 }
 
 /// The questions in the order in which the conversation comes to them; those without evidence anywhere.
@@ -72,12 +61,7 @@ fn in_order(draft: &mut Draft, rng: &mut Rng) -> Vec<Asked> {
     let mut keyed: Vec<_> = asked
         .into_iter()
         .map(|asked| {
-            match asked
-                .evidence
-                .iter()
-                .map(|fact| &draft.facts[*fact])
-                .min_by_key(|fact| (fact.scene, fact.turn))
-            {
+            match asked.evidence.iter().map(|fact| &draft.facts[*fact]).min_by_key(|fact| (fact.scene, fact.turn)) {
                 Some(fact) => ((fact.scene, fact.turn), asked),
                 None => ((rng.below(draft.scenes.len()), 0), asked),
             }
@@ -127,31 +111,18 @@ fn render_turn(draft: &Draft, rng: &mut Rng, number: usize, scene: &Scene, turn:
         None => (small_talk(rng, other), None),
     };
     let caption = caption.or_else(|| rng.chance(CAPTIONS).then(|| image(rng)));
-    Turn {
-        id: turn_id(number, turn),
-        speaker: draft.names[who].clone(),
-        text,
-        caption,
-    }
+    Turn { id: turn_id(number, turn), speaker: draft.names[who].clone(), text, caption }
 }
 
 /// Greeting or farewell, mostly with a word about life.
 fn edge(rng: &mut Rng, list: &[&'static str], other: &str) -> String {
     let text = fill(rng.word(list), &[("o", other)]);
-    if rng.chance(25) {
-        text
-    } else {
-        format!("{text} {}.", rng.word(smalltalk::MIDDLES))
-    }
+    if rng.chance(25) { text } else { format!("{text} {}.", rng.word(smalltalk::MIDDLES)) }
 }
 
 fn small_talk(rng: &mut Rng, other: &str) -> String {
     let opener = fill(rng.word(smalltalk::OPENERS), &[("o", other)]);
-    format!(
-        "{opener} {}{}",
-        rng.word(smalltalk::MIDDLES),
-        rng.word(smalltalk::CLOSERS)
-    )
+    format!("{opener} {}{}", rng.word(smalltalk::MIDDLES), rng.word(smalltalk::CLOSERS))
 }
 
 fn image(rng: &mut Rng) -> String {

@@ -77,10 +77,7 @@ mod tests {
     fn draws_the_reference_numbers() {
         // first three numbers of the authors' C code for the state 1, 2, 3, 4
         let mut rng = Rng([1, 2, 3, 4]);
-        assert_eq!(
-            [rng.next(), rng.next(), rng.next()],
-            [41_943_041, 58_720_359, 3_588_806_011_781_223]
-        );
+        assert_eq!([rng.next(), rng.next(), rng.next()], [41_943_041, 58_720_359, 3_588_806_011_781_223]);
     }
 
     #[test]

@@ -20,10 +20,7 @@ pub(super) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            seed: Value::from(1),
-            conversations: 10,
-        }
+        Self { seed: Value::from(1), conversations: 10 }
     }
 }
 
@@ -61,15 +58,8 @@ impl Settings {
     /// The seed as part of an id: itself when it is short and plain, else a hash of it.
     pub(super) fn seed_label(&self) -> String {
         let text = self.seed_text();
-        let plain = text.len() <= 32
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-        if plain {
-            text
-        } else {
-            format!("x{}", &checksum::of_bytes(text.as_bytes())[..12])
-        }
+        let plain = text.len() <= 32 && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+        if plain { text } else { format!("x{}", &checksum::of_bytes(text.as_bytes())[..12]) }
     }
 }
 
@@ -81,9 +71,7 @@ fn seed(value: &Value) -> Result<Value, DatasetError> {
             Ok(number) if number.to_string() == *text => Value::from(number),
             _ => value.clone(),
         }),
-        _ => Err(DatasetError::Setting(format!(
-            "sim.seed is {value}; give an integer or a text that is not empty"
-        ))),
+        _ => Err(DatasetError::Setting(format!("sim.seed is {value}; give an integer or a text that is not empty"))),
     }
 }
 
@@ -106,10 +94,7 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, Value)]) -> Result<Settings, String> {
-        let given = pairs
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone()))
-            .collect();
+        let given = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         Settings::read(&given).map_err(|error| error.to_string())
     }
 

@@ -40,18 +40,11 @@ const SIZES: [(usize, usize, [usize; 5]); 10] = [
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let shape = |(index, (sessions, turns, counts)): (usize, (usize, usize, [usize; 5]))| {
         let of = |category: Category| vec![category; counts[category as usize - 1]];
-        let (mut layout, last): (Vec<_>, Vec<_>) = Category::ALL
-            .into_iter()
-            .flat_map(of)
-            .partition(|category| *category != Category::Adversarial);
+        let (mut layout, last): (Vec<_>, Vec<_>) =
+            Category::ALL.into_iter().flat_map(of).partition(|category| *category != Category::Adversarial);
         Rng::new(&["locomo-sim layout", &index.to_string()]).shuffle(&mut layout);
         layout.extend(last);
-        Shape {
-            sessions,
-            turns,
-            counts,
-            layout,
-        }
+        Shape { sessions, turns, counts, layout }
     };
     SIZES.into_iter().enumerate().map(shape).collect()
 });
@@ -71,12 +64,7 @@ mod tests {
         assert_eq!((sum(|shape| shape.sessions), sum(|shape| shape.turns)), (272, 5_882));
         assert_eq!(sum(|shape| shape.layout.len()), 1_986);
         for (category, expected) in Category::ALL.into_iter().zip([282, 321, 96, 841, 446]) {
-            assert_eq!(
-                (0..10).map(|bank| of(bank).count(category)).sum::<usize>(),
-                expected,
-                "{}",
-                category.name()
-            );
+            assert_eq!((0..10).map(|bank| of(bank).count(category)).sum::<usize>(), expected, "{}", category.name());
             // what the sample `fair` needs to come out at 20 a conversation
             assert!((0..10).all(|bank| of(bank).count(category) == 0 || of(bank).count(category) >= 5));
         }

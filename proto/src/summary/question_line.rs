@@ -86,11 +86,7 @@ pub struct PhaseUsageLine {
 
 impl From<&PhaseUsage> for PhaseUsageLine {
     fn from(usage: &PhaseUsage) -> Self {
-        Self {
-            recall: (&usage.recall).into(),
-            answer: (&usage.answer).into(),
-            judge: (&usage.judge).into(),
-        }
+        Self { recall: (&usage.recall).into(), answer: (&usage.answer).into(), judge: (&usage.judge).into() }
     }
 }
 

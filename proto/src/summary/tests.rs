@@ -21,19 +21,13 @@ fn hold_to_file(path: &str, text: &str) {
 fn published_schemas_are_those_of_the_types() {
     let pretty = |schema: schemars::Schema| serde_json::to_string_pretty(&schema).expect("schemas serialise");
     hold_to_file("schema/report.schema.json", &pretty(schemars::schema_for!(Summary)));
-    hold_to_file(
-        "schema/question.schema.json",
-        &pretty(schemars::schema_for!(QuestionLine)),
-    );
+    hold_to_file("schema/question.schema.json", &pretty(schemars::schema_for!(QuestionLine)));
 }
 
 #[test]
 fn the_golden_report_is_read_and_written_unchanged() {
     let summary: Summary = serde_json::from_str(GOLDEN).expect("the golden report is a summary");
-    assert_eq!(
-        serde_json::to_string_pretty(&summary).expect("serialises"),
-        GOLDEN.trim_end()
-    );
+    assert_eq!(serde_json::to_string_pretty(&summary).expect("serialises"), GOLDEN.trim_end());
     assert_eq!(summary.schema_version, REPORT_SCHEMA_VERSION);
 }
 
@@ -78,28 +72,11 @@ const CONTRACT: &[(&str, &[&str])] = &[
             "resumed_times",
         ],
     ),
-    (
-        "/dataset",
-        &["name", "version", "sha256", "questions", "banks", "sessions", "sample"],
-    ),
+    ("/dataset", &["name", "version", "sha256", "questions", "banks", "sessions", "sample"]),
     ("/dataset/sample", &["preset", "sampler", "n", "signature"]),
     ("/spec", &["system", "answerer", "judge", "prompts", "scorers", "top_k"]),
-    (
-        "/outcomes",
-        &["scored", "abstained", "infra_error", "not_run", "sample", "coverage"],
-    ),
-    (
-        "/headline",
-        &[
-            "metric",
-            "value",
-            "estimator",
-            "ci95",
-            "naive_ci95",
-            "benchmark_ci95",
-            "strict",
-        ],
-    ),
+    ("/outcomes", &["scored", "abstained", "infra_error", "not_run", "sample", "coverage"]),
+    ("/headline", &["metric", "value", "estimator", "ci95", "naive_ci95", "benchmark_ci95", "strict"]),
     ("/headline/ci95", &["low", "high", "method"]),
     ("/headline/naive_ci95", &["low", "high"]),
     (
@@ -119,52 +96,17 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ),
     (
         "/scores/0/by_category/0",
-        &[
-            "category",
-            "n",
-            "population",
-            "value",
-            "min",
-            "max",
-            "clusters",
-            "ci95",
-            "naive_ci95",
-        ],
+        &["category", "n", "population", "value", "min", "max", "clusters", "ci95", "naive_ci95"],
     ),
-    (
-        "/retrieval/turn/10",
-        &["recall_any", "recall_all", "recall", "precision", "mrr", "ndcg", "n"],
-    ),
-    (
-        "/retrieval/session/10",
-        &["recall_any", "recall_all", "recall", "precision", "mrr", "ndcg", "n"],
-    ),
+    ("/retrieval/turn/10", &["recall_any", "recall_all", "recall", "precision", "mrr", "ndcg", "n"]),
+    ("/retrieval/session/10", &["recall_any", "recall_all", "recall", "precision", "mrr", "ndcg", "n"]),
     ("/controls/0", &["name", "metric", "value", "n"]),
-    (
-        "/latency_ms",
-        &[
-            "retain",
-            "recall",
-            "answer",
-            "judge",
-            "question",
-            "queue_wait",
-            "rate_wait",
-        ],
-    ),
+    ("/latency_ms", &["retain", "recall", "answer", "judge", "question", "queue_wait", "rate_wait"]),
     ("/latency_ms/question", &["p50", "p95", "p99", "n"]),
     ("/usage", &["retain", "recall", "answer", "judge", "total"]),
     (
         "/usage/answer",
-        &[
-            "calls",
-            "cached_calls",
-            "retries",
-            "rate_limited",
-            "prompt_tokens",
-            "completion_tokens",
-            "usd",
-        ],
+        &["calls", "cached_calls", "retries", "rate_limited", "prompt_tokens", "completion_tokens", "usd"],
     ),
     ("/usage/total", &["usd", "usd_cap"]),
     ("/slowest/0", &["question_id", "ms", "phase_ms", "trace_id"]),
@@ -175,10 +117,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
 fn the_keys_of_the_contract_are_all_there() {
     let report: Value = serde_json::from_str(GOLDEN).expect("the golden report is JSON");
     for (place, keys) in CONTRACT {
-        let object = report
-            .pointer(place)
-            .and_then(Value::as_object)
-            .unwrap_or_else(|| panic!("{place} is an object"));
+        let object = report.pointer(place).and_then(Value::as_object).unwrap_or_else(|| panic!("{place} is an object"));
         for key in *keys {
             assert!(object.contains_key(*key), "{place}/{key} is missing");
         }
@@ -191,13 +130,7 @@ fn keys_added_later_are_ignored_and_extra_keys_may_be_absent() {
     let summary: Summary = serde_json::from_str(&newer).expect("unknown keys are ignored");
     let mut plain: Value = serde_json::to_value(&summary).expect("serialises");
     let top = plain.as_object_mut().expect("is an object");
-    for extra in [
-        "labels",
-        "without_adversarial",
-        "failure_attribution",
-        "errors",
-        "warnings",
-    ] {
+    for extra in ["labels", "without_adversarial", "failure_attribution", "errors", "warnings"] {
         top.remove(extra).expect("the extra key is written");
     }
     serde_json::from_value::<Summary>(plain).expect("reads without the extra keys");
@@ -205,21 +138,10 @@ fn keys_added_later_are_ignored_and_extra_keys_may_be_absent() {
 
 #[test]
 fn usage_is_summed_in_whole_picodollars() {
-    let usage = |cost| Usage {
-        calls: 1,
-        cost: PicoUsd(cost),
-        ..Usage::default()
-    };
-    let questions = PhaseUsage {
-        recall: usage(1),
-        answer: usage(2),
-        judge: usage(999_999_999_996),
-    };
+    let usage = |cost| Usage { calls: 1, cost: PicoUsd(cost), ..Usage::default() };
+    let questions = PhaseUsage { recall: usage(1), answer: usage(2), judge: usage(999_999_999_996) };
     let summary = UsageSummary::new(&usage(1), &questions, Some(20.0));
-    assert_eq!(
-        (summary.total.calls, summary.total.usd, summary.total.usd_cap),
-        (4, 1.0, Some(20.0))
-    );
+    assert_eq!((summary.total.calls, summary.total.usd, summary.total.usd_cap), (4, 1.0, Some(20.0)));
 }
 
 #[test]
@@ -254,12 +176,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
         attempts: 7,
     };
     let value = serde_json::to_value(&line).expect("serialises");
-    let keys: Vec<&str> = value
-        .as_object()
-        .expect("is an object")
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let keys: Vec<&str> = value.as_object().expect("is an object").keys().map(String::as_str).collect();
     for key in [
         "question_id",
         "bank_id",

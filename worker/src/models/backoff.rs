@@ -49,10 +49,7 @@ impl BackoffSettings {
             .with_max_delay(self.max_interval)
             .without_max_times()
             .build();
-        Delays {
-            exponential,
-            randomization_factor: self.randomization_factor.clamp(0.0, 1.0),
-        }
+        Delays { exponential, randomization_factor: self.randomization_factor.clamp(0.0, 1.0) }
     }
 }
 
@@ -76,17 +73,11 @@ mod tests {
 
     #[test]
     fn delays_grow_within_their_jitter() {
-        let settings = BackoffSettings {
-            max_interval: Duration::from_secs(3),
-            ..BackoffSettings::default()
-        };
+        let settings = BackoffSettings { max_interval: Duration::from_secs(3), ..BackoffSettings::default() };
         let mut delays = settings.delays();
         for expected in [0.5_f32, 1.0, 2.0, 3.0, 3.0] {
             let delay = delays.next_delay(None).as_secs_f32();
-            assert!(
-                (expected * 0.499..=expected * 1.501).contains(&delay),
-                "{delay} for {expected}"
-            );
+            assert!((expected * 0.499..=expected * 1.501).contains(&delay), "{delay} for {expected}");
         }
     }
 
@@ -101,10 +92,7 @@ mod tests {
 
     #[test]
     fn no_jitter_is_exact() {
-        let settings = BackoffSettings {
-            randomization_factor: 0.0,
-            ..BackoffSettings::default()
-        };
+        let settings = BackoffSettings { randomization_factor: 0.0, ..BackoffSettings::default() };
         assert_eq!(settings.delays().next_delay(None), Duration::from_millis(500));
     }
 }

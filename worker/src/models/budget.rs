@@ -66,8 +66,7 @@ pub struct Reservation {
 
 impl State {
     fn fits(&self, amount: i64) -> bool {
-        self.cap
-            .is_none_or(|cap| self.spent.saturating_add(self.reserved).saturating_add(amount) <= cap)
+        self.cap.is_none_or(|cap| self.spent.saturating_add(self.reserved).saturating_add(amount) <= cap)
     }
 
     fn take(&mut self, amount: i64) {
@@ -76,16 +75,8 @@ impl State {
     }
 
     fn over_cap(&self, amount: i64) -> OverCap {
-        let left = self
-            .cap
-            .unwrap_or(i64::MAX)
-            .saturating_sub(self.spent)
-            .saturating_sub(self.reserved)
-            .max(0);
-        OverCap {
-            needed: PicoUsd(amount),
-            left: PicoUsd(left),
-        }
+        let left = self.cap.unwrap_or(i64::MAX).saturating_sub(self.spent).saturating_sub(self.reserved).max(0);
+        OverCap { needed: PicoUsd(amount), left: PicoUsd(left) }
     }
 }
 
@@ -109,12 +100,7 @@ impl Budget {
     }
 
     fn reservation(self: &Arc<Self>, amount: i64) -> Reservation {
-        Reservation {
-            budget: Arc::clone(self),
-            amount,
-            sent: false,
-            open: true,
-        }
+        Reservation { budget: Arc::clone(self), amount, sent: false, open: true }
     }
 
     /// Whether there is a cap: only then worst cases must be counted.
@@ -175,17 +161,11 @@ impl Budget {
                 return Err(state.over_cap(amount.0));
             }
             let (sender, receiver) = oneshot::channel();
-            state.waiting.push_back(Waiting {
-                amount: amount.0,
-                answer: sender,
-            });
+            state.waiting.push_back(Waiting { amount: amount.0, answer: sender });
             receiver
         };
         // the sender is dropped unanswered only with the budget itself
-        answer.await.unwrap_or(Err(OverCap {
-            needed: amount,
-            left: PicoUsd::ZERO,
-        }))
+        answer.await.unwrap_or(Err(OverCap { needed: amount, left: PicoUsd::ZERO }))
     }
 
     /// Gives what is free to those who wait, in order; refuses all when nothing fits and nothing is outstanding.
@@ -282,13 +262,7 @@ mod tests {
         first.settle(usd(10));
         assert_eq!(waiting.await.expect("no panic"), Ok(usd(30)));
         assert_eq!(budget.state().spent, usd(30), "the second was dropped unsent");
-        assert_eq!(
-            budget.reserve(usd(71)).await.err(),
-            Some(OverCap {
-                needed: usd(71),
-                left: usd(70)
-            })
-        );
+        assert_eq!(budget.reserve(usd(71)).await.err(), Some(OverCap { needed: usd(71), left: usd(70) }));
     }
 
     #[tokio::test]
@@ -297,12 +271,9 @@ mod tests {
         let mut holder = budget.reserve(usd(90)).await.expect("fits");
         let ask = |amount| {
             let budget = budget.clone();
-            tokio::spawn(async move {
-                budget
-                    .reserve(usd(amount))
-                    .await
-                    .map(|reservation| reservation.settle(usd(amount)))
-            })
+            tokio::spawn(
+                async move { budget.reserve(usd(amount)).await.map(|reservation| reservation.settle(usd(amount))) },
+            )
         };
         let (large, small, middle) = (ask(60), ask(15), ask(55));
         tokio::task::yield_now().await;
@@ -310,10 +281,7 @@ mod tests {
         drop(holder);
         assert!(large.await.expect("no panic").is_err());
         assert!(middle.await.expect("no panic").is_err());
-        assert!(
-            small.await.expect("no panic").is_err(),
-            "90 were booked because the call had been sent"
-        );
+        assert!(small.await.expect("no panic").is_err(), "90 were booked because the call had been sent");
         assert_eq!(budget.state().spent, usd(90));
         budget.set_cap(Some(usd(200)));
         assert!(budget.reserve(usd(110)).await.is_ok());
@@ -325,12 +293,7 @@ mod tests {
         budget.reserve(usd(60)).await.expect("fits").settle(usd(120));
         assert_eq!(
             budget.state(),
-            BudgetState {
-                cap: Some(usd(100)),
-                spent: usd(120),
-                reserved: usd(0),
-                overdraft: usd(60)
-            }
+            BudgetState { cap: Some(usd(100)), spent: usd(120), reserved: usd(0), overdraft: usd(60) }
         );
         assert!(budget.reserve(usd(1)).await.is_err());
     }

@@ -62,10 +62,7 @@ mod tests {
         ChatRequest {
             messages: texts
                 .iter()
-                .map(|text| ChatMessage {
-                    role: MessageRole::User,
-                    text: (*text).to_owned(),
-                })
+                .map(|text| ChatMessage { role: MessageRole::User, text: (*text).to_owned() })
                 .collect(),
             params: BTreeMap::from([("temperature".to_owned(), json!(0))]),
             schema: None,
@@ -89,43 +86,10 @@ mod tests {
         add("e", "a", "mq", &base, "", 0);
         add("e", "a", "m", &request(&["a", "bc"]), "q", 0);
         add("e", "a", "m", &request(&["abc"]), "q", 0);
-        add(
-            "e",
-            "a",
-            "m",
-            &ChatRequest {
-                max_output_tokens: 11,
-                ..base.clone()
-            },
-            "q",
-            0,
-        );
-        add(
-            "e",
-            "a",
-            "m",
-            &ChatRequest {
-                params: BTreeMap::new(),
-                ..base.clone()
-            },
-            "q",
-            0,
-        );
-        let schema = ReplySchema {
-            name: "v".to_owned(),
-            schema: json!({}),
-        };
-        add(
-            "e",
-            "a",
-            "m",
-            &ChatRequest {
-                schema: Some(schema),
-                ..base.clone()
-            },
-            "q",
-            0,
-        );
+        add("e", "a", "m", &ChatRequest { max_output_tokens: 11, ..base.clone() }, "q", 0);
+        add("e", "a", "m", &ChatRequest { params: BTreeMap::new(), ..base.clone() }, "q", 0);
+        let schema = ReplySchema { name: "v".to_owned(), schema: json!({}) };
+        add("e", "a", "m", &ChatRequest { schema: Some(schema), ..base.clone() }, "q", 0);
         let mut system = base.clone();
         system.messages[0].role = MessageRole::System;
         add("e", "a", "m", &system, "q", 0);

@@ -24,10 +24,7 @@ impl CallStore for StoredCalls {
     async fn find(&self, lineage: &str, key: Sha256Hash) -> Result<Option<CallRecord>, Failure> {
         match self.0.find_calls(lineage, &[key]).await {
             Ok(found) => Ok(found.into_iter().next().map(|call| call.record)),
-            Err(error) => Err(Failure::transient(
-                "store",
-                format!("cannot look up stored calls: {error}"),
-            )),
+            Err(error) => Err(Failure::transient("store", format!("cannot look up stored calls: {error}"))),
         }
     }
 }

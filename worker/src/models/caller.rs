@@ -41,11 +41,7 @@ pub struct CallSettings {
 
 impl Default for CallSettings {
     fn default() -> Self {
-        Self {
-            retries: 6,
-            backoff: BackoffSettings::default(),
-            patience: Duration::from_secs(5),
-        }
+        Self { retries: 6, backoff: BackoffSettings::default(), patience: Duration::from_secs(5) }
     }
 }
 
@@ -150,11 +146,7 @@ impl CallTiming {
         timing.rate_wait_us += self.rate_wait_us;
         timing.provider_us += self.provider_us;
         timing.attempts += self.attempts;
-        timing.calls.extend(
-            self.calls
-                .iter()
-                .map(|&(start, duration, status)| (start + offset_us, duration, status)),
-        );
+        timing.calls.extend(self.calls.iter().map(|&(start, duration, status)| (start + offset_us, duration, status)));
     }
 }
 
@@ -207,14 +199,8 @@ impl Caller {
         accept: Accept<'_, T>,
     ) -> CallResult<T> {
         let model = &*self.parts.model;
-        let key = call_key(
-            model.endpoint(),
-            &self.parts.account,
-            model.model(),
-            request,
-            context.question_id,
-            context.draw,
-        );
+        let key =
+            call_key(model.endpoint(), &self.parts.account, model.model(), request, context.question_id, context.draw);
         let mut call = Call {
             caller: self,
             context,
@@ -229,12 +215,7 @@ impl Caller {
             timing: CallTiming::default(),
         };
         let outcome = call.drive(accept).await;
-        CallResult {
-            outcome,
-            records: call.records,
-            usage: call.usage,
-            timing: call.timing,
-        }
+        CallResult { outcome, records: call.records, usage: call.usage, timing: call.timing }
     }
 }
 
@@ -320,42 +301,23 @@ impl<'a> Call<'a> {
         // a parser that has become stricter since asks anew
         Ok(accept(&reply).ok().map(|value| {
             self.usage.cached_calls += 1;
-            Answered {
-                value,
-                reply,
-                cached: true,
-            }
+            Answered { value, reply, cached: true }
         }))
     }
 
     fn park(&self, wait: Duration, reason: String) -> CallStop {
-        CallStop::Park {
-            wait,
-            reason,
-            failed_attempts: self.failed_attempts,
-        }
+        CallStop::Park { wait, reason, failed_attempts: self.failed_attempts }
     }
 
     /// Everything that stands before a send: money, pace, place, and last of all the stop flag (P23).
     async fn admit(&mut self) -> Result<(Option<Reservation>, Permit<'a>), CallStop> {
-        let CallerParts {
-            stop,
-            pace,
-            gate,
-            settings,
-            account,
-            ..
-        } = &self.caller.parts;
+        let CallerParts { stop, pace, gate, settings, account, .. } = &self.caller.parts;
         if let Some(cause) = stop.cause() {
             return Err(CallStop::Stopped(cause));
         }
         let mut reservation = self.reserve().await?;
         if let Some(pace) = pace {
-            let tokens = if pace.counts_tokens() {
-                self.prompt_tokens() + self.request.output_limit()
-            } else {
-                0
-            };
+            let tokens = if pace.counts_tokens() { self.prompt_tokens() + self.request.output_limit() } else { 0 };
             match stop.unless_stopped(pace.acquire(tokens, settings.patience)).await {
                 Ok(Paced::Go { .. }) => {}
                 Ok(Paced::Later { wait }) => return Err(self.park(wait, "waiting for the run's pace".to_owned())),
@@ -379,9 +341,7 @@ impl<'a> Call<'a> {
     /// Reserves the worst case of an attempt (P10). Far from the cap a bound that costs nothing to compute will do; close
     /// to it the prompt is counted.
     async fn reserve(&mut self) -> Result<Option<Reservation>, CallStop> {
-        let CallerParts {
-            stop, budget, price, ..
-        } = &self.caller.parts;
+        let CallerParts { stop, budget, price, .. } = &self.caller.parts;
         let Some(price) = price else { return Ok(None) };
         let bound = self.worst_case(price, tokens::prompt_bound(self.request));
         if let Some(reservation) = budget.try_reserve_generously(bound) {
@@ -402,9 +362,7 @@ impl<'a> Call<'a> {
     }
 
     fn prompt_tokens(&mut self) -> u64 {
-        *self
-            .prompt_tokens
-            .get_or_insert_with(|| self.caller.encoding.prompt_tokens(self.request))
+        *self.prompt_tokens.get_or_insert_with(|| self.caller.encoding.prompt_tokens(self.request))
     }
 
     fn note(&mut self, offset_us: u64, attempt: &Attempt) {
@@ -432,51 +390,32 @@ impl<'a> Call<'a> {
     ) -> Next<T> {
         // a server that does not count is counted for
         let prompt_tokens = reply.prompt_tokens.unwrap_or_else(|| self.prompt_tokens());
-        let completion_tokens = reply
-            .completion_tokens
-            .unwrap_or_else(|| self.caller.encoding.count(&reply.text));
+        let completion_tokens = reply.completion_tokens.unwrap_or_else(|| self.caller.encoding.count(&reply.text));
         let price = self.caller.parts.price.as_ref();
-        let cost = price.map_or(PicoUsd::ZERO, |price| {
-            price.cost(prompt_tokens, reply.cached_prompt_tokens, completion_tokens)
-        });
+        let cost = price
+            .map_or(PicoUsd::ZERO, |price| price.cost(prompt_tokens, reply.cached_prompt_tokens, completion_tokens));
         if let Some(reservation) = reservation {
             reservation.settle(cost);
         }
         let accepted = accept(&reply);
-        let outcome = if accepted.is_ok() {
-            CallOutcome::Accepted
-        } else {
-            CallOutcome::Rejected
-        };
+        let outcome = if accepted.is_ok() { CallOutcome::Accepted } else { CallOutcome::Rejected };
         self.record(outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);
         self.usage.prompt_tokens += prompt_tokens;
         self.usage.completion_tokens += completion_tokens;
         match accepted {
             Ok(value) => {
                 self.usage.calls += 1;
-                Next::Done(Answered {
-                    value,
-                    reply,
-                    cached: false,
-                })
+                Next::Done(Answered { value, reply, cached: false })
             }
             Err(why) => {
                 self.usage.retries += 1;
-                Next::Retry {
-                    failure: Failure::transient(unparsable(self.context.phase), why),
-                    rate_limited: false,
-                }
+                Next::Retry { failure: Failure::transient(unparsable(self.context.phase), why), rate_limited: false }
             }
         }
     }
 
     fn judge_error<T>(&mut self, error: AttemptError, duration_us: u64, reservation: Option<Reservation>) -> Next<T> {
-        let AttemptError {
-            failure,
-            status,
-            maybe_billed,
-            adapted,
-        } = error;
+        let AttemptError { failure, status, maybe_billed, adapted } = error;
         let rate_limited = status == 429 && failure.class == FailureClass::Transient;
         self.usage.retries += 1;
         self.usage.rate_limited += u64::from(rate_limited);
@@ -485,13 +424,7 @@ impl<'a> Call<'a> {
             let price = self.caller.parts.price.as_ref();
             let worst = price.map_or(PicoUsd::ZERO, |price| self.worst_case(price, prompt_tokens));
             let tokens = (prompt_tokens, self.request.output_limit());
-            self.record(
-                CallOutcome::Uncertain,
-                &ChatReply::default(),
-                tokens,
-                worst,
-                duration_us,
-            );
+            self.record(CallOutcome::Uncertain, &ChatReply::default(), tokens, worst, duration_us);
             if let Some(reservation) = reservation {
                 reservation.settle(worst);
             }
@@ -510,11 +443,7 @@ impl<'a> Call<'a> {
     }
 
     fn record(&mut self, outcome: CallOutcome, reply: &ChatReply, tokens: (u64, u64), cost: PicoUsd, duration_us: u64) {
-        let model = if reply.model.is_empty() {
-            self.caller.parts.model.model()
-        } else {
-            &reply.model
-        };
+        let model = if reply.model.is_empty() { self.caller.parts.model.model() } else { &reply.model };
         self.usage.cost = self.usage.cost.saturating_add(cost);
         self.records.push(CallRecord {
             attempt_id: uuid::Uuid::now_v7(),
@@ -532,11 +461,7 @@ impl<'a> Call<'a> {
 
     /// Waits before the next attempt, if there is to be one.
     async fn delay(&mut self, failure: Failure, rate_limited: bool) -> Result<(), CallStop> {
-        let CallSettings {
-            retries,
-            backoff,
-            patience,
-        } = self.caller.parts.settings;
+        let CallSettings { retries, backoff, patience } = self.caller.parts.settings;
         if !rate_limited {
             self.failed_attempts += 1;
             if self.failed_attempts > retries {
@@ -565,9 +490,7 @@ fn micros(duration: Duration) -> u64 {
 /// What an attempt teaches the limiter.
 fn seen(attempt: &Attempt) -> Seen {
     match &attempt.result {
-        Ok(_) => Seen::Accepted {
-            latency_us: attempt.duration_us,
-        },
+        Ok(_) => Seen::Accepted { latency_us: attempt.duration_us },
         Err(error) if error.status == 429 => Seen::RateLimited(attempt.pace),
         Err(_) => Seen::Failed,
     }
@@ -575,11 +498,7 @@ fn seen(attempt: &Attempt) -> Seen {
 
 /// For how long the account asked to be left alone.
 fn held(attempt: &Attempt) -> Option<u64> {
-    attempt
-        .result
-        .as_ref()
-        .err()
-        .filter(|error| matches!(error.status, 429 | 503))?;
+    attempt.result.as_ref().err().filter(|error| matches!(error.status, 429 | 503))?;
     attempt.pace.retry_after_ms
 }
 

@@ -12,15 +12,8 @@ pub const REASONING_MIN_OUTPUT_TOKENS: u64 = 4096;
 const MAX_TOKENS_NAMES: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 
 /// Parameters that reasoning models refuse.
-const NOT_FOR_REASONING: [&str; 7] = [
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "logprobs",
-    "top_logprobs",
-    "logit_bias",
-];
+const NOT_FOR_REASONING: [&str; 7] =
+    ["temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias"];
 
 /// What a model accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,38 +33,14 @@ struct Row {
 /// First match wins. Models that no row names are somebody else's: they get the parameters as wanted and the older
 /// `max_tokens`, which every compatible server knows.
 const TABLE: &[Row] = &[
-    Row {
-        prefix: "gpt-5-chat",
-        reasoning: false,
-    },
-    Row {
-        prefix: "gpt-5",
-        reasoning: true,
-    },
-    Row {
-        prefix: "o1",
-        reasoning: true,
-    },
-    Row {
-        prefix: "o3",
-        reasoning: true,
-    },
-    Row {
-        prefix: "o4",
-        reasoning: true,
-    },
-    Row {
-        prefix: "gpt-4",
-        reasoning: false,
-    },
-    Row {
-        prefix: "gpt-3.5",
-        reasoning: false,
-    },
-    Row {
-        prefix: "chatgpt-",
-        reasoning: false,
-    },
+    Row { prefix: "gpt-5-chat", reasoning: false },
+    Row { prefix: "gpt-5", reasoning: true },
+    Row { prefix: "o1", reasoning: true },
+    Row { prefix: "o3", reasoning: true },
+    Row { prefix: "o4", reasoning: true },
+    Row { prefix: "gpt-4", reasoning: false },
+    Row { prefix: "gpt-3.5", reasoning: false },
+    Row { prefix: "chatgpt-", reasoning: false },
 ];
 
 /// The model's own name: what follows a router's prefix (`openai/gpt-4o` is `gpt-4o`).
@@ -93,14 +62,8 @@ impl Capabilities {
     pub fn of(model: &str) -> Self {
         let name = bare_name(model);
         match TABLE.iter().find(|row| has_prefix(name, row.prefix)) {
-            Some(row) => Self {
-                reasoning: row.reasoning,
-                max_tokens_name: "max_completion_tokens",
-            },
-            None => Self {
-                reasoning: false,
-                max_tokens_name: "max_tokens",
-            },
+            Some(row) => Self { reasoning: row.reasoning, max_tokens_name: "max_completion_tokens" },
+            None => Self { reasoning: false, max_tokens_name: "max_tokens" },
         }
     }
 }
@@ -108,9 +71,7 @@ impl Capabilities {
 /// The limit of completion tokens among `params`, under whichever name.
 #[must_use]
 pub fn max_tokens_of(params: &BTreeMap<String, Value>) -> Option<u64> {
-    MAX_TOKENS_NAMES
-        .iter()
-        .find_map(|name| params.get(*name).and_then(Value::as_u64))
+    MAX_TOKENS_NAMES.iter().find_map(|name| params.get(*name).and_then(Value::as_u64))
 }
 
 /// The parameters that are really sent to `model` when `wanted` are asked for; this is what a run spec stores.
@@ -129,11 +90,7 @@ pub fn effective_params(model: &str, wanted: &BTreeMap<String, Value>) -> BTreeM
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     if let Some(limit) = max_tokens_of(wanted) {
-        let limit = if capabilities.reasoning {
-            limit.max(REASONING_MIN_OUTPUT_TOKENS)
-        } else {
-            limit
-        };
+        let limit = if capabilities.reasoning { limit.max(REASONING_MIN_OUTPUT_TOKENS) } else { limit };
         params.insert(capabilities.max_tokens_name.to_owned(), limit.into());
     }
     params
@@ -154,30 +111,12 @@ mod tests {
         let wanted =
             params(json!({"temperature": 0, "seed": 7, "max_tokens": 256, "reasoning_effort": "low", "stop": null}));
         for (model, sent) in [
-            (
-                "gpt-4o-mini",
-                json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256}),
-            ),
-            (
-                "openai/gpt-4.1-2025-04-14",
-                json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256}),
-            ),
-            (
-                "gpt-5-mini",
-                json!({"seed": 7, "max_completion_tokens": 4096, "reasoning_effort": "low"}),
-            ),
-            (
-                "gpt-5-chat-latest",
-                json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256}),
-            ),
-            (
-                "o3-2025-04-16",
-                json!({"seed": 7, "max_completion_tokens": 4096, "reasoning_effort": "low"}),
-            ),
-            (
-                "llama-3.1-8b",
-                json!({"temperature": 0, "seed": 7, "max_tokens": 256, "reasoning_effort": "low"}),
-            ),
+            ("gpt-4o-mini", json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256})),
+            ("openai/gpt-4.1-2025-04-14", json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256})),
+            ("gpt-5-mini", json!({"seed": 7, "max_completion_tokens": 4096, "reasoning_effort": "low"})),
+            ("gpt-5-chat-latest", json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256})),
+            ("o3-2025-04-16", json!({"seed": 7, "max_completion_tokens": 4096, "reasoning_effort": "low"})),
+            ("llama-3.1-8b", json!({"temperature": 0, "seed": 7, "max_tokens": 256, "reasoning_effort": "low"})),
         ] {
             assert_eq!(effective_params(model, &wanted), params(sent), "{model}");
         }

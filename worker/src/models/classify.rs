@@ -44,10 +44,7 @@ impl Words {
     fn read(body: &[u8]) -> Self {
         let body = &body[..body.len().min(MAX_BODY_BYTES)];
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
-            return Self {
-                message: plain_text(&String::from_utf8_lossy(body)),
-                ..Self::default()
-            };
+            return Self { message: plain_text(&String::from_utf8_lossy(body)), ..Self::default() };
         };
         // some servers wrap the object in a list
         let value = value.get(0).unwrap_or(&value);
@@ -58,15 +55,10 @@ impl Words {
             Some(other) => other.to_string(),
         };
         if let Value::String(message) = error {
-            return Self {
-                message: message.clone(),
-                ..Self::default()
-            };
+            return Self { message: message.clone(), ..Self::default() };
         }
-        let message = ["message", "detail", "msg"]
-            .iter()
-            .map(|name| text(error.get(*name)))
-            .find(|words| !words.is_empty());
+        let message =
+            ["message", "detail", "msg"].iter().map(|name| text(error.get(*name))).find(|words| !words.is_empty());
         Self {
             message: message.unwrap_or_else(|| value.to_string()),
             kind: text(error.get("type")),
@@ -117,10 +109,7 @@ pub fn one_line(text: &str, key: Option<&str>) -> String {
     };
     let mut line = String::new();
     let mut chars = 0;
-    for word in text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty())
-    {
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
         let word = scrub_word(word);
         let length = word.chars().count();
         if chars + length + 1 > MAX_MESSAGE_CHARS {
@@ -144,9 +133,7 @@ fn scrub_word(word: &str) -> String {
     let mut rest = word;
     while let Some(at) = rest.find("sk-") {
         let starts_word = !rest[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
-        let end = rest[at..]
-            .find(|c: char| !is_key_char(c))
-            .map_or(rest.len(), |length| at + length);
+        let end = rest[at..].find(|c: char| !is_key_char(c)).map_or(rest.len(), |length| at + length);
         out.push_str(&rest[..at]);
         if starts_word && end - at >= 8 {
             out.push_str("[key]");
@@ -192,12 +179,7 @@ pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Opti
     failure.retry_after_ms = retry_after_ms.filter(|_| class == FailureClass::Transient);
     // a gateway gives up on an upstream that may still finish and bill; other errors are not billed
     let maybe_billed = matches!(status, 504 | 524);
-    AttemptError {
-        failure,
-        status,
-        maybe_billed,
-        adapted: false,
-    }
+    AttemptError { failure, status, maybe_billed, adapted: false }
 }
 
 /// The response says that `response_format` is not known there.
@@ -210,27 +192,9 @@ pub fn is_schema_refusal(status: u16, body: &[u8]) -> bool {
 fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
     use FailureClass::{Permanent, Terminal, Transient};
     let say = |class, code: &str, hint| (class, code.to_owned(), hint);
-    let bad_key = || {
-        say(
-            Terminal,
-            "invalid_api_key",
-            "; check the key of this account and resume",
-        )
-    };
-    let quota = || {
-        say(
-            Terminal,
-            "insufficient_quota",
-            "; add credit or raise the account's limit and resume",
-        )
-    };
-    let no_model = || {
-        say(
-            Terminal,
-            "model_not_found",
-            "; check the model's name and the account's access",
-        )
-    };
+    let bad_key = || say(Terminal, "invalid_api_key", "; check the key of this account and resume");
+    let quota = || say(Terminal, "insufficient_quota", "; add credit or raise the account's limit and resume");
+    let no_model = || say(Terminal, "model_not_found", "; check the model's name and the account's access");
     match status {
         400..=499 if words.is(&["invalid_api_key"]) || words.says(&["api key not valid", "incorrect api key"]) => {
             bad_key()
@@ -257,11 +221,7 @@ fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
                     "prompt is too long",
                 ]) =>
         {
-            say(
-                Permanent,
-                "context_length_exceeded",
-                "; retrieve less (--top-k) or use a model with a larger context",
-            )
+            say(Permanent, "context_length_exceeded", "; retrieve less (--top-k) or use a model with a larger context")
         }
         413 => say(Permanent, "request_too_large", ""),
         408 | 409 | 425 | 500..=599 => (Transient, format!("http_{status}"), ""),
@@ -283,22 +243,9 @@ pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) 
         Transport::Unsendable => ("unsendable", "the request cannot be sent; check the base URL", false),
     };
     let detail = one_line(detail, key);
-    let message = if detail.is_empty() {
-        words.to_owned()
-    } else {
-        format!("{words}: {detail}")
-    };
-    let class = if kind == Transport::Unsendable {
-        FailureClass::Terminal
-    } else {
-        FailureClass::Transient
-    };
-    AttemptError {
-        failure: Failure::new(class, code, message),
-        status,
-        maybe_billed,
-        adapted: false,
-    }
+    let message = if detail.is_empty() { words.to_owned() } else { format!("{words}: {detail}") };
+    let class = if kind == Transport::Unsendable { FailureClass::Terminal } else { FailureClass::Transient };
+    AttemptError { failure: Failure::new(class, code, message), status, maybe_billed, adapted: false }
 }
 
 #[cfg(test)]
@@ -324,24 +271,14 @@ mod tests {
             ),
             (401, "", Terminal, "invalid_api_key"),
             (403, r#"{"error":{"message":"bad key"}}"#, Terminal, "invalid_api_key"),
-            (
-                403,
-                r#"{"error":{"message":"country not served"}}"#,
-                Terminal,
-                "forbidden",
-            ),
+            (403, r#"{"error":{"message":"country not served"}}"#, Terminal, "forbidden"),
             (
                 400,
                 r#"[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}]"#,
                 Terminal,
                 "invalid_api_key",
             ),
-            (
-                402,
-                r#"{"error":"Insufficient Balance"}"#,
-                Terminal,
-                "insufficient_quota",
-            ),
+            (402, r#"{"error":"Insufficient Balance"}"#, Terminal, "insufficient_quota"),
             (
                 429,
                 r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}"#,
@@ -368,24 +305,9 @@ mod tests {
                 Permanent,
                 "context_length_exceeded",
             ),
-            (
-                400,
-                r#"{"error":{"message":"bad","code":"content_filter"}}"#,
-                Permanent,
-                "content_filter",
-            ),
-            (
-                400,
-                r#"{"error":{"message":"Unsupported parameter: 'temperature'"}}"#,
-                Permanent,
-                "bad_request",
-            ),
-            (
-                422,
-                r#"{"detail":[{"msg":"field required"}]}"#,
-                Permanent,
-                "bad_request",
-            ),
+            (400, r#"{"error":{"message":"bad","code":"content_filter"}}"#, Permanent, "content_filter"),
+            (400, r#"{"error":{"message":"Unsupported parameter: 'temperature'"}}"#, Permanent, "bad_request"),
+            (422, r#"{"detail":[{"msg":"field required"}]}"#, Permanent, "bad_request"),
             (408, "", Transient, "http_408"),
             (409, "", Transient, "http_409"),
             (500, "oops", Transient, "http_500"),
@@ -393,11 +315,7 @@ mod tests {
             (302, "", Terminal, "redirected"),
             (418, "", Permanent, "http_418"),
         ] {
-            assert_eq!(
-                class_and_code(status, body),
-                (class, code.to_owned()),
-                "{status} {body}"
-            );
+            assert_eq!(class_and_code(status, body), (class, code.to_owned()), "{status} {body}");
         }
     }
 
@@ -408,26 +326,14 @@ mod tests {
                 r#"{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."}}"#,
                 true,
             ),
-            (
-                r#"{"error":{"message":"This response_format type is unavailable now"}}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"message":"This model does not support response format `json_schema`"}}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"message":"Invalid schema for response_format 'verdict': 'x' is not supported"}}"#,
-                false,
-            ),
+            (r#"{"error":{"message":"This response_format type is unavailable now"}}"#, true),
+            (r#"{"error":{"message":"This model does not support response format `json_schema`"}}"#, true),
+            (r#"{"error":{"message":"Invalid schema for response_format 'verdict': 'x' is not supported"}}"#, false),
             (r#"{"error":{"message":"temperature is not supported"}}"#, false),
         ] {
             assert_eq!(is_schema_refusal(400, body.as_bytes()), refused, "{body}");
         }
-        assert!(!is_schema_refusal(
-            500,
-            br#"{"error":{"message":"response_format not supported"}}"#
-        ));
+        assert!(!is_schema_refusal(500, br#"{"error":{"message":"response_format not supported"}}"#));
     }
 
     #[test]
@@ -440,11 +346,7 @@ mod tests {
             (Transport::TooLarge, true),
         ] {
             let error = transport(kind, 0, "", None);
-            assert_eq!(
-                (error.failure.class, error.maybe_billed),
-                (FailureClass::Transient, billed),
-                "{kind:?}"
-            );
+            assert_eq!((error.failure.class, error.maybe_billed), (FailureClass::Transient, billed), "{kind:?}");
         }
         assert!(!response(500, b"", None, None).maybe_billed);
         assert!(response(504, b"", None, None).maybe_billed);
@@ -452,16 +354,8 @@ mod tests {
 
     #[test]
     fn messages_read_well() {
-        let error = response(
-            429,
-            br#"{"error":{"message":"Rate limit\n reached."}}"#,
-            Some(1500),
-            None,
-        );
-        assert_eq!(
-            error.failure.to_string(),
-            "rate_limited: the provider answered 429: Rate limit reached"
-        );
+        let error = response(429, br#"{"error":{"message":"Rate limit\n reached."}}"#, Some(1500), None);
+        assert_eq!(error.failure.to_string(), "rate_limited: the provider answered 429: Rate limit reached");
         assert_eq!(error.failure.retry_after_ms, Some(1500));
         let error = response(
             401,

@@ -60,10 +60,8 @@ pub fn extract(question: &str, hits: &[RetrievedHit], choices: &[String]) -> Ext
     if !choices.is_empty() {
         return choose(hits, choices);
     }
-    answer(&Asked::new(question), hits).unwrap_or_else(|| Extracted {
-        answer: NO_ANSWER.to_owned(),
-        citations: Vec::new(),
-    })
+    answer(&Asked::new(question), hits)
+        .unwrap_or_else(|| Extracted { answer: NO_ANSWER.to_owned(), citations: Vec::new() })
 }
 
 /// What kind of answer a question asks for.
@@ -83,9 +81,7 @@ enum Kind {
 impl Kind {
     fn of(words: &[Word<'_>]) -> Self {
         let is = |at: usize, options: &[&str]| {
-            words
-                .get(at)
-                .is_some_and(|word| options.iter().any(|option| lower_eq(word.text, option)))
+            words.get(at).is_some_and(|word| options.iter().any(|option| lower_eq(word.text, option)))
         };
         for at in 0..words.len() {
             if is(at, &["when"]) || (is(at, &["what", "which"]) && is(at + 1, &["date", "year", "month", "day"])) {
@@ -177,11 +173,7 @@ impl<'a> Turn<'a> {
             Some((speaker, body)) if speaker.len() <= 40 && !speaker.contains(['.', '!', '?']) => {
                 Self { time, speaker, body }
             }
-            _ => Self {
-                time,
-                speaker: "",
-                body: line,
-            },
+            _ => Self { time, speaker: "", body: line },
         }
     }
 }
@@ -201,11 +193,7 @@ fn answer(asked: &Asked<'_>, hits: &[RetrievedHit]) -> Option<Extracted> {
     if best.coverage < MIN_COVERAGE {
         return None;
     }
-    let close = || {
-        candidates
-            .iter()
-            .filter(|candidate| candidate.score >= best.score * CLOSE)
-    };
+    let close = || candidates.iter().filter(|candidate| candidate.score >= best.score * CLOSE);
     let piece = |candidate: &Candidate<'_>| {
         let (sentence, turn) = (candidate.sentence, &turns[candidate.hit]);
         let words = words(sentence);
@@ -227,10 +215,7 @@ fn answer(asked: &Asked<'_>, hits: &[RetrievedHit]) -> Option<Extracted> {
         Some(found) => found,
         None => close().find_map(|candidate| Some((candidate, span(asked, candidate.sentence)?)))?,
     };
-    Some(Extracted {
-        answer,
-        citations: vec![hits[candidate.hit].id.clone()],
-    })
+    Some(Extracted { answer, citations: vec![hits[candidate.hit].id.clone()] })
 }
 
 /// The sentences that share a word with the question, best first.
@@ -246,12 +231,7 @@ fn candidates<'a>(asked: &Asked<'_>, turns: &[Turn<'a>]) -> Vec<Candidate<'a>> {
         text::for_each_sentence(turn.body, |sentence| {
             let in_sentence = asked.found_in(sentence);
             in_turn |= in_sentence;
-            found.push(Found {
-                hit,
-                sentence,
-                in_sentence,
-                in_turn: 0,
-            });
+            found.push(Found { hit, sentence, in_sentence, in_turn: 0 });
         });
         for at in bits(in_turn) {
             frequency[at] += 1;
@@ -261,36 +241,23 @@ fn candidates<'a>(asked: &Asked<'_>, turns: &[Turn<'a>]) -> Vec<Candidate<'a>> {
         }
     }
     let total = turns.len() as f64;
-    let weights: Vec<f64> = (0..asked.terms.len())
-        .map(|at| (1.0 + (total + 0.5) / (f64::from(frequency[at]) + 0.5)).ln())
-        .collect();
+    let weights: Vec<f64> =
+        (0..asked.terms.len()).map(|at| (1.0 + (total + 0.5) / (f64::from(frequency[at]) + 0.5)).ln()).collect();
     let weigh = |terms: u64| bits(terms).map(|at| weights[at]).sum::<f64>();
     let all = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
 
     let mut candidates: Vec<Candidate<'_>> = found
         .into_iter()
-        .map(
-            |Found {
-                 hit,
-                 sentence,
-                 in_sentence,
-                 in_turn,
-             }| {
-                let mut held = weigh(in_sentence) + ELSEWHERE * weigh(in_turn & !in_sentence);
-                if sentence.ends_with('?') {
-                    held *= ASKING;
-                }
-                if named != 0 && in_turn & named == 0 {
-                    held *= OTHER_PERSON;
-                }
-                Candidate {
-                    hit,
-                    sentence,
-                    score: held * (1.0 + FIRST_RANK / (1.0 + hit as f64)),
-                    coverage: held / all,
-                }
-            },
-        )
+        .map(|Found { hit, sentence, in_sentence, in_turn }| {
+            let mut held = weigh(in_sentence) + ELSEWHERE * weigh(in_turn & !in_sentence);
+            if sentence.ends_with('?') {
+                held *= ASKING;
+            }
+            if named != 0 && in_turn & named == 0 {
+                held *= OTHER_PERSON;
+            }
+            Candidate { hit, sentence, score: held * (1.0 + FIRST_RANK / (1.0 + hit as f64)), coverage: held / all }
+        })
         .filter(|candidate| candidate.score > 0.0)
         .collect();
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -396,10 +363,8 @@ mod tests {
             "Did Tom sell honey?",
             "What is the name of the president of the chess club?",
         ];
-        let lines: Vec<String> = questions
-            .iter()
-            .map(|question| format!("{question} {}", ask(question, TALK)))
-            .collect();
+        let lines: Vec<String> =
+            questions.iter().map(|question| format!("{question} {}", ask(question, TALK))).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         When did Ines start pottery lessons? 2 weeks before 3 June 2031 ["D1:1"]
         When did Tom buy a canoe? 9 July 2031 ["D1:4"]
@@ -418,10 +383,7 @@ mod tests {
 
     #[test]
     fn without_evidence_there_is_no_answer_and_no_citation() {
-        let nothing = Extracted {
-            answer: NO_ANSWER.to_owned(),
-            citations: vec![],
-        };
+        let nothing = Extracted { answer: NO_ANSWER.to_owned(), citations: vec![] };
         for (question, texts) in [
             ("When did Ines move?", &[][..]),
             ("When did Ines move?", &["", "[] : ", "[x] Tom: Hello there"]),
@@ -447,40 +409,19 @@ mod tests {
     fn choices_are_answered_with_one_of_them() {
         let choices = ["(a) a red bike", "(b) a blue canoe", "(c) a green tent"].map(str::to_owned);
         let extracted = extract("What did Tom buy?", &hits(TALK), &choices);
-        assert_eq!(
-            extracted,
-            Extracted {
-                answer: choices[1].clone(),
-                citations: vec!["D1:4".to_owned()]
-            }
-        );
+        assert_eq!(extracted, Extracted { answer: choices[1].clone(), citations: vec!["D1:4".to_owned()] });
         let unknown = extract("What did Tom buy?", &[], &choices);
-        assert_eq!(
-            unknown,
-            Extracted {
-                answer: choices[0].clone(),
-                citations: vec![]
-            }
-        );
+        assert_eq!(unknown, Extracted { answer: choices[0].clone(), citations: vec![] });
     }
 
     #[test]
     fn other_shapes_of_hits_are_read_too() {
+        assert_eq!(ask("What did Tom buy?", &["Tom bought a red lamp."]), "bought a red lamp [\"D1:1\"]");
         assert_eq!(
-            ask("What did Tom buy?", &["Tom bought a red lamp."]),
-            "bought a red lamp [\"D1:1\"]"
-        );
-        assert_eq!(
-            ask(
-                "When did Tom buy a lamp?",
-                &["[2031-02-03T10:00:00] Tom bought a lamp."]
-            ),
+            ask("When did Tom buy a lamp?", &["[2031-02-03T10:00:00] Tom bought a lamp."]),
             "3 February 2031 [\"D1:1\"]"
         );
-        assert_eq!(
-            ask("When did Tom buy a lamp?", &["[soon] Tom bought a lamp."]),
-            "soon [\"D1:1\"]"
-        );
+        assert_eq!(ask("When did Tom buy a lamp?", &["[soon] Tom bought a lamp."]), "soon [\"D1:1\"]");
     }
 
     proptest! {

@@ -24,10 +24,7 @@ pub struct AccountBlock {
 
 impl Default for AccountBlock {
     fn default() -> Self {
-        Self {
-            epoch: Instant::now(),
-            until_ms: AtomicU64::new(0),
-        }
+        Self { epoch: Instant::now(), until_ms: AtomicU64::new(0) }
     }
 }
 
@@ -38,8 +35,7 @@ impl AccountBlock {
 
     /// Holds all calls of the account back for `wait_ms` from now; a longer hold stays.
     pub fn hold(&self, wait_ms: u64) {
-        self.until_ms
-            .fetch_max(self.now_ms().saturating_add(wait_ms), Ordering::Relaxed);
+        self.until_ms.fetch_max(self.now_ms().saturating_add(wait_ms), Ordering::Relaxed);
     }
 
     /// Time that is left.
@@ -77,10 +73,7 @@ impl Gate {
     /// A gate of its own, for one caller.
     #[must_use]
     pub fn new(max_in_flight: usize) -> Self {
-        Self {
-            limiter: Limiter::new(max_in_flight),
-            block: Arc::default(),
-        }
+        Self { limiter: Limiter::new(max_in_flight), block: Arc::default() }
     }
 
     /// Waits for the account and for a place; an account held for longer than `patience` is not waited for.
@@ -125,10 +118,7 @@ impl Gates {
     /// Gates that grow up to `max_in_flight` calls each.
     #[must_use]
     pub fn new(max_in_flight: usize) -> Self {
-        Self {
-            max_in_flight,
-            state: Mutex::default(),
-        }
+        Self { max_in_flight, state: Mutex::default() }
     }
 
     /// The gate of an allowance. Limit groups of one account share its Retry-After.
@@ -136,14 +126,10 @@ impl Gates {
     pub fn gate(&self, endpoint: &str, account: &str, limit_group: &str) -> Arc<Gate> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let GateMap { gates, blocks } = &mut *state;
-        let gate = gates
-            .entry((endpoint.to_owned(), account.to_owned(), limit_group.to_owned()))
-            .or_insert_with(|| {
+        let gate =
+            gates.entry((endpoint.to_owned(), account.to_owned(), limit_group.to_owned())).or_insert_with(|| {
                 let block = blocks.entry((endpoint.to_owned(), account.to_owned())).or_default();
-                Arc::new(Gate {
-                    limiter: Limiter::new(self.max_in_flight),
-                    block: Arc::clone(block),
-                })
+                Arc::new(Gate { limiter: Limiter::new(self.max_in_flight), block: Arc::clone(block) })
             });
         Arc::clone(gate)
     }

@@ -55,11 +55,7 @@ impl Limiter {
     pub fn new(max: usize) -> Self {
         let adaptive = Adaptive::new(max.min(Semaphore::MAX_PERMITS));
         let places = adaptive.limit();
-        Self {
-            epoch: Instant::now(),
-            places: Semaphore::new(places),
-            state: Mutex::new(State { adaptive, places }),
-        }
+        Self { epoch: Instant::now(), places: Semaphore::new(places), state: Mutex::new(State { adaptive, places }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -89,11 +85,7 @@ impl Limiter {
         let place = self.places.acquire().await.ok();
         let now_us = self.now_us();
         let wait_us = self.lock().adaptive.take_slot(now_us);
-        let mut permit = Permit {
-            limiter: self,
-            place,
-            sent_us: now_us,
-        };
+        let mut permit = Permit { limiter: self, place, sent_us: now_us };
         if wait_us > 0 {
             tokio::time::sleep(Duration::from_micros(wait_us)).await;
             permit.sent_us = self.now_us();

@@ -95,17 +95,12 @@ struct Endpoint {
 impl Endpoint {
     fn new(base_url: &str, key: Option<&SecretString>) -> Result<Self, Failure> {
         let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-        let query = query
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let query =
+            query.split('&').filter(|pair| !pair.is_empty()).map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let mut headers = HeaderMap::new();
         if let Some(key) = key {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret().trim())).map_err(|_| {
-                Failure::terminal(
-                    "invalid_api_key",
-                    "the key holds characters that no header can carry; check it",
-                )
+                Failure::terminal("invalid_api_key", "the key holds characters that no header can carry; check it")
             })?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
@@ -115,10 +110,7 @@ impl Endpoint {
             base_url: base.trim_end_matches('/').to_owned(),
             query: query.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             headers,
-            key: key.map_or_else(
-                || SecretString::from(""),
-                |key| SecretString::from(key.expose_secret().trim()),
-            ),
+            key: key.map_or_else(|| SecretString::from(""), |key| SecretString::from(key.expose_secret().trim())),
         })
     }
 
@@ -137,10 +129,7 @@ impl Config for Endpoint {
     }
 
     fn query(&self) -> Vec<(&str, &str)> {
-        self.query
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect()
+        self.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 
     fn api_base(&self) -> &str {
@@ -176,9 +165,7 @@ impl OpenAiChat {
     /// # Errors
     /// When the base URL or the key cannot be used.
     pub fn new(base_url: &str, key: Option<&SecretString>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
-        let parsed = reqwest::Url::parse(base_url)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https"));
+        let parsed = reqwest::Url::parse(base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let Some(parsed) = parsed.filter(|url| url.username().is_empty() && url.password().is_none()) else {
             return Err(Failure::terminal(
                 "bad_base_url",
@@ -186,31 +173,17 @@ impl OpenAiChat {
             ));
         };
         let endpoint = Endpoint::new(parsed.as_str(), key)?;
-        let query: Vec<String> = endpoint
-            .query
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let query: Vec<String> = endpoint.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let shown = if query.is_empty() {
             endpoint.base_url.clone()
         } else {
             format!("{}?{}", endpoint.base_url, query.join("&"))
         };
         let service = ServiceBuilder::new()
-            .layer(ObserveLayer {
-                max_reply_bytes: http.settings.max_reply_bytes,
-            })
-            .service(SendOnce {
-                client: http.client.clone(),
-                timeout: http.settings.request_timeout,
-            });
+            .layer(ObserveLayer { max_reply_bytes: http.settings.max_reply_bytes })
+            .service(SendOnce { client: http.client.clone(), timeout: http.settings.request_timeout });
         let client = Client::build(http.client.clone(), endpoint).with_http_service(service);
-        Ok(Self {
-            client,
-            endpoint: shown,
-            model: model.to_owned(),
-            format: AtomicU8::new(Format::Schema as u8),
-        })
+        Ok(Self { client, endpoint: shown, model: model.to_owned(), format: AtomicU8::new(Format::Schema as u8) })
     }
 
     fn key(&self) -> Option<&str> {
@@ -250,18 +223,10 @@ impl OpenAiChat {
     fn reply(&self, completion: Completion, seen: &Exchange) -> Result<ChatReply, AttemptError> {
         if let Some(error) = completion.error {
             // routers answer 200 with the upstream's error inside
-            let status = error
-                .get("code")
-                .and_then(|code| code.as_u64())
-                .and_then(|code| u16::try_from(code).ok());
+            let status = error.get("code").and_then(|code| code.as_u64()).and_then(|code| u16::try_from(code).ok());
             let status = status.filter(|status| (400..600).contains(status)).unwrap_or(502);
             let body = serde_json::json!({ "error": error }).to_string();
-            return Err(classify::response(
-                status,
-                body.as_bytes(),
-                seen.pace.retry_after_ms,
-                self.key(),
-            ));
+            return Err(classify::response(status, body.as_bytes(), seen.pace.retry_after_ms, self.key()));
         }
         completion
             .into_reply()
@@ -281,11 +246,7 @@ impl ChatModel for OpenAiChat {
 
     async fn attempt(&self, request: &ChatRequest) -> Attempt {
         let format = Format::from(self.format.load(Ordering::Relaxed));
-        let body = WireRequest {
-            model: &self.model,
-            request,
-            format,
-        };
+        let body = WireRequest { model: &self.model, request, format };
         let begun = Instant::now();
         let (result, seen) = EXCHANGE
             .scope(RefCell::default(), async {
@@ -298,11 +259,7 @@ impl ChatModel for OpenAiChat {
             Ok(completion) => self.reply(completion, &seen),
             Err(error) => Err(self.failed(error, &seen, format, request.schema.is_some())),
         };
-        Attempt {
-            result,
-            pace: seen.pace,
-            duration_us,
-        }
+        Attempt { result, pace: seen.pace, duration_us }
     }
 }
 

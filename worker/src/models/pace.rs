@@ -56,10 +56,7 @@ impl Intervals {
     #[must_use]
     pub fn per_minute(requests: Option<u64>, tokens: Option<u64>) -> Self {
         let interval = |limit: Option<u64>| limit.map_or(0.0, |limit| 60e6 / limit.max(1) as f64);
-        Self {
-            request_us: interval(requests),
-            token_us: interval(tokens),
-        }
+        Self { request_us: interval(requests), token_us: interval(tokens) }
     }
 }
 
@@ -96,11 +93,7 @@ impl LocalPace {
             return None;
         }
         let intervals = Intervals::per_minute(max_rpm, max_tpm);
-        Some(Self {
-            intervals,
-            epoch: Instant::now(),
-            arrival: Mutex::default(),
-        })
+        Some(Self { intervals, epoch: Instant::now(), arrival: Mutex::default() })
     }
 }
 
@@ -112,9 +105,7 @@ impl Pace for LocalPace {
             let mut arrival = self.arrival.lock().unwrap_or_else(PoisonError::into_inner);
             let wait_us = arrival.wait_us(now_us);
             if wait_us > patience.as_secs_f64() * 1e6 {
-                return Paced::Later {
-                    wait: Duration::from_secs_f64(wait_us / 1e6),
-                };
+                return Paced::Later { wait: Duration::from_secs_f64(wait_us / 1e6) };
             }
             Duration::from_secs_f64(arrival.take(now_us, self.intervals, tokens) / 1e6)
         };

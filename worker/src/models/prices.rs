@@ -31,11 +31,7 @@ impl Price {
 
 /// `price × tokens`, sticking at the end of the range.
 const fn times(price: PicoUsd, tokens: u64) -> PicoUsd {
-    let tokens = if tokens > i64::MAX as u64 {
-        i64::MAX
-    } else {
-        tokens as i64
-    };
+    let tokens = if tokens > i64::MAX as u64 { i64::MAX } else { tokens as i64 };
     PicoUsd(price.0.saturating_mul(tokens))
 }
 
@@ -74,10 +70,7 @@ static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
     PriceTable::read(include_str!("prices.json")).unwrap_or_else(|problem| {
         // a test reads the same file, so this cannot reach users; unpriced is refused before any call, never free
         tracing::error!("prices.json: {problem}");
-        PriceTable {
-            date: String::new(),
-            models: BTreeMap::new(),
-        }
+        PriceTable { date: String::new(), models: BTreeMap::new() }
     })
 });
 
@@ -105,10 +98,7 @@ impl PriceTable {
                 return Err(format!("{} stands there twice", line.model));
             }
         }
-        Ok(Self {
-            date: file.date,
-            models,
-        })
+        Ok(Self { date: file.date, models })
     }
 
     /// Day of the prices, `YYYY-MM-DD`.
@@ -126,9 +116,7 @@ impl PriceTable {
     /// (`gpt-4o-mini-2024-07-18`, `gpt-4o-latest`). `gpt-4o-audio-preview` is another model, not a version of `gpt-4o`.
     #[must_use]
     pub fn price(&self, model: &str) -> Option<Price> {
-        self.models
-            .get(family(model, |name| self.models.contains_key(name))?)
-            .copied()
+        self.models.get(family(model, |name| self.models.contains_key(name))?).copied()
     }
 }
 
@@ -167,9 +155,8 @@ fn per_token(text: &str) -> Option<PicoUsd> {
 /// # Errors
 /// A readable line when it is not two amounts with at most six decimals.
 pub fn parse_price(text: &str) -> Result<(PicoUsd, PicoUsd), String> {
-    let pair = text
-        .split_once(',')
-        .and_then(|(input, output)| Some((per_token(input.trim())?, per_token(output.trim())?)));
+    let pair =
+        text.split_once(',').and_then(|(input, output)| Some((per_token(input.trim())?, per_token(output.trim())?)));
     pair.ok_or_else(|| {
         format!("'{text}' is no price: give dollars per million tokens as IN,OUT with at most six decimals, such as 0.15,0.60")
     })
@@ -180,11 +167,7 @@ pub fn parse_price(text: &str) -> Result<(PicoUsd, PicoUsd), String> {
 #[must_use]
 pub fn price_of(model: &str, overrides: &BTreeMap<String, (PicoUsd, PicoUsd)>) -> Option<Price> {
     match overrides.get(model) {
-        Some((input, output)) => Some(Price {
-            input: *input,
-            cached_input: *input,
-            output: *output,
-        }),
+        Some((input, output)) => Some(Price { input: *input, cached_input: *input, output: *output }),
         None => TABLE.price(model),
     }
 }
@@ -211,19 +194,9 @@ mod tests {
     fn golden_of_the_format() {
         let text = r#"{"version":1,"date":"2030-01-01","note":"","models":[{"model":"m","input":"0.000001","cached_input":"0","output":"12"}]}"#;
         let price = PriceTable::read(text).expect("readable").price("m").expect("priced");
-        assert_eq!(
-            price,
-            Price {
-                input: PicoUsd(1),
-                cached_input: PicoUsd(0),
-                output: PicoUsd(12_000_000)
-            }
-        );
+        assert_eq!(price, Price { input: PicoUsd(1), cached_input: PicoUsd(0), output: PicoUsd(12_000_000) });
         assert!(PriceTable::read(&text.replace("\"version\":1", "\"version\":2")).is_err());
-        assert!(
-            PriceTable::read(&text.replace("\"12\"", "\"12.0000001\"")).is_err(),
-            "not exact per token"
-        );
+        assert!(PriceTable::read(&text.replace("\"12\"", "\"12.0000001\"")).is_err(), "not exact per token");
         assert!(PriceTable::read(&text.replace("\"12\"", "\"-1\"")).is_err());
         assert!(PriceTable::read(&text.replace("\"note\"", "\"notes\"")).is_err());
     }
@@ -233,11 +206,7 @@ mod tests {
         let price = price_of("gpt-4o-mini", &BTreeMap::new()).expect("priced");
         assert_eq!(price.cost(1_000_000, 0, 0), usd("0.15"));
         assert_eq!(price.cost(1_000_000, 1_000_000, 1_000_000), usd("0.675"));
-        assert_eq!(
-            price.cost(10, 50, 0),
-            price.cost(10, 10, 0),
-            "more cached than there is"
-        );
+        assert_eq!(price.cost(10, 50, 0), price.cost(10, 10, 0), "more cached than there is");
         assert_eq!(price.cost(u64::MAX, 0, u64::MAX), PicoUsd(i64::MAX));
     }
 
@@ -256,11 +225,7 @@ mod tests {
             assert!(table.price(name).is_some(), "{name}");
             assert_eq!(limit_group(name), family);
         }
-        assert_ne!(
-            table.price("gpt-4o-2024-05-13"),
-            table.price("gpt-4o"),
-            "it has a line of its own"
-        );
+        assert_ne!(table.price("gpt-4o-2024-05-13"), table.price("gpt-4o"), "it has a line of its own");
         for unknown in ["gpt-4o-audio-preview", "gpt-4omni", "llama-3", "", "gpt", "gpt-4o-1"] {
             assert_eq!(table.price(unknown), None, "{unknown}");
             assert_eq!(limit_group(unknown), unknown);
@@ -271,12 +236,7 @@ mod tests {
     fn users_set_prices() {
         let pair = parse_price("0.15, 0.60").expect("a price");
         let overrides = BTreeMap::from([("gpt-4o".to_owned(), pair), ("mine".to_owned(), pair)]);
-        assert_eq!(
-            price_of("mine", &overrides)
-                .expect("priced")
-                .cost(1_000_000, 500_000, 0),
-            usd("0.15")
-        );
+        assert_eq!(price_of("mine", &overrides).expect("priced").cost(1_000_000, 500_000, 0), usd("0.15"));
         assert_eq!(price_of("gpt-4o", &overrides), price_of("mine", &overrides));
         for bad in ["", "1", "a,b", "1,-2", "1,0.0000001", "1,2,3"] {
             assert!(parse_price(bad).is_err(), "{bad}");

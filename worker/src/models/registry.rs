@@ -28,16 +28,8 @@ pub const PROVIDERS: &[Provider] = &[
         description: "any OpenAI-compatible server (OPENAI_BASE_URL, OPENAI_API_KEY)",
         remote: true,
     },
-    Provider {
-        name: "extractive",
-        description: "picks a sentence of the context; no key, no network",
-        remote: false,
-    },
-    Provider {
-        name: "none",
-        description: "no model: retrieval only",
-        remote: false,
-    },
+    Provider { name: "extractive", description: "picks a sentence of the context; no key, no network", remote: false },
+    Provider { name: "none", description: "no model: retrieval only", remote: false },
 ];
 
 /// `provider:model`, taken apart.
@@ -69,11 +61,7 @@ pub enum ModelNameError {
 }
 
 fn known() -> String {
-    PROVIDERS
-        .iter()
-        .map(|provider| provider.name)
-        .collect::<Vec<_>>()
-        .join(", ")
+    PROVIDERS.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Reads `provider:model` (`openai:gpt-4o-mini`, `openai:meta-llama/Llama-3:70b`, `extractive`).
@@ -83,34 +71,22 @@ fn known() -> String {
 pub fn parse_model(text: &str) -> Result<ModelName, ModelNameError> {
     let (name, model) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == name) else {
-        return Err(ModelNameError::UnknownProvider {
-            name: name.to_owned(),
-            nearest: nearest(text.trim(), name),
-        });
+        return Err(ModelNameError::UnknownProvider { name: name.to_owned(), nearest: nearest(text.trim(), name) });
     };
     match (provider.remote, model.is_empty()) {
         (true, true) => Err(ModelNameError::NoModel(provider.name)),
         (false, false) => Err(ModelNameError::NeedlessModel(provider.name)),
-        _ => Ok(ModelName {
-            provider,
-            model: model.to_owned(),
-        }),
+        _ => Ok(ModelName { provider, model: model.to_owned() }),
     }
 }
 
 /// The provider that was probably meant. A bare name of an OpenAI model lacks only its provider.
 fn nearest(text: &str, name: &str) -> &'static str {
-    if ["gpt-", "o1", "o3", "o4", "chatgpt"]
-        .iter()
-        .any(|prefix| text.starts_with(prefix))
-    {
+    if ["gpt-", "o1", "o3", "o4", "chatgpt"].iter().any(|prefix| text.starts_with(prefix)) {
         return "openai";
     }
     let likeness = |provider: &Provider| strsim::jaro_winkler(provider.name, &name.to_ascii_lowercase());
-    PROVIDERS
-        .iter()
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
-        .map_or("openai", |provider| provider.name)
+    PROVIDERS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map_or("openai", |provider| provider.name)
 }
 
 /// An account: a configured name under which a base URL and a key belong together (P32). Its `Debug` shows no key.
@@ -138,10 +114,7 @@ impl Account {
             Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
             // names without a dot are services of a compose or cluster network
             Err(_) => {
-                !host.contains('.')
-                    || [".localhost", ".local", ".internal"]
-                        .iter()
-                        .any(|end| host.ends_with(end))
+                !host.contains('.') || [".localhost", ".local", ".internal"].iter().any(|end| host.ends_with(end))
             }
         }
     }
@@ -168,12 +141,7 @@ pub fn build_chat(
                     ),
                 ));
             }
-            Ok(Arc::new(OpenAiChat::new(
-                &account.base_url,
-                account.key.as_ref(),
-                model,
-                http,
-            )?))
+            Ok(Arc::new(OpenAiChat::new(&account.base_url, account.key.as_ref(), model, http)?))
         }
         "extractive" | "none" => Err(Failure::terminal(
             "no_chat_model",
@@ -181,11 +149,7 @@ pub fn build_chat(
         )),
         other => Err(Failure::terminal(
             "unknown_provider",
-            ModelNameError::UnknownProvider {
-                name: other.to_owned(),
-                nearest: nearest(other, other),
-            }
-            .to_string(),
+            ModelNameError::UnknownProvider { name: other.to_owned(), nearest: nearest(other, other) }.to_string(),
         )),
     }
 }
@@ -196,29 +160,19 @@ mod tests {
     use crate::models::openai::HttpSettings;
 
     fn account(base_url: &str, key: Option<&str>) -> Account {
-        Account {
-            name: "acc".to_owned(),
-            base_url: base_url.to_owned(),
-            key: key.map(SecretString::from),
-        }
+        Account { name: "acc".to_owned(), base_url: base_url.to_owned(), key: key.map(SecretString::from) }
     }
 
     #[test]
     fn model_names_are_taken_apart() {
         let name = parse_model("openai:meta-llama/Llama-3:70b").expect("known");
-        assert_eq!(
-            (name.provider.name, name.model.as_str()),
-            ("openai", "meta-llama/Llama-3:70b")
-        );
+        assert_eq!((name.provider.name, name.model.as_str()), ("openai", "meta-llama/Llama-3:70b"));
         assert_eq!(parse_model("extractive").expect("known").model, "");
         assert_eq!(parse_model("openai:"), Err(ModelNameError::NoModel("openai")));
         assert_eq!(parse_model("none:x"), Err(ModelNameError::NeedlessModel("none")));
-        for (wrong, nearest) in [
-            ("opanai:gpt", "openai"),
-            ("gpt-4o-mini", "openai"),
-            ("Extractiv", "extractive"),
-            ("nil", "none"),
-        ] {
+        for (wrong, nearest) in
+            [("opanai:gpt", "openai"), ("gpt-4o-mini", "openai"), ("Extractiv", "extractive"), ("nil", "none")]
+        {
             match parse_model(wrong) {
                 Err(ModelNameError::UnknownProvider { nearest: found, .. }) => assert_eq!(found, nearest, "{wrong}"),
                 other => panic!("{wrong}: {other:?}"),
@@ -240,24 +194,12 @@ mod tests {
             "http://10.0.0.3/v1",
             "http://sim:8080/v1",
         ] {
-            assert!(
-                build_chat("openai", "m", &account(local, None), &http).is_ok(),
-                "{local}"
-            );
+            assert!(build_chat("openai", "m", &account(local, None), &http).is_ok(), "{local}");
         }
-        let failure = build_chat("openai", "m", &account("https://api.openai.com/v1", None), &http)
-            .err()
-            .expect("no key");
+        let failure =
+            build_chat("openai", "m", &account("https://api.openai.com/v1", None), &http).err().expect("no key");
         assert_eq!(failure.code, "missing_api_key");
-        assert!(
-            build_chat(
-                "openai",
-                "m",
-                &account("https://api.openai.com/v1", Some("sk-1")),
-                &http
-            )
-            .is_ok()
-        );
+        assert!(build_chat("openai", "m", &account("https://api.openai.com/v1", Some("sk-1")), &http).is_ok());
         for (provider, url, code) in [
             ("openai", "ftp://x/v1", "bad_base_url"),
             ("openai", "nonsense", "missing_api_key"),
@@ -265,9 +207,7 @@ mod tests {
             ("extractive", "http://localhost/v1", "no_chat_model"),
             ("opnai", "http://localhost/v1", "unknown_provider"),
         ] {
-            let failure = build_chat(provider, "m", &account(url, None), &http)
-                .err()
-                .expect("refused");
+            let failure = build_chat(provider, "m", &account(url, None), &http).err().expect("refused");
             assert_eq!(failure.code, code, "{provider} {url}");
             assert!(!failure.message.contains("secret"));
         }

@@ -91,13 +91,8 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(flag.stop("pause"));
         assert!(!flag.set(StopCause::Terminal(Failure::terminal("invalid_api_key", "no"))));
-        let woken = tokio::time::timeout(Duration::from_secs(1), waiting)
-            .await
-            .expect("woken at once");
+        let woken = tokio::time::timeout(Duration::from_secs(1), waiting).await.expect("woken at once");
         assert_eq!(woken.expect("no panic"), Err(StopCause::Asked("pause".to_owned())));
-        assert_eq!(
-            flag.unless_stopped(async { 1 }).await,
-            Err(StopCause::Asked("pause".to_owned()))
-        );
+        assert_eq!(flag.unless_stopped(async { 1 }).await, Err(StopCause::Asked("pause".to_owned())));
     }
 }

@@ -43,9 +43,7 @@ impl Encoding {
     pub fn prepare(self) {
         if self != Self::Bytes {
             // without the thread the first count loads it
-            let _ = std::thread::Builder::new()
-                .name("token-table".to_owned())
-                .spawn(move || self.count(""));
+            let _ = std::thread::Builder::new().name("token-table".to_owned()).spawn(move || self.count(""));
         }
     }
 
@@ -79,15 +77,8 @@ pub fn prompt_bound(request: &ChatRequest) -> u64 {
 }
 
 fn sum(request: &ChatRequest, count: impl Fn(&str) -> u64) -> u64 {
-    let messages: u64 = request
-        .messages
-        .iter()
-        .map(|message| TOKENS_PER_MESSAGE + count(&message.text))
-        .sum();
-    let schema = request
-        .schema
-        .as_ref()
-        .map_or(0, |schema| TOKENS_PER_SCHEMA + count(&schema.schema.to_string()));
+    let messages: u64 = request.messages.iter().map(|message| TOKENS_PER_MESSAGE + count(&message.text)).sum();
+    let schema = request.schema.as_ref().map_or(0, |schema| TOKENS_PER_SCHEMA + count(&schema.schema.to_string()));
     messages + schema + TOKENS_PER_REPLY
 }
 
@@ -104,10 +95,7 @@ mod tests {
         ChatRequest {
             messages: texts
                 .iter()
-                .map(|text| ChatMessage {
-                    role: MessageRole::User,
-                    text: (*text).to_owned(),
-                })
+                .map(|text| ChatMessage { role: MessageRole::User, text: (*text).to_owned() })
                 .collect(),
             params: BTreeMap::new(),
             schema: None,
@@ -135,10 +123,7 @@ mod tests {
         assert_eq!(Encoding::Cl100k.count("tiktoken is great!"), 6);
         assert_eq!(Encoding::O200k.count("hello world"), 2);
         assert_eq!(Encoding::Bytes.count("héllo"), 6);
-        assert_eq!(
-            Encoding::O200k.prompt_tokens(&request(&["hello world", "hello"])),
-            4 + 2 + 4 + 1 + 3
-        );
+        assert_eq!(Encoding::O200k.prompt_tokens(&request(&["hello world", "hello"])), 4 + 2 + 4 + 1 + 3);
     }
 
     proptest! {

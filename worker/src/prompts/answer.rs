@@ -59,11 +59,7 @@ pub fn group_by_session<'a>(
         let id = hit.session_id.as_str();
         let at = *places.entry(id).or_insert(sessions.len());
         if at == sessions.len() {
-            sessions.push(ContextSession {
-                id,
-                time_text: time_of(id),
-                hits: Vec::new(),
-            });
+            sessions.push(ContextSession { id, time_text: time_of(id), hits: Vec::new() });
         }
         sessions[at].hits.push(hit);
     }
@@ -90,18 +86,12 @@ pub fn answer_messages(input: &AnswerInput<'_>) -> Messages {
     if !input.choices.is_empty() {
         system.push_str(OPTIONS_RULE);
     }
-    Messages {
-        system,
-        user: user_text(input),
-    }
+    Messages { system, user: user_text(input) }
 }
 
 fn user_text(input: &AnswerInput<'_>) -> String {
-    let mut text = String::from(if input.context.is_empty() {
-        "Excerpts: none were found.\n\n"
-    } else {
-        "Excerpts:\n\n"
-    });
+    let mut text =
+        String::from(if input.context.is_empty() { "Excerpts: none were found.\n\n" } else { "Excerpts:\n\n" });
     for session in input.context {
         let time = session.time_text.unwrap_or("date unknown");
         text += &format!("Session {} ({time})\n", session.id);
@@ -110,10 +100,7 @@ fn user_text(input: &AnswerInput<'_>) -> String {
         }
         text.push('\n');
     }
-    let asked = input
-        .asked_at
-        .map(|time| format!(" (asked at {time})"))
-        .unwrap_or_default();
+    let asked = input.asked_at.map(|time| format!(" (asked at {time})")).unwrap_or_default();
     text += &format!("Question{asked}: {}\n", input.question.trim());
     if !input.choices.is_empty() {
         text.push_str("Options:\n");
@@ -128,11 +115,7 @@ fn user_text(input: &AnswerInput<'_>) -> String {
 /// An option's text without the letter that some datasets put before it.
 fn without_letter(choice: &str, letter: char) -> &str {
     let choice = choice.trim();
-    match choice
-        .strip_prefix('(')
-        .and_then(|rest| rest.strip_prefix(letter))
-        .and_then(|rest| rest.strip_prefix(')'))
-    {
+    match choice.strip_prefix('(').and_then(|rest| rest.strip_prefix(letter)).and_then(|rest| rest.strip_prefix(')')) {
         Some(rest) => rest.trim_start(),
         None => choice,
     }
@@ -142,36 +125,18 @@ fn without_letter(choice: &str, letter: char) -> &str {
 #[must_use]
 pub fn prompt_hashes() -> PromptHashes {
     let hits = [
-        RetrievedHit {
-            id: "D1:2".into(),
-            session_id: "D1".into(),
-            score: None,
-            text: "Ann: I left yesterday.".into(),
-        },
-        RetrievedHit {
-            id: "D2:1".into(),
-            session_id: "D2".into(),
-            score: None,
-            text: "Ben: Hello!".into(),
-        },
+        RetrievedHit { id: "D1:2".into(), session_id: "D1".into(), score: None, text: "Ann: I left yesterday.".into() },
+        RetrievedHit { id: "D2:1".into(), session_id: "D2".into(), score: None, text: "Ben: Hello!".into() },
     ];
     let context = group_by_session(&hits, |id| (id == "D1").then_some("1:56 pm on 8 May, 2023"));
     let choices = ["(a) first".to_owned(), "second".to_owned()];
     let sample = |choices, context, asked_at| {
         let question = "When did Ann leave?";
-        hash(&answer_messages(&AnswerInput {
-            question,
-            asked_at,
-            context,
-            choices,
-        }))
+        hash(&answer_messages(&AnswerInput { question, asked_at, context, choices }))
     };
     PromptHashes::from([
         ("answer".to_owned(), sample(&[], &context, None)),
-        (
-            "answer-choice".to_owned(),
-            sample(&choices, &context, Some("9 May, 2023")),
-        ),
+        ("answer-choice".to_owned(), sample(&choices, &context, Some("9 May, 2023"))),
         ("answer-empty".to_owned(), sample(&[], &[], None)),
     ])
 }
@@ -181,12 +146,7 @@ mod tests {
     use super::*;
 
     fn hit(id: &str, session_id: &str, text: &str) -> RetrievedHit {
-        RetrievedHit {
-            id: id.into(),
-            session_id: session_id.into(),
-            score: Some(1.0),
-            text: text.into(),
-        }
+        RetrievedHit { id: id.into(), session_id: session_id.into(), score: Some(1.0), text: text.into() }
     }
 
     /// When this fails, the prompt has changed: raise [`VERSION`], then write down the new hashes.
@@ -240,22 +200,14 @@ mod tests {
 
     #[test]
     fn nothing_found() {
-        let messages = answer_messages(&AnswerInput {
-            question: "Who?",
-            asked_at: None,
-            context: &[],
-            choices: &[],
-        });
+        let messages = answer_messages(&AnswerInput { question: "Who?", asked_at: None, context: &[], choices: &[] });
         insta::assert_snapshot!(messages.user, @r"
         Excerpts: none were found.
 
         Question: Who?
         Answer:
         ");
-        assert!(
-            messages.system.ends_with(NO_INFORMATION),
-            "the sentence is dictated exactly"
-        );
+        assert!(messages.system.ends_with(NO_INFORMATION), "the sentence is dictated exactly");
     }
 
     #[test]
@@ -267,17 +219,9 @@ mod tests {
 
     #[test]
     fn no_category_is_named() {
-        let messages = answer_messages(&AnswerInput {
-            question: "Q",
-            asked_at: None,
-            context: &[],
-            choices: &[],
-        });
+        let messages = answer_messages(&AnswerInput { question: "Q", asked_at: None, context: &[], choices: &[] });
         for category in ["multi-hop", "temporal", "open-domain", "single-hop", "adversarial"] {
-            assert!(
-                !messages.system.contains(category) && !messages.user.contains(category),
-                "{category}"
-            );
+            assert!(!messages.system.contains(category) && !messages.user.contains(category), "{category}");
         }
     }
 }

@@ -77,14 +77,7 @@ pub enum Rubric {
 
 impl Rubric {
     /// All rubrics.
-    pub const ALL: [Self; 6] = [
-        Self::Single,
-        Self::Multi,
-        Self::Temporal,
-        Self::Open,
-        Self::Criteria,
-        Self::Abstain,
-    ];
+    pub const ALL: [Self; 6] = [Self::Single, Self::Multi, Self::Temporal, Self::Open, Self::Criteria, Self::Abstain];
 
     /// The rubric for a question: by the gold where that decides, else by LoCoMo's category name; others are single facts.
     #[must_use]
@@ -144,11 +137,7 @@ pub struct JudgeInput<'a> {
 #[must_use]
 pub fn judge_messages(input: &JudgeInput<'_>) -> Messages {
     let rubric = Rubric::of(input.category, input.gold);
-    let reference = if rubric == Rubric::Abstain {
-        None
-    } else {
-        input.gold.map(Gold::text)
-    };
+    let reference = if rubric == Rubric::Abstain { None } else { input.gold.map(Gold::text) };
     let fields = [
         ("question", Some(input.question.trim())),
         ("asked_at", input.asked_at),
@@ -156,13 +145,8 @@ pub fn judge_messages(input: &JudgeInput<'_>) -> Messages {
         ("answer", Some(input.answer.trim())),
     ];
     // a JSON object, so that no text can pass for another field
-    let lines = fields
-        .into_iter()
-        .filter_map(|(name, text)| Some(format!("  \"{name}\": {}", Value::from(text?))));
-    Messages {
-        system: rubric.system(),
-        user: format!("{{\n{}\n}}", lines.collect::<Vec<_>>().join(",\n")),
-    }
+    let lines = fields.into_iter().filter_map(|(name, text)| Some(format!("  \"{name}\": {}", Value::from(text?))));
+    Messages { system: rubric.system(), user: format!("{{\n{}\n}}", lines.collect::<Vec<_>>().join(",\n")) }
 }
 
 /// The hashes of all judge prompts.
@@ -180,18 +164,9 @@ pub fn prompt_hashes() -> PromptHashes {
             Rubric::Abstain => ("adversarial", Gold::Abstain),
         };
         let (question, asked_at) = ("When did Ann leave?", Some("9 May, 2023"));
-        hash(&judge_messages(&JudgeInput {
-            category,
-            question,
-            asked_at,
-            gold: Some(&gold),
-            answer: "\"yesterday\"",
-        }))
+        hash(&judge_messages(&JudgeInput { category, question, asked_at, gold: Some(&gold), answer: "\"yesterday\"" }))
     };
-    Rubric::ALL
-        .into_iter()
-        .map(|rubric| (rubric.name().to_owned(), hash_of(rubric)))
-        .collect()
+    Rubric::ALL.into_iter().map(|rubric| (rubric.name().to_owned(), hash_of(rubric))).collect()
 }
 
 #[cfg(test)]
@@ -199,13 +174,7 @@ mod tests {
     use super::*;
 
     fn messages(category: &str, gold: Option<&Gold>, answer: &str) -> Messages {
-        judge_messages(&JudgeInput {
-            category,
-            question: "When did Ann leave? ",
-            asked_at: None,
-            gold,
-            answer,
-        })
+        judge_messages(&JudgeInput { category, question: "When did Ann leave? ", asked_at: None, gold, answer })
     }
 
     /// When this fails, a prompt has changed: raise [`VERSION`], then write down the new hashes.

@@ -74,14 +74,8 @@ pub fn parse(reply: &str) -> Result<Verdict, VerdictError> {
     let Reply { reasoning, verdict } =
         serde_json::from_str(without_fence(reply.trim())).map_err(|error| VerdictError::Form(error.to_string()))?;
     match verdict.as_str() {
-        "correct" => Ok(Verdict {
-            correct: true,
-            reasoning,
-        }),
-        "incorrect" => Ok(Verdict {
-            correct: false,
-            reasoning,
-        }),
+        "correct" => Ok(Verdict { correct: true, reasoning }),
+        "incorrect" => Ok(Verdict { correct: false, reasoning }),
         _ => Err(VerdictError::Word(verdict)),
     }
 }
@@ -106,10 +100,7 @@ mod tests {
         for (reply, correct) in [
             (r#"{"reasoning": "same date", "verdict": "correct"}"#, true),
             (r#" {"verdict":"incorrect","reasoning":""} "#, false),
-            (
-                "```json\n{\"reasoning\": \"It is INCORRECT to say correct\", \"verdict\": \"incorrect\"}\n```",
-                false,
-            ),
+            ("```json\n{\"reasoning\": \"It is INCORRECT to say correct\", \"verdict\": \"incorrect\"}\n```", false),
             ("```\n{\"reasoning\": \"x\", \"verdict\": \"correct\"}\n```\n", true),
             (r#"{"reasoning": "verdict: incorrect", "verdict": "correct"}"#, true),
         ] {

@@ -17,13 +17,7 @@ pub(super) enum Category {
 
 impl Category {
     /// All, in the order of LoCoMo's numbers 1 to 5.
-    const ALL: [Self; 5] = [
-        Self::MultiHop,
-        Self::Temporal,
-        Self::OpenDomain,
-        Self::SingleHop,
-        Self::Adversarial,
-    ];
+    const ALL: [Self; 5] = [Self::MultiHop, Self::Temporal, Self::OpenDomain, Self::SingleHop, Self::Adversarial];
 
     /// The name that datasets and reports use.
     pub(super) const fn name(self) -> &'static str {

@@ -54,9 +54,7 @@ impl Letters {
 
     /// The letter of a gold such as `(c)` or `C`; `None` when it is not one of a to d.
     fn only(gold: &str) -> Option<Self> {
-        let gold = gold
-            .trim_matches(|c| is_space(c) || matches!(c, '(' | ')'))
-            .to_lowercase();
+        let gold = gold.trim_matches(|c| is_space(c) || matches!(c, '(' | ')')).to_lowercase();
         let mut chars = gold.chars();
         match (chars.next().map(Self::bit), chars.next()) {
             (Some(bit @ 1..), None) => Some(Self(bit)),
@@ -67,10 +65,8 @@ impl Letters {
     /// The letters that a reply names.
     fn named(reply: &str) -> Self {
         let chars: Vec<char> = reply.to_lowercase().chars().collect();
-        let in_brackets = chars
-            .windows(3)
-            .filter(|w| w[0] == '(' && w[2] == ')')
-            .fold(0, |set, w| set | Self::bit(w[1]));
+        let in_brackets =
+            chars.windows(3).filter(|w| w[0] == '(' && w[2] == ')').fold(0, |set, w| set | Self::bit(w[1]));
         if in_brackets != 0 {
             return Self(in_brackets);
         }
@@ -88,11 +84,7 @@ mod tests {
 
     fn score(prediction: &str, gold: &str) -> Option<f64> {
         let gold = Gold::Choice(gold.to_owned());
-        Choice.score(&ScoreCase {
-            prediction,
-            gold: Some(&gold),
-            category: "",
-        })
+        Choice.score(&ScoreCase { prediction, gold: Some(&gold), category: "" })
     }
 
     #[test]
@@ -114,14 +106,7 @@ mod tests {
         }
         assert_eq!(score("(b)", "the second"), None);
         assert_eq!(score("(b)", ""), None);
-        assert_eq!(
-            Choice.score(&ScoreCase {
-                prediction: "(b)",
-                gold: None,
-                category: ""
-            }),
-            None
-        );
+        assert_eq!(Choice.score(&ScoreCase { prediction: "(b)", gold: None, category: "" }), None);
     }
 
     #[test]
@@ -130,15 +115,8 @@ mod tests {
             return;
         };
         for case in reference::list(&vectors["cases"]) {
-            let score = score(
-                reference::str(&case["response"]),
-                reference::str(&case["correct_answer"]),
-            );
-            assert_eq!(
-                score,
-                case["score"].as_bool().map(|right| f64::from(u8::from(right))),
-                "{case}"
-            );
+            let score = score(reference::str(&case["response"]), reference::str(&case["correct_answer"]));
+            assert_eq!(score, case["score"].as_bool().map(|right| f64::from(u8::from(right))), "{case}");
         }
     }
 }

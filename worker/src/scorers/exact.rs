@@ -37,10 +37,7 @@ impl Scorer for Exact {
 
     fn score_many(&self, prediction: &str, cases: &[(Option<&Gold>, &str)]) -> Vec<Option<f64>> {
         let prediction = token_set(prediction);
-        cases
-            .iter()
-            .map(|(gold, category)| score(&prediction, *gold, category))
-            .collect()
+        cases.iter().map(|(gold, category)| score(&prediction, *gold, category)).collect()
     }
 }
 
@@ -69,11 +66,7 @@ mod tests {
     use crate::scorers::reference;
 
     fn score(prediction: &str, gold: &Gold, category: &str) -> Option<f64> {
-        Exact.score(&ScoreCase {
-            prediction,
-            gold: Some(gold),
-            category,
-        })
+        Exact.score(&ScoreCase { prediction, gold: Some(gold), category })
     }
 
     #[test]
@@ -92,14 +85,7 @@ mod tests {
             assert_eq!(score(prediction, &gold, category), Some(expected), "{prediction}");
         }
         assert_eq!(score("x", &Gold::Rubric(vec![]), "any"), None);
-        assert_eq!(
-            Exact.score(&ScoreCase {
-                prediction: "x",
-                gold: None,
-                category: "temporal"
-            }),
-            None
-        );
+        assert_eq!(Exact.score(&ScoreCase { prediction: "x", gold: None, category: "temporal" }), None);
     }
 
     #[test]

@@ -76,10 +76,7 @@ impl Scorer for LocomoF1 {
 
     fn score_many(&self, prediction: &str, cases: &[(Option<&Gold>, &str)]) -> Vec<Option<f64>> {
         let mut prepared = Prepared::new(self, prediction);
-        cases
-            .iter()
-            .map(|(gold, category)| prepared.score(*gold, category))
-            .collect()
+        cases.iter().map(|(gold, category)| prepared.score(*gold, category)).collect()
     }
 }
 
@@ -95,14 +92,7 @@ struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     fn new(rules: &'a LocomoF1, prediction: &'a str) -> Self {
-        Self {
-            rules,
-            prediction,
-            tokens: Tokens::new(rules.stem),
-            whole: None,
-            parts: None,
-            abstains: None,
-        }
+        Self { rules, prediction, tokens: Tokens::new(rules.stem), whole: None, parts: None, abstains: None }
     }
 
     fn score(&mut self, gold: Option<&Gold>, category: &str) -> Option<f64> {
@@ -127,16 +117,12 @@ impl<'a> Prepared<'a> {
 
     fn abstention(&mut self) -> f64 {
         let (prediction, phrases) = (self.prediction, self.rules.abstention_phrases);
-        *self
-            .abstains
-            .get_or_insert_with(|| f64::from(u8::from(contains_any(prediction, phrases))))
+        *self.abstains.get_or_insert_with(|| f64::from(u8::from(contains_any(prediction, phrases))))
     }
 
     fn whole(&mut self, gold: &str) -> f64 {
         let tokens = &mut self.tokens;
-        let bag = self
-            .whole
-            .get_or_insert_with(|| Bag::new(&tokens.ids_of(self.prediction)));
+        let bag = self.whole.get_or_insert_with(|| Bag::new(&tokens.ids_of(self.prediction)));
         let gold = tokens.ids_of(gold);
         f1(bag.common_with(&gold), bag.size, gold.len())
     }
@@ -144,24 +130,15 @@ impl<'a> Prepared<'a> {
     fn by_parts(&mut self, gold: &str) -> f64 {
         let drop_empty = self.rules.drop_empty_parts;
         let tokens = &mut self.tokens;
-        let parts = self
-            .parts
-            .get_or_insert_with(|| Parts::new(self.prediction, drop_empty, tokens));
-        let scores: Vec<f64> = split_parts(gold, drop_empty)
-            .map(|part| parts.best(&tokens.ids_of(part)))
-            .collect();
-        if scores.is_empty() {
-            0.0
-        } else {
-            (self.rules.sum)(&scores) / scores.len() as f64
-        }
+        let parts = self.parts.get_or_insert_with(|| Parts::new(self.prediction, drop_empty, tokens));
+        let scores: Vec<f64> = split_parts(gold, drop_empty).map(|part| parts.best(&tokens.ids_of(part))).collect();
+        if scores.is_empty() { 0.0 } else { (self.rules.sum)(&scores) / scores.len() as f64 }
     }
 }
 
 /// The parts of a multi-hop text.
 fn split_parts(text: &str, drop_empty: bool) -> impl Iterator<Item = &str> {
-    text.split(',')
-        .filter(move |part| !drop_empty || !trim(part).is_empty())
+    text.split(',').filter(move |part| !drop_empty || !trim(part).is_empty())
 }
 
 /// F1 from the number of common tokens and both lengths, operation by operation as published.
@@ -194,8 +171,7 @@ fn pairwise_sum(values: &[f64]) -> f64 {
         }
     }
     let [a, b, c, d, e, f, g, h] = sums;
-    rest.iter()
-        .fold(((a + b) + (c + d)) + ((e + f) + (g + h)), |sum, value| sum + value)
+    rest.iter().fold(((a + b) + (c + d)) + ((e + f) + (g + h)), |sum, value| sum + value)
 }
 
 /// Numbers for stems; every distinct token is stemmed once.
@@ -221,13 +197,7 @@ impl Tokens {
     /// The stems of a text, ascending, repeats kept.
     fn ids_of(&mut self, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
-        let Self {
-            stem,
-            of_token,
-            of_stem,
-            buffer,
-            scratch,
-        } = self;
+        let Self { stem, of_token, of_stem, buffer, scratch } = self;
         normalize::for_each_token(text, scratch, |token| {
             let id = of_token.get(token).copied().unwrap_or_else(|| {
                 let stem = stem(token, buffer);
@@ -248,8 +218,7 @@ impl Tokens {
 
 /// How often each stem occurs, for ascending ids.
 fn counts(ids: &[u32]) -> impl Iterator<Item = (usize, u32)> {
-    ids.chunk_by(|a, b| a == b)
-        .map(|run| (run[0] as usize, run.len() as u32))
+    ids.chunk_by(|a, b| a == b).map(|run| (run[0] as usize, run.len() as u32))
 }
 
 /// A multiset of stems.
@@ -261,10 +230,7 @@ struct Bag {
 
 impl Bag {
     fn new(ids: &[u32]) -> Self {
-        let mut bag = Self {
-            size: ids.len(),
-            counts: vec![0; ids.last().map_or(0, |&id| id as usize + 1)],
-        };
+        let mut bag = Self { size: ids.len(), counts: vec![0; ids.last().map_or(0, |&id| id as usize + 1)] };
         for (id, count) in counts(ids) {
             bag.counts[id] = count;
         }
@@ -273,9 +239,7 @@ impl Bag {
 
     /// Size of the intersection with a multiset given as ascending ids.
     fn common_with(&self, ids: &[u32]) -> usize {
-        counts(ids)
-            .map(|(id, count)| self.counts.get(id).map_or(0, |&own| own.min(count)) as usize)
-            .sum()
+        counts(ids).map(|(id, count)| self.counts.get(id).map_or(0, |&own| own.min(count)) as usize).sum()
     }
 }
 
@@ -292,12 +256,7 @@ struct Parts {
 
 impl Parts {
     fn new(prediction: &str, drop_empty: bool, tokens: &mut Tokens) -> Self {
-        let mut parts = Self {
-            sizes: Vec::new(),
-            postings: Vec::new(),
-            common: Vec::new(),
-            touched: Vec::new(),
-        };
+        let mut parts = Self { sizes: Vec::new(), postings: Vec::new(), common: Vec::new(), touched: Vec::new() };
         for text in split_parts(prediction, drop_empty) {
             let ids = tokens.ids_of(text);
             let part = parts.sizes.len() as u32;

@@ -56,10 +56,7 @@ mod tests {
             return;
         };
         let strings = |value: &serde_json::Value| -> Vec<String> {
-            reference::list(value)
-                .iter()
-                .map(|id| reference::str(id).to_owned())
-                .collect()
+            reference::list(value).iter().map(|id| reference::str(id).to_owned()).collect()
         };
         let cases = reference::list(&vectors["recall_vectors"]);
         assert!(cases.len() > 15);
@@ -68,11 +65,7 @@ mod tests {
             let evidence: Vec<&str> = evidence.iter().map(String::as_str).collect();
             let context = (!case["context"].is_null()).then(|| strings(&case["context"]));
             let context: Option<Vec<&str>> = context.as_ref().map(|ids| ids.iter().map(String::as_str).collect());
-            assert_eq!(
-                locomo_recall(&evidence, context.as_deref()),
-                reference::number(&case["recall"]),
-                "{case}"
-            );
+            assert_eq!(locomo_recall(&evidence, context.as_deref()), reference::number(&case["recall"]), "{case}");
         }
     }
 }

@@ -54,15 +54,6 @@ pub trait Scorer: Send + Sync {
 
     /// Scores one prediction against many golds; scorers override it where preparing the prediction once is worth it.
     fn score_many(&self, prediction: &str, cases: &[(Option<&Gold>, &str)]) -> Vec<Option<f64>> {
-        cases
-            .iter()
-            .map(|(gold, category)| {
-                self.score(&ScoreCase {
-                    prediction,
-                    gold: *gold,
-                    category,
-                })
-            })
-            .collect()
+        cases.iter().map(|(gold, category)| self.score(&ScoreCase { prediction, gold: *gold, category })).collect()
     }
 }

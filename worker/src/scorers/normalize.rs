@@ -114,25 +114,13 @@ mod tests {
         if let Some(vectors) = reference::json("vectors/astrocyte-and-jeffs-brain.json") {
             let cases = reference::list(&vectors["sections"]["locomo_normalize"]["vectors"]);
             for case in cases {
-                assert_eq!(
-                    normalize(reference::str(&case["input"])),
-                    reference::str(&case["official"])
-                );
+                assert_eq!(normalize(reference::str(&case["input"])), reference::str(&case["official"]));
             }
         }
         if let Some(vectors) = reference::json("vectors/locomo-f1.json") {
-            for case in reference::list(&vectors["vectors"])
-                .iter()
-                .filter(|case| case.get("norm_gold").is_some())
-            {
-                assert_eq!(
-                    normalize(reference::str(&case["prediction"])),
-                    reference::str(&case["norm_prediction"])
-                );
-                assert_eq!(
-                    normalize(reference::str(&case["gold_used"])),
-                    reference::str(&case["norm_gold"])
-                );
+            for case in reference::list(&vectors["vectors"]).iter().filter(|case| case.get("norm_gold").is_some()) {
+                assert_eq!(normalize(reference::str(&case["prediction"])), reference::str(&case["norm_prediction"]));
+                assert_eq!(normalize(reference::str(&case["gold_used"])), reference::str(&case["norm_gold"]));
             }
         }
     }
@@ -164,10 +152,7 @@ mod tests {
                 }
             }
         }
-        out.split(is_space)
-            .filter(|token| !token.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
+        out.split(is_space).filter(|token| !token.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     proptest! {

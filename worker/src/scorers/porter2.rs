@@ -85,17 +85,13 @@ struct Regions {
 
 impl Regions {
     fn of(word: &[u8]) -> Self {
-        const BEGINNINGS: [&[u8]; 9] = [
-            b"gener", b"commun", b"arsen", b"past", b"univers", b"later", b"emerg", b"organ", b"inter",
-        ];
+        const BEGINNINGS: [&[u8]; 9] =
+            [b"gener", b"commun", b"arsen", b"past", b"univers", b"later", b"emerg", b"organ", b"inter"];
         let r1 = BEGINNINGS
             .iter()
             .find(|beginning| word.starts_with(beginning))
             .map_or_else(|| after_vowel_and_consonant(word, 0), |beginning| beginning.len());
-        Self {
-            r1,
-            r2: after_vowel_and_consonant(word, r1),
-        }
+        Self { r1, r2: after_vowel_and_consonant(word, r1) }
     }
 }
 
@@ -118,10 +114,7 @@ fn ends_short(word: &[u8]) -> bool {
 
 /// The longest of the suffixes that the word ends in.
 fn longest<'r, T>(word: &[u8], rules: &'r [(&'static [u8], T)]) -> Option<&'r (&'static [u8], T)> {
-    rules
-        .iter()
-        .filter(|(suffix, _)| word.ends_with(suffix))
-        .max_by_key(|(suffix, _)| suffix.len())
+    rules.iter().filter(|(suffix, _)| word.ends_with(suffix)).max_by_key(|(suffix, _)| suffix.len())
 }
 
 fn step_1a(buffer: &mut StemBuffer) {
@@ -157,10 +150,7 @@ fn step_1b(buffer: &mut StemBuffer, regions: Regions) {
             return;
         }
     }
-    let Some(suffix) = [&b"ingly"[..], b"edly", b"ing", b"ed"]
-        .into_iter()
-        .find(|suffix| word.ends_with(suffix))
-    else {
+    let Some(suffix) = [&b"ingly"[..], b"edly", b"ing", b"ed"].into_iter().find(|suffix| word.ends_with(suffix)) else {
         return;
     };
     let rest = &word[..n - suffix.len()];

@@ -7,15 +7,10 @@ use serde_json::Value;
 /// Reads a JSON file below `$BENCH_REFERENCE_DIR` (default: `shared` beside the workspace). `None`, said loudly, when the
 /// folder is not there; everything that uses it is also tested on data of its own.
 pub(crate) fn json(path: &str) -> Option<Value> {
-    let folder = std::env::var_os("BENCH_REFERENCE_DIR").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
-        PathBuf::from,
-    );
+    let folder = std::env::var_os("BENCH_REFERENCE_DIR")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")), PathBuf::from);
     if !folder.is_dir() {
-        eprintln!(
-            "NOT CHECKED against {path}: no folder {}; set BENCH_REFERENCE_DIR",
-            folder.display()
-        );
+        eprintln!("NOT CHECKED against {path}: no folder {}; set BENCH_REFERENCE_DIR", folder.display());
         return None;
     }
     let text = std::fs::read_to_string(folder.join(path)).expect("the reference folder has the file");

@@ -5,14 +5,8 @@ use super::{
 };
 
 /// All answer scorers: one line each.
-pub static SCORERS: &[&dyn Scorer] = &[
-    &locomo_f1::OFFICIAL,
-    &locomo_f1::ASTROCYTE,
-    &Exact,
-    &WordOverlap,
-    &Choice,
-    &Rubric,
-];
+pub static SCORERS: &[&dyn Scorer] =
+    &[&locomo_f1::OFFICIAL, &locomo_f1::ASTROCYTE, &Exact, &WordOverlap, &Choice, &Rubric];
 
 /// No scorer of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,17 +20,12 @@ pub struct UnknownScorer {
 
 impl UnknownScorer {
     pub(super) fn new(name: &str) -> Self {
-        let nearest = names()
-            .map(|known| (strsim::damerau_levenshtein(name, known), known))
-            .min();
+        let nearest = names().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
         let hint = match nearest {
             Some((distance, known)) if distance <= 2 + known.len() / 4 => format!(" (did you mean '{known}'?)"),
             _ => String::new(),
         };
-        Self {
-            name: name.to_owned(),
-            hint,
-        }
+        Self { name: name.to_owned(), hint }
     }
 }
 
@@ -50,28 +39,16 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// [`UnknownScorer`], with the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn Scorer, UnknownScorer> {
-    SCORERS
-        .iter()
-        .copied()
-        .find(|scorer| scorer.name() == name)
-        .ok_or_else(|| UnknownScorer::new(name))
+    SCORERS.iter().copied().find(|scorer| scorer.name() == name).ok_or_else(|| UnknownScorer::new(name))
 }
 
 /// The lines of `score --list`: every name with what it does.
 #[must_use]
 pub fn list() -> Vec<String> {
     let width = names().map(str::len).max().unwrap_or(0);
-    let retrieval = (
-        RETRIEVAL,
-        "recall, precision, MRR and NDCG at k of ranked ids (takes ranked, gold, k)",
-    );
-    let lines = SCORERS
-        .iter()
-        .map(|scorer| (scorer.name(), scorer.description()))
-        .chain([retrieval]);
-    lines
-        .map(|(name, description)| format!("{name:width$}  {description}"))
-        .collect()
+    let retrieval = (RETRIEVAL, "recall, precision, MRR and NDCG at k of ranked ids (takes ranked, gold, k)");
+    let lines = SCORERS.iter().map(|scorer| (scorer.name(), scorer.description())).chain([retrieval]);
+    lines.map(|(name, description)| format!("{name:width$}  {description}")).collect()
 }
 
 #[cfg(test)]
@@ -114,14 +91,7 @@ mod tests {
         ");
     }
 
-    const CATEGORIES: [&str; 6] = [
-        "multi-hop",
-        "temporal",
-        "open-domain",
-        "single-hop",
-        "adversarial",
-        "other",
-    ];
+    const CATEGORIES: [&str; 6] = ["multi-hop", "temporal", "open-domain", "single-hop", "adversarial", "other"];
 
     fn golds() -> Vec<Option<Gold>> {
         let text = |text: &str| Some(Gold::Text(text.to_owned()));
@@ -133,10 +103,7 @@ mod tests {
             Some(Gold::Number(2022.into())),
             Some(Gold::Choice("(c)".to_owned())),
             Some(Gold::Rubric(vec!["hikes".to_owned(), "general".to_owned()])),
-            Some(Gold::Retrieval {
-                must: vec!["x".to_owned()],
-                must_not: vec![],
-            }),
+            Some(Gold::Retrieval { must: vec!["x".to_owned()], must_not: vec![] }),
             Some(Gold::Abstain),
             None,
         ]
@@ -161,19 +128,10 @@ mod tests {
             .map(|scorer| {
                 let mut hash = Sha256::new();
                 for (prediction, gold, category) in all_cases(&PREDICTIONS) {
-                    let score = scorer.score(&ScoreCase {
-                        prediction,
-                        gold: gold.as_ref(),
-                        category,
-                    });
+                    let score = scorer.score(&ScoreCase { prediction, gold: gold.as_ref(), category });
                     hash.update(format!("{score:?}\n"));
                 }
-                format!(
-                    "{} v{} {}",
-                    scorer.name(),
-                    scorer.version(),
-                    &hex::encode(hash.finalize())[..16]
-                )
+                format!("{} v{} {}", scorer.name(), scorer.version(), &hex::encode(hash.finalize())[..16])
             })
             .collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
@@ -188,9 +146,7 @@ mod tests {
 
     fn all_cases<'a>(predictions: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Option<Gold>, &'static str)> {
         predictions.iter().flat_map(|prediction| {
-            golds()
-                .into_iter()
-                .flat_map(move |gold| CATEGORIES.map(|category| (*prediction, gold.clone(), category)))
+            golds().into_iter().flat_map(move |gold| CATEGORIES.map(|category| (*prediction, gold.clone(), category)))
         })
     }
 

@@ -79,10 +79,7 @@ fn score(prediction: &str, gold: Option<&Gold>) -> Option<f64> {
     if required_keywords.iter().all(String::is_empty) {
         return None;
     }
-    let rubric = KeywordRubric {
-        required_keywords,
-        ..KeywordRubric::default()
-    };
+    let rubric = KeywordRubric { required_keywords, ..KeywordRubric::default() };
     Some(rubric.grade_lower(prediction))
 }
 
@@ -102,13 +99,9 @@ mod tests {
             acceptable_paraphrases: list(&["automobile"]),
             incorrect_patterns: list(&["red"]),
         };
-        for (answer, expected) in [
-            ("a BLUE car", 1.0),
-            ("blue", 0.5),
-            ("blue automobile", 0.6),
-            ("blue car, red roof", 0.0),
-            ("", 0.0),
-        ] {
+        for (answer, expected) in
+            [("a BLUE car", 1.0), ("blue", 0.5), ("blue automobile", 0.6), ("blue car, red roof", 0.0), ("", 0.0)]
+        {
             assert!((rubric.grade(answer) - expected).abs() < 1e-12, "{answer}");
         }
         assert_eq!(KeywordRubric::default().grade("x"), 0.5);
@@ -116,13 +109,7 @@ mod tests {
 
     #[test]
     fn golds() {
-        let score = |gold: Option<&Gold>| {
-            Rubric.score(&ScoreCase {
-                prediction: "a blue car",
-                gold,
-                category: "",
-            })
-        };
+        let score = |gold: Option<&Gold>| Rubric.score(&ScoreCase { prediction: "a blue car", gold, category: "" });
         assert_eq!(score(Some(&Gold::Rubric(list(&["blue", "red"])))), Some(0.5));
         assert_eq!(score(Some(&Gold::Text("Blue Car".to_owned()))), Some(1.0));
         assert_eq!(score(Some(&Gold::Rubric(vec![]))), None);
@@ -136,31 +123,17 @@ mod tests {
                 let rubric: KeywordRubric = serde_json::from_value(case["rubric"].clone()).expect("a rubric");
                 // published values are rounded to four decimals
                 let score = (rubric.grade(reference::str(&case["answer"])) * 1e4).round() / 1e4;
-                assert_eq!(
-                    score,
-                    reference::number(&case["agent_eval"]["factual_accuracy"]["score"]),
-                    "{case}"
-                );
+                assert_eq!(score, reference::number(&case["agent_eval"]["factual_accuracy"]["score"]), "{case}");
             }
         }
         if let Some(vectors) = reference::json("vectors/astrocyte-and-jeffs-brain.json") {
             for case in reference::list(&vectors["sections"]["text_overlap"]["vectors"]) {
-                let words = reference::list(&case["expected_keywords"])
-                    .iter()
-                    .map(reference::str)
-                    .collect::<Vec<_>>();
+                let words = reference::list(&case["expected_keywords"]).iter().map(reference::str).collect::<Vec<_>>();
                 if !words.is_empty() {
                     let gold = Gold::Rubric(list(&words));
-                    let case_of = ScoreCase {
-                        prediction: reference::str(&case["text"]),
-                        gold: Some(&gold),
-                        category: "",
-                    };
-                    assert_eq!(
-                        Rubric.score(&case_of),
-                        Some(reference::number(&case["score"])),
-                        "{case}"
-                    );
+                    let case_of =
+                        ScoreCase { prediction: reference::str(&case["text"]), gold: Some(&gold), category: "" };
+                    assert_eq!(Rubric.score(&case_of), Some(reference::number(&case["score"])), "{case}");
                 }
             }
         }

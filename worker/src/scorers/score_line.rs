@@ -32,11 +32,7 @@ impl LineScorer {
     /// # Errors
     /// [`UnknownScorer`], with the nearest name.
     pub fn find(name: &str) -> Result<Self, UnknownScorer> {
-        if name == RETRIEVAL {
-            Ok(Self::Retrieval)
-        } else {
-            find(name).map(Self::Answer)
-        }
+        if name == RETRIEVAL { Ok(Self::Retrieval) } else { find(name).map(Self::Answer) }
     }
 
     /// The line with `score` (for retrieval also `scores`), or with `error` and no score.
@@ -94,11 +90,7 @@ fn score_answer(scorer: &dyn Scorer, line: &Map<String, Value>) -> Result<f64, S
         }
         Some(_) => return Err("`gold` must be a string, a number or null".to_owned()),
     };
-    let case = ScoreCase {
-        prediction: &prediction,
-        gold: gold.as_ref(),
-        category: &category,
-    };
+    let case = ScoreCase { prediction: &prediction, gold: gold.as_ref(), category: &category };
     scorer.score(&case).ok_or_else(|| match gold {
         None => "no gold: only category adversarial is scored without one".to_owned(),
         Some(_) => format!("{} does not apply to this gold", scorer.name()),
@@ -134,10 +126,7 @@ fn score_retrieval(line: &Map<String, Value>) -> Result<(Value, Value), String> 
     };
     let k = match line.get("k") {
         None | Some(Value::Null) => DEFAULT_K,
-        Some(k) => k
-            .as_u64()
-            .filter(|&k| k > 0)
-            .ok_or("`k` must be a whole number of at least 1")?,
+        Some(k) => k.as_u64().filter(|&k| k > 0).ok_or("`k` must be a whole number of at least 1")?,
     };
     let (ranked, gold) = (ids("ranked")?, ids("gold")?);
     let hits = RankHits::of(ranked.iter().map(String::as_str), gold.iter().map(String::as_str));
@@ -175,54 +164,18 @@ mod tests {
     #[test]
     fn answers() {
         for (scorer, line, expected) in [
-            (
-                "locomo-f1",
-                json!({"prediction": "7 May 2023", "gold": "May 7, 2023", "category": 2}),
-                1.0,
-            ),
-            (
-                "locomo-f1",
-                json!({"prediction": "in 2022", "gold": 2022, "category": "temporal"}),
-                2.0 / 3.0,
-            ),
-            (
-                "locomo-f1",
-                json!({"prediction": "red", "gold": "red, blue", "category": "Multi_Hop"}),
-                0.5,
-            ),
-            (
-                "locomo-f1",
-                json!({"prediction": "red", "gold": "red, blue", "category": "1"}),
-                0.5,
-            ),
-            (
-                "locomo-f1",
-                json!({"prediction": "Not mentioned.", "gold": null, "category": 5}),
-                1.0,
-            ),
-            (
-                "locomo-f1",
-                json!({"prediction": "I don't know", "category": "adversarial"}),
-                0.0,
-            ),
-            (
-                "locomo-f1-astrocyte",
-                json!({"prediction": "I don't know", "category": 5}),
-                1.0,
-            ),
+            ("locomo-f1", json!({"prediction": "7 May 2023", "gold": "May 7, 2023", "category": 2}), 1.0),
+            ("locomo-f1", json!({"prediction": "in 2022", "gold": 2022, "category": "temporal"}), 2.0 / 3.0),
+            ("locomo-f1", json!({"prediction": "red", "gold": "red, blue", "category": "Multi_Hop"}), 0.5),
+            ("locomo-f1", json!({"prediction": "red", "gold": "red, blue", "category": "1"}), 0.5),
+            ("locomo-f1", json!({"prediction": "Not mentioned.", "gold": null, "category": 5}), 1.0),
+            ("locomo-f1", json!({"prediction": "I don't know", "category": "adversarial"}), 0.0),
+            ("locomo-f1-astrocyte", json!({"prediction": "I don't know", "category": 5}), 1.0),
             ("locomo-f1", json!({"prediction": "red", "gold": "red"}), 1.0),
             ("exact", json!({"prediction": "the Red", "gold": "red"}), 1.0),
-            (
-                "choice",
-                json!({"prediction": "(b)", "gold": "(b)", "category": "recall_user_shared_facts"}),
-                1.0,
-            ),
+            ("choice", json!({"prediction": "(b)", "gold": "(b)", "category": "recall_user_shared_facts"}), 1.0),
             ("word-overlap", json!({"prediction": "x", "category": 5}), 1.0),
-            (
-                "rubric",
-                json!({"prediction": "a red car", "gold": ["red", "blue"]}),
-                0.5,
-            ),
+            ("rubric", json!({"prediction": "a red car", "gold": ["red", "blue"]}), 0.5),
             (
                 "rubric",
                 json!({"prediction": "a red car", "gold": {"required_keywords": ["red"], "incorrect_patterns": ["car"]}}),
@@ -242,15 +195,9 @@ mod tests {
         for (scorer, line) in [
             ("locomo-f1", json!({"gold": "red"})),
             ("locomo-f1", json!({"prediction": null, "gold": "red"})),
-            (
-                "locomo-f1",
-                json!({"prediction": "red", "category": "temporal", "score": 1}),
-            ),
+            ("locomo-f1", json!({"prediction": "red", "category": "temporal", "score": 1})),
             ("locomo-f1", json!({"prediction": "red", "gold": "red", "category": 6})),
-            (
-                "locomo-f1",
-                json!({"prediction": "red", "gold": "red", "category": "multihops"}),
-            ),
+            ("locomo-f1", json!({"prediction": "red", "gold": "red", "category": "multihops"})),
             ("locomo-f1", json!({"prediction": "red", "gold": true})),
             ("locomo-f1", json!({"prediction": "red", "gold": ["red"]})),
             ("choice", json!({"prediction": "(b)", "gold": "second"})),
@@ -267,51 +214,29 @@ mod tests {
 
     #[test]
     fn a_new_score_replaces_an_old_error() {
-        let scored = score(
-            "exact",
-            json!({"prediction": "red", "gold": "red", "error": "old", "id": 7}),
-        );
-        assert_eq!(
-            scored,
-            json!({"prediction": "red", "gold": "red", "id": 7, "score": 1.0})
-        );
+        let scored = score("exact", json!({"prediction": "red", "gold": "red", "error": "old", "id": 7}));
+        assert_eq!(scored, json!({"prediction": "red", "gold": "red", "id": 7, "score": 1.0}));
     }
 
     #[test]
     fn retrieval() {
-        let scored = score(
-            RETRIEVAL,
-            json!({"ranked": ["a", "a", "b", 3], "gold": ["b", 3, "z"], "k": 2}),
-        );
+        let scored = score(RETRIEVAL, json!({"ranked": ["a", "a", "b", 3], "gold": ["b", 3, "z"], "k": 2}));
         assert_eq!(scored["score"], json!(1.0 / 3.0));
         assert_eq!(scored["scores"]["precision"], json!(0.5));
         assert_eq!(scored["scores"]["mrr"], json!(0.5));
         assert_eq!(scored["scores"]["recall_any"], json!(1.0));
         let empty = score(RETRIEVAL, json!({"ranked": ["a"], "gold": [], "k": 2}));
-        assert_eq!(
-            (&empty["score"], &empty["scores"]["ndcg"]),
-            (&Value::Null, &Value::Null)
-        );
-        assert!(
-            empty
-                .as_object()
-                .is_some_and(|object| object.contains_key("score") && !object.contains_key("error"))
-        );
+        assert_eq!((&empty["score"], &empty["scores"]["ndcg"]), (&Value::Null, &Value::Null));
+        assert!(empty.as_object().is_some_and(|object| object.contains_key("score") && !object.contains_key("error")));
     }
 
     #[test]
     fn published_retrieval_vectors() {
         if let Some(vectors) = reference::json("vectors/hebb-amplihack-precisionmembench.json") {
             for case in reference::list(&vectors["hebb_ranked_metrics"]["cases"]) {
-                let scored = score(
-                    RETRIEVAL,
-                    json!({"ranked": case["retrieved"], "gold": case["relevant"], "k": case["k"]}),
-                );
-                check_metrics(
-                    &scored,
-                    case,
-                    ["recall", "precision", "mrr", "ndcg"].map(|name| (name, name)),
-                );
+                let scored =
+                    score(RETRIEVAL, json!({"ranked": case["retrieved"], "gold": case["relevant"], "k": case["k"]}));
+                check_metrics(&scored, case, ["recall", "precision", "mrr", "ndcg"].map(|name| (name, name)));
             }
         }
         if let Some(vectors) = reference::json("vectors/astrocyte-and-jeffs-brain.json") {
@@ -320,15 +245,9 @@ mod tests {
                 let mut unique = ranked.to_vec();
                 unique.dedup();
                 if unique.len() == ranked.len() {
-                    let scored = score(
-                        RETRIEVAL,
-                        json!({"ranked": ranked, "gold": case["relevant"], "k": ranked.len()}),
-                    );
-                    check_metrics(
-                        &scored,
-                        case,
-                        [("precision", "precision"), ("mrr", "rr"), ("ndcg", "ndcg")],
-                    );
+                    let scored =
+                        score(RETRIEVAL, json!({"ranked": ranked, "gold": case["relevant"], "k": ranked.len()}));
+                    check_metrics(&scored, case, [("precision", "precision"), ("mrr", "rr"), ("ndcg", "ndcg")]);
                 }
             }
         }
@@ -338,10 +257,7 @@ mod tests {
     fn check_metrics<const N: usize>(scored: &Value, case: &Value, names: [(&str, &str); N]) {
         for (ours, theirs) in names {
             match scored["scores"][ours].as_f64() {
-                Some(value) => assert!(
-                    (value - reference::number(&case[theirs])).abs() < 1e-12,
-                    "{ours}: {case}"
-                ),
+                Some(value) => assert!((value - reference::number(&case[theirs])).abs() < 1e-12, "{ours}: {case}"),
                 None => assert!(reference::list(&case["relevant"]).is_empty(), "{ours}: {case}"),
             }
         }

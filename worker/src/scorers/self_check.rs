@@ -56,28 +56,17 @@ impl SelfCheckReport {
     pub fn reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         if self.checked == 0 {
-            reasons.push(format!(
-                "self-check: {} applies to no question of the sample",
-                self.scorer
-            ));
+            reasons.push(format!("self-check: {} applies to no question of the sample", self.scorer));
         }
-        for (what, ids) in [
-            ("gold scores below 1", &self.gold_failures),
-            ("empty answer scores above 0", &self.empty_failures),
-        ] {
+        for (what, ids) in
+            [("gold scores below 1", &self.gold_failures), ("empty answer scores above 0", &self.empty_failures)]
+        {
             if !ids.is_empty() {
-                reasons.push(format!(
-                    "self-check: {}: the {what} on {}",
-                    self.scorer,
-                    count_and_first(ids)
-                ));
+                reasons.push(format!("self-check: {}: the {what} on {}", self.scorer, count_and_first(ids)));
             }
         }
         if let Some(mean) = self.conversation_mean.filter(|mean| *mean >= CONVERSATION_LIMIT) {
-            reasons.push(format!(
-                "self-check: {}: the whole conversation as the answer scores {mean:.3}",
-                self.scorer
-            ));
+            reasons.push(format!("self-check: {}: the whole conversation as the answer scores {mean:.3}", self.scorer));
         }
         reasons
     }
@@ -142,11 +131,7 @@ pub fn self_check<'a, T: AsRef<str>, C: AsRef<[CheckCase<'a>]>>(
             let raw = gold_text(case);
             let used = scorer.used_gold(&raw, case.category);
             let score = |prediction: &str| {
-                let case = ScoreCase {
-                    prediction,
-                    gold: case.gold,
-                    category: case.category,
-                };
+                let case = ScoreCase { prediction, gold: case.gold, category: case.category };
                 scorer.score(&case).unwrap_or(0.0)
             };
             let gold = score(used);
@@ -190,10 +175,9 @@ pub fn conversation_text(content: &BankContent) -> String {
                 lines.extend(session.time_text.clone());
                 lines.extend(session.turns.iter().map(bench_proto::dataset::Turn::line));
             }
-            StreamEntry::Memory(memory)
-            | StreamEntry::Update {
-                memory: Some(memory), ..
-            } => lines.push(memory.text.clone()),
+            StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
+                lines.push(memory.text.clone())
+            }
             StreamEntry::Update { memory: None, .. } => {}
         }
     }
@@ -219,11 +203,7 @@ mod tests {
         let cases: Vec<CheckCase<'_>> = cases
             .iter()
             .zip(&ids)
-            .map(|((category, gold), question_id)| CheckCase {
-                question_id,
-                category,
-                gold: gold.as_ref(),
-            })
+            .map(|((category, gold), question_id)| CheckCase { question_id, category, gold: gold.as_ref() })
             .collect();
         self_check(scorer, [(conversation, cases)])
     }
@@ -254,18 +234,11 @@ mod tests {
 
     #[test]
     fn failures_are_named() {
-        let word_overlap = SCORERS
-            .iter()
-            .find(|scorer| scorer.name() == "word-overlap")
-            .expect("it is registered");
+        let word_overlap = SCORERS.iter().find(|scorer| scorer.name() == "word-overlap").expect("it is registered");
         let report = check(
             *word_overlap,
             "the car is blue and red and green",
-            &[
-                ("single-hop", Some(text("blue car"))),
-                ("adversarial", None),
-                ("temporal", Some(text("7"))),
-            ],
+            &[("single-hop", Some(text("blue car"))), ("adversarial", None), ("temporal", Some(text("7")))],
         );
         assert!(!report.ok);
         insta::assert_snapshot!(report.reasons().join("\n"), @r"
@@ -276,11 +249,7 @@ mod tests {
         let report = check(
             &locomo_f1::OFFICIAL,
             "blue",
-            &[
-                ("multi-hop", Some(text("blue, red,"))),
-                ("single-hop", Some(text("the"))),
-                ("temporal", None),
-            ],
+            &[("multi-hop", Some(text("blue, red,"))), ("single-hop", Some(text("the"))), ("temporal", None)],
         );
         assert_eq!(report.gold_failures, ["q0", "q1"]);
         insta::assert_snapshot!(
@@ -295,18 +264,8 @@ mod tests {
 
     #[test]
     fn conversation_is_dates_and_lines() {
-        let turn = Turn {
-            id: "D1:1".into(),
-            speaker: "Ann".into(),
-            text: "Hi".into(),
-            caption: None,
-        };
-        let memory = Memory {
-            id: "m".into(),
-            text: "Bob paints".into(),
-            time: None,
-            fields: Default::default(),
-        };
+        let turn = Turn { id: "D1:1".into(), speaker: "Ann".into(), text: "Hi".into(), caption: None };
+        let memory = Memory { id: "m".into(), text: "Bob paints".into(), time: None, fields: Default::default() };
         let content = BankContent {
             bank_id: "b".into(),
             speakers: vec![],
@@ -318,10 +277,7 @@ mod tests {
                     turns: vec![turn],
                 }),
                 StreamEntry::Memory(memory),
-                StreamEntry::Update {
-                    replaces: "m".into(),
-                    memory: None,
-                },
+                StreamEntry::Update { replaces: "m".into(), memory: None },
             ],
         };
         assert_eq!(conversation_text(&content), "8 May\nAnn: Hi\nBob paints");
@@ -337,11 +293,8 @@ mod tests {
             for (key, value) in sample["conversation"].as_object().expect("a conversation") {
                 if let (true, Some(turns)) = (key.starts_with("session_"), value.as_array()) {
                     for turn in turns {
-                        conversation += &format!(
-                            "{}: {}\n",
-                            reference::str(&turn["speaker"]),
-                            reference::str(&turn["text"])
-                        );
+                        conversation +=
+                            &format!("{}: {}\n", reference::str(&turn["speaker"]), reference::str(&turn["text"]));
                     }
                 }
             }
@@ -353,20 +306,9 @@ mod tests {
                     Value::String(string) => Some(Gold::Text(string.clone())),
                     _ => None,
                 };
-                (
-                    format!("{id}:{index}"),
-                    Category::from_number(number).expect("of five").name(),
-                    gold,
-                )
+                (format!("{id}:{index}"), Category::from_number(number).expect("of five").name(), gold)
             };
-            (
-                conversation,
-                reference::list(&sample["qa"])
-                    .iter()
-                    .enumerate()
-                    .map(question)
-                    .collect(),
-            )
+            (conversation, reference::list(&sample["qa"]).iter().enumerate().map(question).collect())
         };
         reference::list(data).iter().map(bank).collect()
     }
@@ -384,21 +326,12 @@ mod tests {
                 banks.iter().map(|(conversation, questions)| {
                     let cases: Vec<CheckCase<'_>> = questions
                         .iter()
-                        .map(|(question_id, category, gold)| CheckCase {
-                            question_id,
-                            category,
-                            gold: gold.as_ref(),
-                        })
+                        .map(|(question_id, category, gold)| CheckCase { question_id, category, gold: gold.as_ref() })
                         .collect();
                     (conversation, cases)
                 }),
             );
-            eprintln!(
-                "{} over {} questions: {:?}",
-                scorer.name(),
-                report.checked,
-                started.elapsed()
-            );
+            eprintln!("{} over {} questions: {:?}", scorer.name(), report.checked, started.elapsed());
             assert!(report.ok, "{:?}", report.reasons());
             assert_eq!((report.checked, report.skipped), (1986, 0));
             assert_eq!(report.raw_gold_below_1.len(), 11);

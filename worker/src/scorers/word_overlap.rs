@@ -119,11 +119,7 @@ mod tests {
 
     fn score(prediction: &str, gold: &str) -> f64 {
         let gold = Gold::Text(gold.to_owned());
-        let case = ScoreCase {
-            prediction,
-            gold: Some(&gold),
-            category: "",
-        };
+        let case = ScoreCase { prediction, gold: Some(&gold), category: "" };
         WordOverlap.score(&case).expect("text has a score")
     }
 
@@ -133,14 +129,7 @@ mod tests {
         assert_eq!(score("cat's", "cats"), 0.0);
         assert_eq!(score("", "blue car"), 0.0);
         assert_eq!(score("anything", "7"), 1.0);
-        assert_eq!(
-            WordOverlap.score(&ScoreCase {
-                prediction: "x",
-                gold: None,
-                category: "adversarial"
-            }),
-            Some(1.0)
-        );
+        assert_eq!(WordOverlap.score(&ScoreCase { prediction: "x", gold: None, category: "adversarial" }), Some(1.0));
     }
 
     #[test]
@@ -162,13 +151,8 @@ mod tests {
             }
             for (category, expected) in baseline["per_category_mean"].as_object().expect("means by category") {
                 let (mut passed, mut all) = (0, 0);
-                for qa in reference::list(&data)
-                    .iter()
-                    .flat_map(|conversation| reference::list(&conversation["qa"]))
-                {
-                    if Category::from_number(qa["category"].as_u64().expect("a number"))
-                        .expect("of five")
-                        .name()
+                for qa in reference::list(&data).iter().flat_map(|conversation| reference::list(&conversation["qa"])) {
+                    if Category::from_number(qa["category"].as_u64().expect("a number")).expect("of five").name()
                         == category
                     {
                         let gold = match &qa["answer"] {
@@ -183,10 +167,7 @@ mod tests {
                     }
                 }
                 let rate = f64::from(passed) / f64::from(all);
-                assert!(
-                    (rate - reference::number(expected)).abs() < 1e-12,
-                    "{category}: {rate}, {baseline}"
-                );
+                assert!((rate - reference::number(expected)).abs() < 1e-12, "{category}: {rate}, {baseline}");
             }
             checked += 1;
         }

@@ -35,16 +35,10 @@ const VERSION: &str = "1.0.0";
 // 0.9 and 0.4 are the usual values for passages; the textbook's 1.2 and 0.75 were made for long documents. On LoCoMo's
 // answerable questions the choices below give a turn recall@10 of 0.645; 0.634 with 1.2 and 0.75, 0.599 without stop
 // words, about 0.02 less without the date and 0.04 less without stemming.
-const K1: Setting = Setting {
-    name: "bm25.k1",
-    description: "how much repeating a word counts, 0 to 10",
-    default: "0.9",
-};
-const B: Setting = Setting {
-    name: "bm25.b",
-    description: "how much long turns are marked down, 0 to 1",
-    default: "0.4",
-};
+const K1: Setting =
+    Setting { name: "bm25.k1", description: "how much repeating a word counts, 0 to 10", default: "0.9" };
+const B: Setting =
+    Setting { name: "bm25.b", description: "how much long turns are marked down, 0 to 1", default: "0.4" };
 
 /// The settings of the system.
 pub(super) const SETTINGS: &[Setting] = &[K1, B];
@@ -80,13 +74,7 @@ struct Bm25 {
 pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let (k1, b) = (number(settings, &K1, 0.0, 10.0)?, number(settings, &B, 0.0, 1.0)?);
     let settings_key = format!("k1={k1} b={b}").into();
-    let search = Bm25 {
-        k1,
-        b,
-        settings_key,
-        analyzer: analyzer(),
-        cache: context.index_cache.clone(),
-    };
+    let search = Bm25 { k1, b, settings_key, analyzer: analyzer(), cache: context.index_cache.clone() };
     Ok(FromItems::system(Capabilities::from_items(VERSION), search))
 }
 
@@ -109,9 +97,7 @@ impl Search for Bm25 {
         let content = content.clone();
         let build = move || Bm25Index::build(&content, visible_entries, k1, b).map_err(failure);
         let index = self.cache.get_or_build(&key, build).await?;
-        index
-            .search(&words(&mut self.analyzer.clone(), query.text), query.k as usize)
-            .map_err(failure)
+        index.search(&words(&mut self.analyzer.clone(), query.text), query.k as usize).map_err(failure)
     }
 }
 
@@ -134,15 +120,12 @@ impl BuiltIndex for Bm25Index {
 
 impl Bm25Index {
     fn build(content: &BankContent, visible_entries: u32, k1: f64, b: f64) -> tantivy::Result<Self> {
-        let hits: Vec<RetrievedHit> = documents::visible(content, visible_entries)
-            .into_iter()
-            .map(|document| document.hit(None))
-            .collect();
+        let hits: Vec<RetrievedHit> =
+            documents::visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect();
 
         let mut schema = Schema::builder();
-        let indexing = TextFieldIndexing::default()
-            .set_tokenizer(ANALYZER)
-            .set_index_option(IndexRecordOption::WithFreqs);
+        let indexing =
+            TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
         let field = schema.add_text_field("text", TextOptions::default().set_indexing_options(indexing));
         let tokenizers = TokenizerManager::new();
         tokenizers.register(ANALYZER, analyzer());
@@ -178,14 +161,7 @@ impl Bm25Index {
         let per_hit = size_of::<RetrievedHit>() + size_of::<f64>();
         let hit_bytes: usize = hits.iter().map(|hit| text_bytes(hit) + per_hit).sum();
         let bytes = (directory.total_mem_usage() + hit_bytes) as u64;
-        Ok(Self {
-            hits,
-            norms,
-            k1,
-            field,
-            postings,
-            bytes,
-        })
+        Ok(Self { hits, norms, k1, field, postings, bytes })
     }
 
     /// The `k` best documents for the words; equal scores in stream order.
@@ -206,17 +182,11 @@ impl Bm25Index {
                 documents.advance();
             }
         }
-        Ok(best(&scores, k)
-            .into_iter()
-            .map(|at| self.hit(at, scores[at]))
-            .collect())
+        Ok(best(&scores, k).into_iter().map(|at| self.hit(at, scores[at])).collect())
     }
 
     fn hit(&self, at: usize, score: f64) -> RetrievedHit {
-        RetrievedHit {
-            score: Some(score),
-            ..self.hits[at].clone()
-        }
+        RetrievedHit { score: Some(score), ..self.hits[at].clone() }
     }
 }
 
@@ -277,31 +247,14 @@ mod tests {
             caption: None,
         };
         let turns = lines.iter().enumerate().map(turn).collect();
-        let session = Session {
-            id: "s".to_owned(),
-            time_text: None,
-            time: None,
-            turns,
-        };
+        let session = Session { id: "s".to_owned(), time_text: None, time: None, turns };
         let entries = vec![StreamEntry::Session(session)];
-        Bm25Index::build(
-            &BankContent {
-                bank_id: "b".to_owned(),
-                speakers: vec![],
-                entries,
-            },
-            1,
-            k1,
-            b,
-        )
-        .expect("builds")
+        Bm25Index::build(&BankContent { bank_id: "b".to_owned(), speakers: vec![], entries }, 1, k1, b).expect("builds")
     }
 
     fn found(index: &Bm25Index, query: &str) -> Vec<(String, f64)> {
         let hits = index.search(&words(&mut analyzer(), query), 10).expect("searches");
-        hits.into_iter()
-            .map(|hit| (hit.id, hit.score.expect("bm25 has scores")))
-            .collect()
+        hits.into_iter().map(|hit| (hit.id, hit.score.expect("bm25 has scores"))).collect()
     }
 
     #[test]
@@ -313,10 +266,7 @@ mod tests {
         let expected = [("t0", idf * 1.9 * 2.0 / (2.0 + norm)), ("t2", idf * 1.9 / (1.0 + norm))];
         for ((id, score), (expected_id, expected_score)) in found(&index, "Kites?").iter().zip(expected) {
             assert_eq!(id, expected_id);
-            assert!(
-                (score - expected_score).abs() < 1e-12,
-                "{id}: {score} instead of {expected_score}"
-            );
+            assert!((score - expected_score).abs() < 1e-12, "{id}: {score} instead of {expected_score}");
         }
         assert_eq!(found(&index, "Kites?").len(), 2);
     }
@@ -325,13 +275,7 @@ mod tests {
     fn questions_are_bags_of_words_without_syntax() {
         let index = index(&["red kite", "green boat", "AND so on"], 0.9, 0.4);
         let plain = found(&index, "red boat");
-        for query in [
-            "red AND boat",
-            "red boat red boat",
-            "+red -boat",
-            "text:red \"boat\"~3 [",
-            "boats, red!",
-        ] {
+        for query in ["red AND boat", "red boat red boat", "+red -boat", "text:red \"boat\"~3 [", "boats, red!"] {
             assert_eq!(found(&index, query), plain, "{query}");
         }
         for nothing in ["", "what is the", "zebra", "?*\\"] {
@@ -342,20 +286,15 @@ mod tests {
     #[test]
     fn b_marks_long_turns_down() {
         let lines = ["kite", "kite with a very long tail of coloured paper ribbons"];
-        assert_eq!(
-            found(&index(&lines, 0.9, 0.0), "kite")[0].1,
-            found(&index(&lines, 0.9, 0.0), "kite")[1].1
-        );
+        assert_eq!(found(&index(&lines, 0.9, 0.0), "kite")[0].1, found(&index(&lines, 0.9, 0.0), "kite")[1].1);
         let marked = found(&index(&lines, 0.9, 1.0), "kite");
         assert!(marked[0].0 == "t0" && marked[0].1 > marked[1].1, "{marked:?}");
     }
 
     #[test]
     fn the_words_of_a_text_are_pinned() {
-        let words = words(
-            &mut analyzer(),
-            "When did Caroline's friends go running? They WERE hiking on 7 May, 2023 - naïvely",
-        );
+        let words =
+            words(&mut analyzer(), "When did Caroline's friends go running? They WERE hiking on 7 May, 2023 - naïvely");
         assert_eq!(
             words,
             ["2023", "7", "carolin", "friend", "go", "hike", "may", "naïv", "run"],

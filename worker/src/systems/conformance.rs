@@ -29,22 +29,12 @@ fn session(number: usize, lines: &[&str]) -> StreamEntry {
 }
 
 fn content(bank_id: &str, entries: Vec<StreamEntry>) -> BankContent {
-    BankContent {
-        bank_id: bank_id.to_owned(),
-        speakers: vec!["Ann".to_owned(), "Bo".to_owned()],
-        entries,
-    }
+    BankContent { bank_id: bank_id.to_owned(), speakers: vec!["Ann".to_owned(), "Bo".to_owned()], entries }
 }
 
 /// Five sessions with the same few words, so that every prefix of the stream has something to find.
 fn kites() -> BankContent {
-    let lines = [
-        "I bought a kite at the market",
-        "Nice kite, which colour?",
-        "Red, the kite is red",
-        "",
-        "Bye",
-    ];
+    let lines = ["I bought a kite at the market", "Nice kite, which colour?", "Red, the kite is red", "", "Bye"];
     content("kites", (1..=5).map(|number| session(number, &lines)).collect())
 }
 
@@ -59,31 +49,16 @@ fn awkward() -> BankContent {
         &long,
     ];
     let mut entries = vec![session(1, &lines), session(2, &[])];
-    let memory = |id: &str, text: &str| Memory {
-        id: id.into(),
-        text: text.into(),
-        time: None,
-        fields: Default::default(),
-    };
+    let memory =
+        |id: &str, text: &str| Memory { id: id.into(), text: text.into(), time: None, fields: Default::default() };
     entries.push(StreamEntry::Memory(memory("m1", "the kite is blue")));
-    entries.push(StreamEntry::Update {
-        replaces: "m1".into(),
-        memory: Some(memory("m2", "the kite is green")),
-    });
-    entries.push(StreamEntry::Update {
-        replaces: "m0".into(),
-        memory: None,
-    });
+    entries.push(StreamEntry::Update { replaces: "m1".into(), memory: Some(memory("m2", "the kite is green")) });
+    entries.push(StreamEntry::Update { replaces: "m0".into(), memory: None });
     content("awkward", entries)
 }
 
 fn banks() -> Vec<BankContent> {
-    vec![
-        kites(),
-        awkward(),
-        content("empty", vec![]),
-        content("no-turns", vec![session(1, &[])]),
-    ]
+    vec![kites(), awkward(), content("empty", vec![]), content("no-turns", vec![session(1, &[])])]
 }
 
 fn bank(content: BankContent) -> BankRef {
@@ -137,11 +112,7 @@ async fn retained(name: &'static str, content: BankContent, context: &BuildConte
     for entries in entries.chunks(batch) {
         written += system.retain(&bank, entries).await.expect(name).written;
     }
-    assert_eq!(
-        written,
-        entries.iter().map(|entry| entry.turns() as u64).sum::<u64>(),
-        "{name}"
-    );
+    assert_eq!(written, entries.iter().map(|entry| entry.turns() as u64).sum::<u64>(), "{name}");
     let ready = system.readiness(&bank, entries.len() as u32).await.expect(name);
     assert_eq!(ready, Readiness::Proven, "{name}");
     Subject { name, system, bank }
@@ -179,10 +150,7 @@ async fn hits_exist_are_distinct_visible_and_at_most_k() {
                 for visible in [0, 1, 3, 1_000] {
                     let seen = documents::visible(subject.content(), visible);
                     for k in [0, 1, 4, 10_000] {
-                        let case = format!(
-                            "{} on {} '{query}' visible {visible} k {k}",
-                            subject.name, content.bank_id
-                        );
+                        let case = format!("{} on {} '{query}' visible {visible} k {k}", subject.name, content.bank_id);
                         let recall = subject.recall(query, k, visible).await;
                         if subject.capabilities().ignores_k {
                             assert_eq!(recall.effective_k as usize, recall.hits.len(), "{case}");
@@ -208,11 +176,7 @@ async fn hits_exist_are_distinct_visible_and_at_most_k() {
 
 #[tokio::test]
 async fn smaller_k_is_a_prefix_of_larger_k() {
-    for subject in all_retained(&kites())
-        .await
-        .iter()
-        .filter(|s| !s.capabilities().ignores_k)
-    {
+    for subject in all_retained(&kites()).await.iter().filter(|s| !s.capabilities().ignores_k) {
         let all = subject.recall("red kite", 100, 5).await.hits;
         for k in 0..20 {
             let some = subject.recall("red kite", k, 5).await.hits;
@@ -240,12 +204,7 @@ async fn p6_what_is_not_visible_yet_changes_nothing() {
 #[tokio::test]
 async fn banks_are_apart_even_with_the_same_ids() {
     let context = BuildContext::default();
-    let boats = content(
-        "boats",
-        (1..=5)
-            .map(|number| session(number, &["a boat", "the boat is green"]))
-            .collect(),
-    );
+    let boats = content("boats", (1..=5).map(|number| session(number, &["a boat", "the boat is green"])).collect());
     for entry in SYSTEMS {
         let kites = retained(entry.name, kites(), &context).await;
         let before = kites.recall("red kite", 5, 5).await;
@@ -254,12 +213,7 @@ async fn banks_are_apart_even_with_the_same_ids() {
         let of_boats = boats.recall("green boat", 50, 5).await.hits;
         assert!(of_boats.iter().all(|hit| hit.text.contains("boat")), "{}", entry.name);
         boats.system.reset_bank(&boats.bank).await.expect(entry.name);
-        assert_eq!(
-            kites.recall("red kite", 5, 5).await,
-            before,
-            "{}: resetting one touched the other",
-            entry.name
-        );
+        assert_eq!(kites.recall("red kite", 5, 5).await, before, "{}: resetting one touched the other", entry.name);
     }
 }
 
@@ -328,11 +282,7 @@ async fn capabilities_are_coherent_and_health_answers() {
         let capabilities = system.capabilities();
         assert!(capabilities.max_batch >= 1, "{}", entry.name);
         assert_eq!(capabilities.version.split('.').count(), 3, "{}", entry.name);
-        assert!(
-            !capabilities.from_items || capabilities.retain_idempotent,
-            "{}",
-            entry.name
-        );
+        assert!(!capabilities.from_items || capabilities.retain_idempotent, "{}", entry.name);
         assert!(!system.health().await.expect(entry.name).is_empty(), "{}", entry.name);
     }
     let names: HashSet<&str> = SYSTEMS.iter().map(|entry| entry.name).collect();
@@ -348,19 +298,9 @@ async fn missing_content_is_a_failure_of_the_task() {
             continue;
         }
         subject.bank.content = None;
-        let query = RecallQuery {
-            question_id: "q",
-            text: "kite",
-            time_text: None,
-            k: 1,
-            visible_entries: 1,
-            evidence: None,
-        };
-        let failure = subject
-            .system
-            .recall(&subject.bank, &query)
-            .await
-            .expect_err(entry.name);
+        let query =
+            RecallQuery { question_id: "q", text: "kite", time_text: None, k: 1, visible_entries: 1, evidence: None };
+        let failure = subject.system.recall(&subject.bank, &query).await.expect_err(entry.name);
         assert_eq!(failure.code, "bank_content_missing", "{}", entry.name);
     }
 }

@@ -47,12 +47,7 @@ impl<'a> Document<'a> {
 
     /// The document as a hit.
     pub(super) fn hit(self, score: Option<f64>) -> RetrievedHit {
-        RetrievedHit {
-            id: self.id().to_owned(),
-            session_id: self.session_id().to_owned(),
-            score,
-            text: self.text(),
-        }
+        RetrievedHit { id: self.id().to_owned(), session_id: self.session_id().to_owned(), score, text: self.text() }
     }
 }
 
@@ -70,11 +65,7 @@ pub(super) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Docume
             StreamEntry::Memory(memory) => documents.push(Some(Document::Memory(memory))),
             StreamEntry::Update { replaces, memory } => {
                 let positions = positions.get_or_insert_with(|| {
-                    documents
-                        .iter()
-                        .enumerate()
-                        .filter_map(|(at, d)| Some(((*d)?.id(), at)))
-                        .collect()
+                    documents.iter().enumerate().filter_map(|(at, d)| Some(((*d)?.id(), at))).collect()
                 });
                 if let Some(at) = positions.remove(replaces.as_str()) {
                     documents[at] = None;
@@ -100,12 +91,7 @@ mod tests {
     use super::*;
 
     fn memory(id: &str, text: &str) -> Memory {
-        Memory {
-            id: id.to_owned(),
-            text: text.to_owned(),
-            time: None,
-            fields: Default::default(),
-        }
+        Memory { id: id.to_owned(), text: text.to_owned(), time: None, fields: Default::default() }
     }
 
     #[test]
@@ -116,22 +102,10 @@ mod tests {
             entries: vec![
                 StreamEntry::Memory(memory("m1", "tea")),
                 StreamEntry::Memory(memory("m2", "cats")),
-                StreamEntry::Update {
-                    replaces: "m1".to_owned(),
-                    memory: Some(memory("m3", "coffee")),
-                },
-                StreamEntry::Update {
-                    replaces: "m3".to_owned(),
-                    memory: Some(memory("m3", "water")),
-                },
-                StreamEntry::Update {
-                    replaces: "m2".to_owned(),
-                    memory: None,
-                },
-                StreamEntry::Update {
-                    replaces: "unknown".to_owned(),
-                    memory: None,
-                },
+                StreamEntry::Update { replaces: "m1".to_owned(), memory: Some(memory("m3", "coffee")) },
+                StreamEntry::Update { replaces: "m3".to_owned(), memory: Some(memory("m3", "water")) },
+                StreamEntry::Update { replaces: "m2".to_owned(), memory: None },
+                StreamEntry::Update { replaces: "unknown".to_owned(), memory: None },
             ],
         };
         let texts = |n| visible(&content, n).into_iter().map(Document::text).collect::<Vec<_>>();
@@ -145,24 +119,13 @@ mod tests {
 
     #[test]
     fn text_carries_the_time_in_front() {
-        let turn = Turn {
-            id: "D1:1".into(),
-            speaker: "Ann".into(),
-            text: "Look".into(),
-            caption: Some("a kite".into()),
-        };
-        let mut session = Session {
-            id: "D1".into(),
-            time_text: Some("9:00 am on 2 May, 2031".into()),
-            time: None,
-            turns: vec![],
-        };
+        let turn =
+            Turn { id: "D1:1".into(), speaker: "Ann".into(), text: "Look".into(), caption: Some("a kite".into()) };
+        let mut session =
+            Session { id: "D1".into(), time_text: Some("9:00 am on 2 May, 2031".into()), time: None, turns: vec![] };
         let line = Document::Turn(&session, &turn).text();
         assert_eq!(line, "[9:00 am on 2 May, 2031] Ann: Look [shares an image: a kite]");
         session.time_text = None;
-        assert_eq!(
-            Document::Turn(&session, &turn).text(),
-            "Ann: Look [shares an image: a kite]"
-        );
+        assert_eq!(Document::Turn(&session, &turn).text(), "Ann: Look [shares an image: a kite]");
     }
 }

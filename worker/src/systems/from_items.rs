@@ -50,10 +50,7 @@ impl<S: Search> MemorySystem for FromItems<S> {
 
     async fn retain(&self, _bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
         let written = entries.iter().map(|entry| entry.turns() as u64).sum();
-        Ok(RetainReceipt {
-            written,
-            usage: Usage::default(),
-        })
+        Ok(RetainReceipt { written, usage: Usage::default() })
     }
 
     async fn readiness(&self, _bank: &BankRef, _entries: u32) -> Result<Readiness, Failure> {
@@ -66,16 +63,8 @@ impl<S: Search> MemorySystem for FromItems<S> {
             Failure::permanent("bank_content_missing", message)
         })?;
         let hits = self.search.search(bank, content, query).await?;
-        let effective_k = if self.capabilities.ignores_k {
-            hits.len() as u32
-        } else {
-            query.k
-        };
-        Ok(Recall {
-            hits,
-            effective_k,
-            usage: Usage::default(),
-        })
+        let effective_k = if self.capabilities.ignores_k { hits.len() as u32 } else { query.k };
+        Ok(Recall { hits, effective_k, usage: Usage::default() })
     }
 
     async fn reset_bank(&self, _bank: &BankRef) -> Result<(), Failure> {

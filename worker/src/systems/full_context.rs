@@ -17,10 +17,7 @@ struct Everything;
 
 /// Builds the system; it has no settings.
 pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
-    let capabilities = Capabilities {
-        ignores_k: true,
-        ..Capabilities::from_items(VERSION)
-    };
+    let capabilities = Capabilities { ignores_k: true, ..Capabilities::from_items(VERSION) };
     Ok(FromItems::system(capabilities, Everything))
 }
 

@@ -78,28 +78,15 @@ impl IndexCache {
     /// bound is not built again for each of its questions.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
-        let inner = Inner {
-            max_bytes,
-            bytes: 0,
-            clock: 0,
-            builds: 0,
-            kept: HashMap::new(),
-            in_flight: HashMap::new(),
-        };
-        Self {
-            inner: Arc::new(Mutex::new(inner)),
-        }
+        let inner = Inner { max_bytes, bytes: 0, clock: 0, builds: 0, kept: HashMap::new(), in_flight: HashMap::new() };
+        Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
     /// What it holds and has done.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         let inner = self.lock();
-        CacheStats {
-            kept: inner.kept.len(),
-            bytes: inner.bytes,
-            builds: inner.builds,
-        }
+        CacheStats { kept: inner.kept.len(), bytes: inner.bytes, builds: inner.builds }
     }
 
     /// The index under `key`; built by `build` on a blocking thread when it is not there. Whoever asks meanwhile waits
@@ -120,10 +107,7 @@ impl IndexCache {
             inner.board(key)
         };
         if let Some(sender) = start {
-            let landing = Landing {
-                cache: self.clone(),
-                key: key.clone(),
-            };
+            let landing = Landing { cache: self.clone(), key: key.clone() };
             tokio::task::spawn_blocking(move || {
                 let built = build().map(|index| landing.keep(index));
                 drop(landing);
@@ -131,10 +115,7 @@ impl IndexCache {
             });
         }
         let landed = flight.await.unwrap_or_else(|_| {
-            Err(Failure::transient(
-                "index_build_stopped",
-                "building the bank's index stopped before its end",
-            ))
+            Err(Failure::transient("index_build_stopped", "building the bank's index stopped before its end"))
         });
         typed(landed?)
     }
@@ -172,25 +153,14 @@ impl Inner {
         let mut gone = Vec::new();
         while self.bytes + bytes > self.max_bytes {
             // few indexes are open at a time, so a scan is cheaper than keeping an order
-            let Some(oldest) = self
-                .kept
-                .iter()
-                .min_by_key(|(_, kept)| kept.last_used)
-                .map(|(key, _)| key.clone())
+            let Some(oldest) = self.kept.iter().min_by_key(|(_, kept)| kept.last_used).map(|(key, _)| key.clone())
             else {
                 break;
             };
             gone.extend(self.kept.remove(&oldest).inspect(|kept| self.bytes -= kept.bytes));
         }
         self.bytes += bytes;
-        self.kept.insert(
-            key,
-            Kept {
-                index,
-                bytes,
-                last_used: self.clock,
-            },
-        );
+        self.kept.insert(key, Kept { index, bytes, last_used: self.clock });
         gone
     }
 }
@@ -246,19 +216,11 @@ mod tests {
 
     fn key(name: &str) -> IndexKey {
         let content_hash = Sha256Hash::of(name.as_bytes());
-        IndexKey {
-            system: "test",
-            content_hash,
-            visible_entries: 3,
-            settings: "".into(),
-        }
+        IndexKey { system: "test", content_hash, visible_entries: 3, settings: "".into() }
     }
 
     async fn get(cache: &IndexCache, name: &str, bytes: u64) {
-        let index = cache
-            .get_or_build(&key(name), move || Ok(Index(bytes)))
-            .await
-            .expect("builds");
+        let index = cache.get_or_build(&key(name), move || Ok(Index(bytes))).await.expect("builds");
         assert_eq!(*index, Index(bytes));
     }
 
@@ -282,14 +244,7 @@ mod tests {
             assert_eq!(*one.await.expect("no panic").expect("builds"), Index(1));
         }
         assert_eq!(built.load(Ordering::SeqCst), 1);
-        assert_eq!(
-            cache.stats(),
-            CacheStats {
-                kept: 1,
-                bytes: 1,
-                builds: 1
-            }
-        );
+        assert_eq!(cache.stats(), CacheStats { kept: 1, bytes: 1, builds: 1 });
     }
 
     #[tokio::test]
@@ -299,25 +254,11 @@ mod tests {
         get(&cache, "b", 40).await;
         get(&cache, "a", 40).await; // touched: b is the oldest now
         get(&cache, "c", 40).await;
-        assert_eq!(
-            cache.stats(),
-            CacheStats {
-                kept: 2,
-                bytes: 80,
-                builds: 3
-            }
-        );
+        assert_eq!(cache.stats(), CacheStats { kept: 2, bytes: 80, builds: 3 });
         get(&cache, "a", 40).await;
         assert_eq!(cache.stats().builds, 3, "a must still be there");
         get(&cache, "b", 40).await;
-        assert_eq!(
-            cache.stats(),
-            CacheStats {
-                kept: 2,
-                bytes: 80,
-                builds: 4
-            }
-        );
+        assert_eq!(cache.stats(), CacheStats { kept: 2, bytes: 80, builds: 4 });
     }
 
     #[tokio::test]
@@ -326,23 +267,9 @@ mod tests {
         get(&cache, "a", 40).await;
         get(&cache, "large", 500).await;
         get(&cache, "large", 500).await;
-        assert_eq!(
-            cache.stats(),
-            CacheStats {
-                kept: 1,
-                bytes: 500,
-                builds: 2
-            }
-        );
+        assert_eq!(cache.stats(), CacheStats { kept: 1, bytes: 500, builds: 2 });
         get(&cache, "a", 40).await;
-        assert_eq!(
-            cache.stats(),
-            CacheStats {
-                kept: 1,
-                bytes: 40,
-                builds: 3
-            }
-        );
+        assert_eq!(cache.stats(), CacheStats { kept: 1, bytes: 40, builds: 3 });
     }
 
     #[tokio::test]
@@ -355,14 +282,7 @@ mod tests {
         let result = cache.get_or_build::<Index>(&key("a"), || panic!("on purpose")).await;
         assert_eq!(result.map_err(|f| f.code), Err("index_build_stopped".to_owned()));
         get(&cache, "a", 7).await;
-        assert_eq!(
-            cache.stats(),
-            CacheStats {
-                kept: 1,
-                bytes: 7,
-                builds: 3
-            }
-        );
+        assert_eq!(cache.stats(), CacheStats { kept: 1, bytes: 7, builds: 3 });
     }
 
     #[tokio::test]
@@ -374,10 +294,7 @@ mod tests {
         };
         let first_key = key("a");
         let first = cache.get_or_build(&first_key, slow);
-        assert!(
-            tokio::time::timeout(Duration::from_millis(5), first).await.is_err(),
-            "must still be building"
-        );
+        assert!(tokio::time::timeout(Duration::from_millis(5), first).await.is_err(), "must still be building");
         get(&cache, "a", 1).await;
         assert_eq!(cache.stats().builds, 1);
     }
@@ -387,18 +304,9 @@ mod tests {
         let cache = IndexCache::default();
         get(&cache, "a", 1).await;
         let variants = [
-            IndexKey {
-                system: "other",
-                ..key("a")
-            },
-            IndexKey {
-                visible_entries: 4,
-                ..key("a")
-            },
-            IndexKey {
-                settings: "b=1".into(),
-                ..key("a")
-            },
+            IndexKey { system: "other", ..key("a") },
+            IndexKey { visible_entries: 4, ..key("a") },
+            IndexKey { settings: "b=1".into(), ..key("a") },
         ];
         for (n, variant) in variants.iter().enumerate() {
             cache.get_or_build(variant, || Ok(Index(1))).await.expect("builds");

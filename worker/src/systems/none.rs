@@ -17,10 +17,7 @@ struct Nothing;
 
 /// Builds the system; it has no settings.
 pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
-    let capabilities = Capabilities {
-        empty_by_design: true,
-        ..Capabilities::from_items(VERSION)
-    };
+    let capabilities = Capabilities { empty_by_design: true, ..Capabilities::from_items(VERSION) };
     Ok(FromItems::system(capabilities, Nothing))
 }
 

@@ -18,10 +18,7 @@ struct Evidence;
 
 /// Builds the system; it has no settings.
 pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
-    let capabilities = Capabilities {
-        sees_gold: true,
-        ..Capabilities::from_items(VERSION)
-    };
+    let capabilities = Capabilities { sees_gold: true, ..Capabilities::from_items(VERSION) };
     Ok(FromItems::system(capabilities, Evidence))
 }
 
@@ -34,22 +31,13 @@ impl Search for Evidence {
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure> {
         let evidence = query.evidence.ok_or_else(|| {
-            let message = format!(
-                "the gold evidence of question {} was not handed over",
-                query.question_id
-            );
+            let message = format!("the gold evidence of question {} was not handed over", query.question_id);
             Failure::permanent("evidence_missing", message)
         })?;
         let documents = documents::visible(content, query.visible_entries);
-        let mut by_id: HashMap<&str, _> = documents
-            .into_iter()
-            .map(|document| (document.id(), document))
-            .collect();
+        let mut by_id: HashMap<&str, _> = documents.into_iter().map(|document| (document.id(), document)).collect();
         // published data cites turns that do not exist: those are skipped; taking out drops repeats
         let found = evidence.iter().filter_map(|id| by_id.remove(id.as_str()));
-        Ok(found
-            .take(query.k as usize)
-            .map(|document| document.hit(None))
-            .collect())
+        Ok(found.take(query.k as usize).map(|document| document.hit(None)).collect())
     }
 }

@@ -18,11 +18,7 @@ use super::{
 /// Raised whenever a recall can change.
 const VERSION: &str = "1.0.0";
 
-const SEED: Setting = Setting {
-    name: "random.seed",
-    description: "seed of the lot",
-    default: "0",
-};
+const SEED: Setting = Setting { name: "random.seed", description: "seed of the lot", default: "0" };
 
 /// The settings of the system.
 pub(super) const SETTINGS: &[Setting] = &[SEED];
@@ -46,13 +42,7 @@ impl Search for Lot {
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure> {
         let documents = documents::visible(content, query.visible_entries);
-        let drawn = draw(
-            &self.seed,
-            &bank.content_hash,
-            query.question_id,
-            documents.len(),
-            query.k as usize,
-        );
+        let drawn = draw(&self.seed, &bank.content_hash, query.question_id, documents.len(), query.k as usize);
         Ok(drawn.into_iter().map(|at| documents[at].hit(None)).collect())
     }
 }
@@ -80,23 +70,10 @@ mod tests {
     #[test]
     fn the_lot_is_pinned() {
         let content = Sha256Hash::of(b"content");
-        assert_eq!(
-            draw("0", &content, "conv-1:7", 100, 5),
-            [51, 20, 85, 22, 1],
-            "a change must raise VERSION"
-        );
-        assert_ne!(
-            draw("0", &content, "conv-1:7", 100, 5),
-            draw("1", &content, "conv-1:7", 100, 5)
-        );
-        assert_ne!(
-            draw("0", &content, "conv-1:7", 100, 5),
-            draw("0", &content, "conv-1:8", 100, 5)
-        );
-        assert_ne!(
-            draw("0", &content, "conv-1:7", 100, 5),
-            draw("0", &Sha256Hash::of(b"x"), "conv-1:7", 100, 5)
-        );
+        assert_eq!(draw("0", &content, "conv-1:7", 100, 5), [51, 20, 85, 22, 1], "a change must raise VERSION");
+        assert_ne!(draw("0", &content, "conv-1:7", 100, 5), draw("1", &content, "conv-1:7", 100, 5));
+        assert_ne!(draw("0", &content, "conv-1:7", 100, 5), draw("0", &content, "conv-1:8", 100, 5));
+        assert_ne!(draw("0", &content, "conv-1:7", 100, 5), draw("0", &Sha256Hash::of(b"x"), "conv-1:7", 100, 5));
     }
 
     #[test]

@@ -67,17 +67,11 @@ pub enum BuildError {
 }
 
 fn did_you_mean(nearest: &Option<&'static str>) -> String {
-    nearest
-        .map(|name| format!("did you mean '{name}'? "))
-        .unwrap_or_default()
+    nearest.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default()
 }
 
 fn valid_settings(known: &[&'static str]) -> String {
-    if known.is_empty() {
-        "it takes none".to_owned()
-    } else {
-        format!("its settings: {}", known.join(", "))
-    }
+    if known.is_empty() { "it takes none".to_owned() } else { format!("its settings: {}", known.join(", ")) }
 }
 
 /// The entry of a name.
@@ -85,14 +79,11 @@ fn valid_settings(known: &[&'static str]) -> String {
 /// # Errors
 /// [`BuildError::UnknownSystem`], with the nearest name.
 pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
-    SYSTEMS
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| BuildError::UnknownSystem {
-            name: name.to_owned(),
-            nearest: nearest(name),
-            known: SYSTEMS.iter().map(|entry| entry.name).collect(),
-        })
+    SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| BuildError::UnknownSystem {
+        name: name.to_owned(),
+        nearest: nearest(name),
+        known: SYSTEMS.iter().map(|entry| entry.name).collect(),
+    })
 }
 
 /// Builds a system.
@@ -124,13 +115,7 @@ pub fn list(context: &BuildContext) -> Vec<SystemInfo> {
     let capabilities = |entry: &SystemEntry| {
         (entry.build)(&SystemSettings::new(), context).map(|system| system.capabilities().clone())
     };
-    SYSTEMS
-        .iter()
-        .map(|entry| SystemInfo {
-            entry,
-            capabilities: capabilities(entry),
-        })
-        .collect()
+    SYSTEMS.iter().map(|entry| SystemInfo { entry, capabilities: capabilities(entry) }).collect()
 }
 
 /// The registered name that is most like `name`, when any is alike.
@@ -149,14 +134,8 @@ mod tests {
     use super::*;
 
     fn error(name: &str, settings: &[(&str, serde_json::Value)]) -> String {
-        let settings = settings
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone()))
-            .collect();
-        build(name, &settings, &BuildContext::default())
-            .err()
-            .expect("must be refused")
-            .to_string()
+        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        build(name, &settings, &BuildContext::default()).err().expect("must be refused").to_string()
     }
 
     #[test]
@@ -172,11 +151,7 @@ mod tests {
     #[test]
     fn defaults_that_are_shown_can_be_given() {
         for entry in SYSTEMS {
-            let settings = entry
-                .settings
-                .iter()
-                .map(|s| (s.name.to_owned(), s.default.into()))
-                .collect();
+            let settings = entry.settings.iter().map(|s| (s.name.to_owned(), s.default.into())).collect();
             build(entry.name, &settings, &BuildContext::default()).expect("a default is a valid value");
         }
     }

@@ -17,10 +17,7 @@ pub struct Setting {
 
 /// Refuses settings that the system does not know.
 pub(super) fn check(system: &str, known: &[Setting], settings: &SystemSettings) -> Result<(), BuildError> {
-    match settings
-        .keys()
-        .find(|key| known.iter().all(|setting| setting.name != key.as_str()))
-    {
+    match settings.keys().find(|key| known.iter().all(|setting| setting.name != key.as_str())) {
         None => Ok(()),
         Some(setting) => Err(BuildError::UnknownSetting {
             system: system.to_owned(),
@@ -48,21 +45,12 @@ pub(super) fn number(settings: &SystemSettings, setting: &Setting, min: f64, max
         Some(Value::String(text)) => text.trim().parse().ok(),
         Some(other) => other.as_f64(),
     };
-    read.filter(|number| (min..=max).contains(number)).ok_or_else(|| {
-        bad(
-            setting,
-            &format!("a number from {min} to {max}"),
-            value.unwrap_or(&Value::Null),
-        )
-    })
+    read.filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| bad(setting, &format!("a number from {min} to {max}"), value.unwrap_or(&Value::Null)))
 }
 
 fn bad(setting: &Setting, expected: &str, value: &Value) -> BuildError {
-    BuildError::BadSetting {
-        setting: setting.name,
-        expected: expected.to_owned(),
-        value: value.to_string(),
-    }
+    BuildError::BadSetting { setting: setting.name, expected: expected.to_owned(), value: value.to_string() }
 }
 
 #[cfg(test)]
@@ -71,11 +59,7 @@ mod tests {
 
     use super::*;
 
-    const B: Setting = Setting {
-        name: "x.b",
-        description: "",
-        default: "0.5",
-    };
+    const B: Setting = Setting { name: "x.b", description: "", default: "0.5" };
 
     fn with(value: Value) -> SystemSettings {
         SystemSettings::from([("x.b".to_owned(), value)])
@@ -87,9 +71,7 @@ mod tests {
         assert_eq!(number(&with(json!(1)), &B, 0.0, 1.0), Ok(1.0));
         assert_eq!(number(&with(json!(" 0.25")), &B, 0.0, 1.0), Ok(0.25));
         for bad in [json!(2), json!("NaN"), json!("abc"), json!(null), json!([1])] {
-            let error = number(&with(bad.clone()), &B, 0.0, 1.0)
-                .expect_err("must be refused")
-                .to_string();
+            let error = number(&with(bad.clone()), &B, 0.0, 1.0).expect_err("must be refused").to_string();
             assert_eq!(error, format!("setting x.b must be a number from 0 to 1, not {bad}"));
         }
     }

@@ -12,7 +12,8 @@ use crate::{
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
     let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
-    let missing = |what: &str| store_failure(&StoreError::Corrupt(format!("{what} of {:?} is not in the store", task.task)));
+    let missing =
+        |what: &str| store_failure(&StoreError::Corrupt(format!("{what} of {:?} is not in the store", task.task)));
     let question = data.question(task.task.index()).ok_or_else(|| missing("the question"))?;
     let gold = data.gold(&question.question_id).ok_or_else(|| missing("the gold"))?;
     let Some(StepText::Answered { answer, .. }) = input.text(task.task.question_of(), StepNo::ANSWER) else {

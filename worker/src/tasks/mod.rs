@@ -78,8 +78,12 @@ impl TaskInput {
 
 /// Reads what the tasks of a claim need from the store, in one round trip per run and not one per task: the answer for
 /// judges, the earlier steps for questions that were claimed before.
-pub(crate) async fn prepare(shared: &Shared, claimed: Vec<ClaimedTask>) -> Vec<(ClaimedTask, Result<TaskInput, Failure>)> {
-    let needs_texts = |t: &ClaimedTask| t.task.kind() == TaskKind::Judge || (t.task.kind() == TaskKind::Question && t.epoch > 1);
+pub(crate) async fn prepare(
+    shared: &Shared,
+    claimed: Vec<ClaimedTask>,
+) -> Vec<(ClaimedTask, Result<TaskInput, Failure>)> {
+    let needs_texts =
+        |t: &ClaimedTask| t.task.kind() == TaskKind::Judge || (t.task.kind() == TaskKind::Question && t.epoch > 1);
     let mut wanted: HashMap<RunNo, Vec<TaskKey>> = HashMap::new();
     for task in claimed.iter().filter(|t| needs_texts(t)) {
         wanted.entry(task.run).or_default().push(task.task.question_of());
@@ -141,7 +145,9 @@ pub(crate) type TaskResult = Result<(), TaskEnd>;
 
 /// Whether a failed task gets another attempt (P3).
 pub(crate) fn may_retry(failure: &Failure, task: ClaimedTask, retries: u32) -> bool {
-    failure.class == FailureClass::Transient && i64::from(task.attempts) < i64::from(retries) && task.losses < MAX_LOSSES
+    failure.class == FailureClass::Transient
+        && i64::from(task.attempts) < i64::from(retries)
+        && task.losses < MAX_LOSSES
 }
 
 /// Delay before another attempt of a whole task: 0.5 s doubling to 30 s. Calls have their own, shorter back-off inside.
@@ -150,7 +156,13 @@ pub(crate) fn retry_delay_ms(attempts: i32) -> u64 {
 }
 
 /// The record that stores why a task was given up, with what it cost up to then.
-pub(crate) fn failed_record(task: ClaimedTask, failure: Failure, calls: Vec<CallRecord>, usage: Usage, timing: Timing) -> StepRecord {
+pub(crate) fn failed_record(
+    task: ClaimedTask,
+    failure: Failure,
+    calls: Vec<CallRecord>,
+    usage: Usage,
+    timing: Timing,
+) -> StepRecord {
     StepRecord {
         run: task.run,
         task: task.task,

@@ -4,7 +4,7 @@
 use bench_proto::{
     dataset::{GoldRecord, Question},
     ids::{Sha256Hash, TaskKey},
-    step::{Effect, Opens, RankHits, RetrievedHit, Retrieval, StepFacts, StepNo, StepRecord, StepText},
+    step::{Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText},
 };
 use bench_store::{ClaimedTask, StoreError};
 
@@ -70,7 +70,11 @@ fn stored_answer(task: &ClaimedTask, input: &TaskInput) -> Option<String> {
     }
 }
 
-async fn read_hits_again(shared: &Shared, context: &RunContext, task: ClaimedTask) -> Result<Option<Vec<RetrievedHit>>, TaskEnd> {
+async fn read_hits_again(
+    shared: &Shared,
+    context: &RunContext,
+    task: ClaimedTask,
+) -> Result<Option<Vec<RetrievedHit>>, TaskEnd> {
     let again = ClaimedTask { epoch: task.epoch.max(2), ..task };
     let Some((task, input)) = prepare(shared, vec![again]).await.pop() else { return Ok(None) };
     Ok(stored_hits(context, &task, &input?))
@@ -140,7 +144,13 @@ fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {
     }
 }
 
-fn score_record(context: &RunContext, task: ClaimedTask, question: &Question, gold: &GoldRecord, answer: &str) -> StepRecord {
+fn score_record(
+    context: &RunContext,
+    task: ClaimedTask,
+    question: &Question,
+    gold: &GoldRecord,
+    answer: &str,
+) -> StepRecord {
     let case = ScoreCase { prediction: answer, gold: Some(&gold.gold), category: &question.category };
     let scores = context.scorers().iter().filter_map(|s| Some((s.name().to_owned(), s.score(&case)?))).collect();
     let plan = context.row().spec.judge_plan();
@@ -169,4 +179,3 @@ fn answer_hash(answer: &str) -> u64 {
     let hash = Sha256Hash::of(answer.trim().to_lowercase().as_bytes());
     hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
-

@@ -15,7 +15,8 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
     let row = context.current_row(shared, &data).await?;
     let segment = row.segments.get(task.task.index() as usize);
-    let until = segment.ok_or_else(|| store_failure(&StoreError::Corrupt(format!("{:?} has no segment", task.task))))?.until;
+    let until =
+        segment.ok_or_else(|| store_failure(&StoreError::Corrupt(format!("{:?} has no segment", task.task))))?.until;
     let bank = context.bank_ref(&row, &data);
     let proven = match context.system().readiness(&bank, until).await? {
         Readiness::Proven => true,

@@ -77,7 +77,10 @@ async fn retain_batch(
             generation: row.generation,
             turns: entry.turns() as u64,
             usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
-            timing: Timing { queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 }, ..share.clone() },
+            timing: Timing {
+                queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
+                ..share.clone()
+            },
         },
         text: None,
         calls: Vec::new(),

@@ -56,24 +56,13 @@ fn spec(n: u64) -> RunSpec {
             notes: vec![],
             request: serde_json::Value::Null,
         },
-        system: SystemSpec {
-            name: "bm25".into(),
-            version: "1".into(),
-            top_k: 10,
-            settings: BTreeMap::new(),
-        },
+        system: SystemSpec { name: "bm25".into(), version: "1".into(), top_k: 10, settings: BTreeMap::new() },
         answerer: model("extractive"),
         judges: vec![model("openai")],
         votes: 1,
-        scorers: vec![ScorerSpec {
-            name: "locomo-f1".into(),
-            version: 1,
-        }],
+        scorers: vec![ScorerSpec { name: "locomo-f1".into(), version: 1 }],
         headline: None,
-        limits: Limits {
-            max_cost: Some(PicoUsd(20_000_000_000_000)),
-            ..Limits::default()
-        },
+        limits: Limits { max_cost: Some(PicoUsd(20_000_000_000_000)), ..Limits::default() },
     }
 }
 
@@ -91,12 +80,7 @@ fn input(n: u64) -> AggregateInput {
     AggregateInput {
         effective_k: Some(10),
         self_check: SelfCheck::Passed,
-        controls: vec![ControlScore {
-            name: "none".into(),
-            metric: "judge".into(),
-            value: Some(0.2),
-            n: 20,
-        }],
+        controls: vec![ControlScore { name: "none".into(), metric: "judge".into(), value: Some(0.2), n: 20 }],
         ..AggregateInput::new(spec(n), run)
     }
 }
@@ -121,11 +105,8 @@ fn question(i: u64) -> QuestionFacts {
             ("judge".to_owned(), f64::from(u8::from(right(i)))),
         ],
     };
-    let hits = RankHits {
-        gold: (i % 4) as u32,
-        ranked: 10,
-        ranks: (1..=(i % 3).min(i % 4) as u32).map(|r| r * 2).collect(),
-    };
+    let hits =
+        RankHits { gold: (i % 4) as u32, ranked: 10, ranks: (1..=(i % 3).min(i % 4) as u32).map(|r| r * 2).collect() };
     QuestionFacts {
         task: TaskKey::question(bank, i as u32),
         question_id: format!("conv-{bank}:{i}"),
@@ -133,10 +114,7 @@ fn question(i: u64) -> QuestionFacts {
         category: CATEGORIES[(i % 3) as usize].0.to_owned(),
         outcome,
         scores,
-        retrieval: Some(Retrieval {
-            turn: hits.clone(),
-            session: hits,
-        }),
+        retrieval: Some(Retrieval { turn: hits.clone(), session: hits }),
         empty_context: false,
         answer_hash: 1 + i % 5,
         times: bench_proto::facts::PhaseTimes {
@@ -150,12 +128,7 @@ fn question(i: u64) -> QuestionFacts {
             question_us: i * 801,
         },
         usage: PhaseUsage {
-            answer: Usage {
-                calls: 1,
-                prompt_tokens: i,
-                cost: PicoUsd(7),
-                ..Usage::default()
-            },
+            answer: Usage { calls: 1, prompt_tokens: i, cost: PicoUsd(7), ..Usage::default() },
             ..PhaseUsage::default()
         },
         attempts: 1,
@@ -164,40 +137,15 @@ fn question(i: u64) -> QuestionFacts {
 }
 
 fn ready(bank: u32, proven: bool) -> StoredStep {
-    let facts = StepFacts::Ready {
-        polls: 1,
-        proven,
-        timing: Timing {
-            total_us: 10,
-            ..Timing::default()
-        },
-    };
-    StoredStep {
-        task: TaskKey::ready(bank, 0),
-        step: StepNo::READY,
-        facts,
-    }
+    let facts = StepFacts::Ready { polls: 1, proven, timing: Timing { total_us: 10, ..Timing::default() } };
+    StoredStep { task: TaskKey::ready(bank, 0), step: StepNo::READY, facts }
 }
 
 fn retained(bank: u32, us: u64) -> StoredStep {
-    let usage = Usage {
-        calls: 2,
-        ..Usage::default()
-    };
-    let facts = StepFacts::Retained {
-        generation: 1,
-        turns: 20,
-        usage,
-        timing: Timing {
-            total_us: us,
-            ..Timing::default()
-        },
-    };
-    StoredStep {
-        task: TaskKey::retain(bank, 0),
-        step: StepNo::retain(0),
-        facts,
-    }
+    let usage = Usage { calls: 2, ..Usage::default() };
+    let facts =
+        StepFacts::Retained { generation: 1, turns: 20, usage, timing: Timing { total_us: us, ..Timing::default() } };
+    StoredStep { task: TaskKey::retain(bank, 0), step: StepNo::retain(0), facts }
 }
 
 fn aggregate(questions: impl IntoIterator<Item = u64>) -> Aggregator {
@@ -216,16 +164,10 @@ const NONE: [&str; 0] = [];
 fn p22_outcomes_sum_to_the_sample_and_coverage_counts_abstentions() {
     let summary = aggregate(0..55).finish(["late-1", "late-2", "late-3", "late-4", "late-5"]);
     let o = &summary.outcomes;
-    assert_eq!(
-        (o.scored, o.abstained, o.infra_error, o.not_run, o.sample),
-        (45, 5, 5, 5, 60)
-    );
+    assert_eq!((o.scored, o.abstained, o.infra_error, o.not_run, o.sample), (45, 5, 5, 5, 60));
     assert_eq!(o.coverage, Some(50.0 / 60.0));
     assert_eq!(summary.run.verdict, Verdict::Invalid);
-    assert_eq!(
-        summary.run.reasons,
-        ["coverage 83.3 % is under 99 %: 10 of 60 questions have no score"]
-    );
+    assert_eq!(summary.run.reasons, ["coverage 83.3 % is under 99 %: 10 of 60 questions have no score"]);
     assert_eq!(summary.errors, BTreeMap::from([("timeout".to_owned(), 5)]));
     assert_eq!(
         summary.warnings,
@@ -240,51 +182,27 @@ fn every_table_of_the_report_is_filled() {
     let summary = aggregate(0..60).finish(NONE);
     assert_eq!(summary.headline.metric, "judge", "a judge outranks scorers");
     assert_eq!(summary.headline.estimator, Estimator::Weighted);
-    assert_eq!(
-        summary.scores.iter().map(|s| s.metric.as_str()).collect::<Vec<_>>(),
-        ["judge", "locomo-f1"]
-    );
+    assert_eq!(summary.scores.iter().map(|s| s.metric.as_str()).collect::<Vec<_>>(), ["judge", "locomo-f1"]);
     assert_eq!(summary.headline.value, summary.scores[0].weighted);
     assert_eq!(summary.headline.population, Some(1_608));
-    let rest = summary
-        .without_adversarial
-        .expect("the sample has adversarial questions");
-    assert_eq!(
-        (rest.population, rest.n),
-        (Some(1_162), summary.headline.n - summary.scores[0].by_category[0].n)
-    );
+    let rest = summary.without_adversarial.expect("the sample has adversarial questions");
+    assert_eq!((rest.population, rest.n), (Some(1_162), summary.headline.n - summary.scores[0].by_category[0].n));
     assert_eq!(summary.labels, [LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET]);
     assert_eq!(summary.slowest.len(), 10);
     assert_eq!(summary.slowest[0].question_id, "conv-3:59");
     assert_eq!(summary.slowest[0].ms, 47.259);
     assert_eq!(summary.slowest[0].phase_ms["answer"], 41.3);
-    assert!(
-        !summary.slowest[0].phase_ms.contains_key("judge"),
-        "what did not happen is absent"
-    );
+    assert!(!summary.slowest[0].phase_ms.contains_key("judge"), "what did not happen is absent");
     assert_eq!(summary.worst.len(), 5);
     assert!(summary.worst.iter().all(|w| w.score == 0.0 && w.gold.is_none()));
     assert!(summary.worst.is_sorted_by(|a, b| a.question_id < b.question_id));
-    assert_eq!(
-        (
-            summary.usage.retain.calls,
-            summary.usage.answer.calls,
-            summary.total.calls
-        ),
-        (120, 60, 180)
-    );
+    assert_eq!((summary.usage.retain.calls, summary.usage.answer.calls, summary.total.calls), (120, 60, 180));
     assert_eq!(summary.total.usd_cap, Some(20.0));
     assert_eq!(summary.latency_ms.retain.as_ref().map(|p| p.n), Some(60));
-    assert_eq!(
-        summary.phase_seconds.recall,
-        Some((0..60).sum::<u64>() as f64 * 100.0 / 1e6)
-    );
+    assert_eq!(summary.phase_seconds.recall, Some((0..60).sum::<u64>() as f64 * 100.0 / 1e6));
     let failed: u64 = summary.scores[0].n - (0..60).filter(|i| i % 11 != 1 && right(*i)).count() as u64;
     let a = &summary.failure_attribution;
-    assert_eq!(
-        a.evidence_missing + a.evidence_partial + a.evidence_found + a.no_ground_truth,
-        failed
-    );
+    assert_eq!(a.evidence_missing + a.evidence_partial + a.evidence_found + a.no_ground_truth, failed);
     assert!(summary.retrieval.turn.keys().copied().eq([1, 3, 5, 10]));
     let bootstrap = summary.headline.bootstrap_ci95.expect("seven banks are enough");
     assert_eq!(bootstrap.method, "wild cluster bootstrap-t, all 128 sign vectors");
@@ -294,10 +212,7 @@ fn every_table_of_the_report_is_filled() {
 fn worst_questions_get_their_texts_from_the_caller() {
     let mut summary = aggregate(0..30).finish(NONE);
     crate::fill_worst(&mut summary, |id| (Some(format!("gold of {id}")), None));
-    assert_eq!(
-        summary.worst[0].gold.as_deref(),
-        Some(format!("gold of {}", summary.worst[0].question_id).as_str())
-    );
+    assert_eq!(summary.worst[0].gold.as_deref(), Some(format!("gold of {}", summary.worst[0].question_id).as_str()));
 }
 
 #[test]
@@ -312,10 +227,7 @@ fn p17_the_digest_is_the_contracts() {
 #[test]
 fn p9_phases_answered_by_the_call_store_are_no_latency() {
     let mut cached = question(5);
-    cached.usage.answer = Usage {
-        cached_calls: 1,
-        ..Usage::default()
-    };
+    cached.usage.answer = Usage { cached_calls: 1, ..Usage::default() };
     let mut aggregator = Aggregator::new(input(1));
     aggregator.add(&cached);
     let latency = aggregator.finish(NONE).latency_ms;
@@ -324,11 +236,7 @@ fn p9_phases_answered_by_the_call_store_are_no_latency() {
 
 #[test]
 fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed() {
-    let mut plain = AggregateInput {
-        effective_k: None,
-        self_check: SelfCheck::NotRun,
-        ..input(12)
-    };
+    let mut plain = AggregateInput { effective_k: None, self_check: SelfCheck::NotRun, ..input(12) };
     plain.headline_metric = Some("imported".into());
     let mut aggregator = Aggregator::new(plain);
     for i in 0..12 {
@@ -344,43 +252,18 @@ fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed(
     }
     let summary = aggregator.finish(NONE);
     assert_eq!(summary.run.verdict, Verdict::Valid);
-    let not_checked: Vec<&str> = summary
-        .run
-        .checks
-        .iter()
-        .filter(|c| c.state == CheckState::NotChecked)
-        .map(|c| c.rule.as_str())
-        .collect();
-    assert_eq!(
-        not_checked,
-        [
-            "empty_context",
-            "effective_k",
-            "one_answer",
-            "banks_ready",
-            "self_check"
-        ]
-    );
+    let not_checked: Vec<&str> =
+        summary.run.checks.iter().filter(|c| c.state == CheckState::NotChecked).map(|c| c.rule.as_str()).collect();
+    assert_eq!(not_checked, ["empty_context", "effective_k", "one_answer", "banks_ready", "self_check"]);
     assert_eq!(summary.scores[0].metric, "imported");
-    assert_eq!(
-        (summary.scores[1].micro, summary.scores[1].n),
-        (None, 0),
-        "planned, but nothing has it"
-    );
+    assert_eq!((summary.scores[1].micro, summary.scores[1].n), (None, 0), "planned, but nothing has it");
     assert_eq!(summary.retrieval.turn[&1].recall, None);
 }
 
 #[test]
 fn an_empty_run_is_all_null() {
     let summary = Aggregator::new(input(0)).finish(NONE);
-    assert_eq!(
-        (
-            summary.headline.value,
-            summary.headline.strict,
-            summary.outcomes.coverage
-        ),
-        (None, None, None)
-    );
+    assert_eq!((summary.headline.value, summary.headline.strict, summary.outcomes.coverage), (None, None, None));
     assert_eq!(summary.latency_ms, LatencySummary::default());
     assert_eq!(summary.run.verdict, Verdict::Invalid);
 }
@@ -389,34 +272,16 @@ fn an_empty_run_is_all_null() {
 fn unproven_banks_make_the_run_invalid() {
     let mut aggregator = aggregate((0..44).filter(|i| i % 11 != 1));
     aggregator.add_retain_step(&ready(3, false));
-    assert_eq!(
-        aggregator.finish(NONE).run.reasons,
-        ["1 of 7 banks were not proven ready (first: conv-3)"]
-    );
+    assert_eq!(aggregator.finish(NONE).run.reasons, ["1 of 7 banks were not proven ready (first: conv-3)"]);
 }
 
 #[test]
 fn a_retain_that_was_given_up_is_paid_and_timed() {
     let mut aggregator = Aggregator::new(input(0));
-    let usage = Usage {
-        calls: 3,
-        cost: PicoUsd(5_000_000_000),
-        ..Usage::default()
-    };
-    let timing = Timing {
-        total_us: 2_000_000,
-        ..Timing::default()
-    };
-    let facts = StepFacts::Failed {
-        failure: Failure::transient("timeout", "no reply"),
-        usage,
-        timing,
-    };
-    aggregator.add_retain_step(&StoredStep {
-        task: TaskKey::retain(0, 0),
-        step: StepNo::FAILED,
-        facts,
-    });
+    let usage = Usage { calls: 3, cost: PicoUsd(5_000_000_000), ..Usage::default() };
+    let timing = Timing { total_us: 2_000_000, ..Timing::default() };
+    let facts = StepFacts::Failed { failure: Failure::transient("timeout", "no reply"), usage, timing };
+    aggregator.add_retain_step(&StoredStep { task: TaskKey::retain(0, 0), step: StepNo::FAILED, facts });
     let summary = aggregator.finish(NONE);
     assert_eq!((summary.usage.retain.calls, summary.usage.retain.usd), (3, 0.005));
     assert_eq!(summary.phase_seconds.retain, Some(2.0));

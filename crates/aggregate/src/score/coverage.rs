@@ -37,21 +37,15 @@ impl Coins {
             successes += u64::from(word & 0xFFFF_FFFF < limit);
         }
         // an odd n tosses once too often: take that one back at random
-        if n % 2 == 1 && self.fraction() < successes as f64 / (n + 1) as f64 {
-            successes - 1
-        } else {
-            successes
-        }
+        if n % 2 == 1 && self.fraction() < successes as f64 / (n + 1) as f64 { successes - 1 } else { successes }
     }
 }
 
 /// Shares of the draws in which (clustered, naive) intervals cover the truth.
 fn coverage(icc: f64, sampling: Sampling, per_cell: impl Fn(u64, usize) -> u64) -> (f64, f64) {
     let mut coins = Coins(icc.to_bits());
-    let asked: Vec<Vec<u64>> = SIZES
-        .iter()
-        .map(|size| (0..CATEGORIES.len()).map(|h| per_cell(*size, h)).collect())
-        .collect();
+    let asked: Vec<Vec<u64>> =
+        SIZES.iter().map(|size| (0..CATEGORIES.len()).map(|h| per_cell(*size, h)).collect()).collect();
     let categories: Vec<Category> = (0..CATEGORIES.len())
         .map(|h| Category {
             number: h as u16,
@@ -60,21 +54,11 @@ fn coverage(icc: f64, sampling: Sampling, per_cell: impl Fn(u64, usize) -> u64) 
             asked: asked.iter().map(|conversation| conversation[h]).sum(),
         })
         .collect();
-    let total: u64 = categories
-        .iter()
-        .map(|c| {
-            if sampling.census {
-                c.asked
-            } else {
-                POPULATION[usize::from(c.number)]
-            }
-        })
-        .sum();
-    let weight = |c: &Category| if sampling.census { c.asked } else { POPULATION[usize::from(c.number)] } as f64 / total as f64;
-    let truth: f64 = categories
-        .iter()
-        .map(|c| weight(c) * CATEGORIES[usize::from(c.number)].1)
-        .sum();
+    let total: u64 =
+        categories.iter().map(|c| if sampling.census { c.asked } else { POPULATION[usize::from(c.number)] }).sum();
+    let weight =
+        |c: &Category| if sampling.census { c.asked } else { POPULATION[usize::from(c.number)] } as f64 / total as f64;
+    let truth: f64 = categories.iter().map(|c| weight(c) * CATEGORIES[usize::from(c.number)].1).sum();
     let (mut clustered, mut naive) = (0, 0);
     for _ in 0..DRAWS {
         let mut cells = Vec::with_capacity(SIZES.len() * CATEGORIES.len());
@@ -84,11 +68,7 @@ fn coverage(icc: f64, sampling: Sampling, per_cell: impl Fn(u64, usize) -> u64) 
             for ((category, (_, p)), n) in (0_u16..).zip(CATEGORIES).zip(conversation) {
                 if *n > 0 {
                     let tally = Tally::of_shares(coins.successes(*n, p + effect), *n);
-                    cells.push(Cell {
-                        category,
-                        cluster,
-                        tally,
-                    });
+                    cells.push(Cell { category, cluster, tally });
                 }
             }
         }
@@ -98,29 +78,19 @@ fn coverage(icc: f64, sampling: Sampling, per_cell: impl Fn(u64, usize) -> u64) 
         clustered += u32::from(covers(total.ci95));
         naive += u32::from(covers(total.naive_ci95));
     }
-    (
-        f64::from(clustered) / f64::from(DRAWS),
-        f64::from(naive) / f64::from(DRAWS),
-    )
+    (f64::from(clustered) / f64::from(DRAWS), f64::from(naive) / f64::from(DRAWS))
 }
 
 #[track_caller]
 fn check(what: &str, (clustered, naive): (f64, f64), naive_below: f64) {
     eprintln!("{what}: 95 % intervals cover {clustered} (clustered), {naive} (naive)");
-    assert!(
-        (0.93..=0.97).contains(&clustered),
-        "{what}: clustered intervals cover {clustered}"
-    );
+    assert!((0.93..=0.97).contains(&clustered), "{what}: clustered intervals cover {clustered}");
     assert!(naive < naive_below, "{what}: naive intervals cover {naive}");
 }
 
 #[test]
 fn full_runs_cover_new_conversations() {
-    let full = Sampling {
-        estimator: Estimator::Mean,
-        by_chance: false,
-        census: true,
-    };
+    let full = Sampling { estimator: Estimator::Mean, by_chance: false, census: true };
     let cell = |size: u64, h: usize| (size as f64 * CATEGORIES[h].0).round() as u64;
     check("ICC 0.02", coverage(0.02, full, cell), 0.75);
     check("ICC 0.1", coverage(0.1, full, cell), 0.5);
@@ -128,11 +98,7 @@ fn full_runs_cover_new_conversations() {
 
 #[test]
 fn fair_samples_cover_new_conversations() {
-    let fair = Sampling {
-        estimator: Estimator::Weighted,
-        by_chance: true,
-        census: false,
-    };
+    let fair = Sampling { estimator: Estimator::Weighted, by_chance: true, census: false };
     check("ICC 0.02", coverage(0.02, fair, |_, _| 4), 0.92);
     check("ICC 0.1", coverage(0.1, fair, |_, _| 4), 0.85);
 }

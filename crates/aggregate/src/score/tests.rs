@@ -9,25 +9,13 @@
 use super::*;
 use crate::{bootstrap::wild_cluster_interval, cells::cells_of};
 
-const MEAN: Sampling = Sampling {
-    estimator: Estimator::Mean,
-    by_chance: false,
-    census: true,
-};
-const WEIGHTED: Sampling = Sampling {
-    estimator: Estimator::Weighted,
-    by_chance: true,
-    census: false,
-};
+const MEAN: Sampling = Sampling { estimator: Estimator::Mean, by_chance: false, census: true };
+const WEIGHTED: Sampling = Sampling { estimator: Estimator::Weighted, by_chance: true, census: false };
 
 fn data(score: impl Fn(u64, u64) -> f64) -> (Vec<Cell>, Vec<Category>) {
     let rows = (0..400_u64).map(|i| {
         let (cluster, category) = (i * i / 7 % 10, (i * 5 + i / 9) % 4);
-        (
-            category as u16,
-            cluster as u32,
-            score((i * 7919 + 13 * cluster * cluster) % 101, cluster),
-        )
+        (category as u16, cluster as u32, score((i * 7919 + 13 * cluster * cluster) % 101, cluster))
     });
     let cells = cells_of(rows, 0.5);
     let category = |(number, population): (u16, u64)| Category {
@@ -51,10 +39,7 @@ fn graded() -> (Vec<Cell>, Vec<Category>) {
 #[track_caller]
 fn near(got: Option<&Interval>, low: f64, high: f64) {
     let got = got.expect("has an interval");
-    assert!(
-        (got.low - low).abs() < 1e-9 && (got.high - high).abs() < 1e-9,
-        "{got:?} instead of {low}..{high}"
-    );
+    assert!((got.low - low).abs() < 1e-9 && (got.high - high).abs() < 1e-9, "{got:?} instead of {low}..{high}");
 }
 
 #[test]
@@ -65,11 +50,7 @@ fn means_match_statsmodels() {
     let total = estimate(&cells, &categories, MEAN);
     assert!((total.value.expect("has a value") - 0.72).abs() < 1e-12);
     near(total.ci95.as_ref(), 0.635_506_419_523_519_7, 0.804_493_580_476_481_3);
-    near(
-        total.naive_ci95.as_ref(),
-        0.674_066_013_889_955_9,
-        0.761_748_576_602_953_5,
-    );
+    near(total.naive_ci95.as_ref(), 0.674_066_013_889_955_9, 0.761_748_576_602_953_5);
     assert_eq!(total.benchmark_ci95, None);
     assert_eq!(
         total.benchmark_note.as_deref(),
@@ -79,11 +60,7 @@ fn means_match_statsmodels() {
     let (cells, categories) = graded();
     let total = estimate(&cells, &categories, MEAN);
     near(total.ci95.as_ref(), 0.483_428_294_048_155_2, 0.511_121_705_951_845_4);
-    near(
-        total.naive_ci95.as_ref(),
-        0.468_527_109_548_172_84,
-        0.526_022_890_451_827_2,
-    );
+    near(total.naive_ci95.as_ref(), 0.468_527_109_548_172_84, 0.526_022_890_451_827_2);
 }
 
 #[test]
@@ -95,30 +72,14 @@ fn weighted_scores_match_statsmodels() {
     let total = estimate(&cells, &categories, WEIGHTED);
     assert!((total.value.expect("has a value") - 0.702_268_027_548_926_4).abs() < 1e-12);
     near(total.ci95.as_ref(), 0.615_677_542_015_822_9, 0.788_858_513_082_029_8);
-    near(
-        total.naive_ci95.as_ref(),
-        0.648_390_917_335_448_7,
-        0.756_145_137_762_404,
-    );
-    near(
-        total.benchmark_ci95.as_ref(),
-        0.653_540_366_242_643_8,
-        0.750_995_688_855_209,
-    );
+    near(total.naive_ci95.as_ref(), 0.648_390_917_335_448_7, 0.756_145_137_762_404);
+    near(total.benchmark_ci95.as_ref(), 0.653_540_366_242_643_8, 0.750_995_688_855_209);
 
     let (cells, categories) = graded();
     let total = estimate(&cells, &categories, WEIGHTED);
     near(total.ci95.as_ref(), 0.482_108_729_304_482_23, 0.530_120_065_081_615_7);
-    near(
-        total.naive_ci95.as_ref(),
-        0.472_673_092_273_124_1,
-        0.539_555_702_112_973_8,
-    );
-    near(
-        total.benchmark_ci95.as_ref(),
-        0.476_030_212_059_936_9,
-        0.536_198_582_326_161,
-    );
+    near(total.naive_ci95.as_ref(), 0.472_673_092_273_124_1, 0.539_555_702_112_973_8);
+    near(total.benchmark_ci95.as_ref(), 0.476_030_212_059_936_9, 0.536_198_582_326_161);
 }
 
 #[test]
@@ -127,10 +88,7 @@ fn categories_use_clusters_too() {
     let (cells, categories) = binary();
     let score = metric_score("m", &cells, &categories, MEAN, 0.5);
     let category = &score.by_category[2];
-    assert_eq!(
-        (category.n, category.clusters, category.min, category.max),
-        (111, 10, Some(0.0), Some(1.0))
-    );
+    assert_eq!((category.n, category.clusters, category.min, category.max), (111, 10, Some(0.0), Some(1.0)));
     near(category.ci95.as_ref(), 0.622_931_199_841_411_8, 0.800_492_223_582_012_4);
     assert_eq!(score.pass_rate, score.micro, "for shares they are the same");
     assert_eq!(score.weighted, score.micro, "on a full run");
@@ -146,65 +104,30 @@ fn the_bootstrap_matches_refitting_every_sign_vector() {
     let mean = |(cells, categories): (Vec<Cell>, Vec<Category>), sampling| {
         wild_cluster_interval(&estimate(&cells, &categories, sampling).design.expect("has scores"), 1)
     };
-    near(
-        mean(binary(), MEAN).as_ref().ok(),
-        0.625_186_270_180_534_1,
-        0.814_813_729_819_466_1,
-    );
-    near(
-        mean(binary(), WEIGHTED).as_ref().ok(),
-        0.615_190_032_368_314_2,
-        0.789_346_022_729_538_4,
-    );
-    near(
-        mean(graded(), MEAN).as_ref().ok(),
-        0.483_984_386_094_235_1,
-        0.510_565_613_905_764_9,
-    );
-    near(
-        mean(graded(), WEIGHTED).as_ref().ok(),
-        0.482_759_528_040_149_43,
-        0.529_469_266_345_948_3,
-    );
+    near(mean(binary(), MEAN).as_ref().ok(), 0.625_186_270_180_534_1, 0.814_813_729_819_466_1);
+    near(mean(binary(), WEIGHTED).as_ref().ok(), 0.615_190_032_368_314_2, 0.789_346_022_729_538_4);
+    near(mean(graded(), MEAN).as_ref().ok(), 0.483_984_386_094_235_1, 0.510_565_613_905_764_9);
+    near(mean(graded(), WEIGHTED).as_ref().ok(), 0.482_759_528_040_149_43, 0.529_469_266_345_948_3);
 }
 
 #[test]
 fn random_signs_are_seeded_and_near_the_t_interval() {
-    let cells = cells_of(
-        (0..600_u64).map(|i| (0, (i % 30) as u32, f64::from(u8::from(i * 7919 % 101 < 40 + i % 30)))),
-        0.5,
-    );
-    let categories = [Category {
-        number: 0,
-        name: "c".into(),
-        population: Some(600),
-        asked: 600,
-    }];
+    let cells =
+        cells_of((0..600_u64).map(|i| (0, (i % 30) as u32, f64::from(u8::from(i * 7919 % 101 < 40 + i % 30)))), 0.5);
+    let categories = [Category { number: 0, name: "c".into(), population: Some(600), asked: 600 }];
     let total = estimate(&cells, &categories, MEAN);
     let design = total.design.expect("has scores");
     let one = wild_cluster_interval(&design, 7).expect("is made");
     assert_eq!(one, wild_cluster_interval(&design, 7).expect("is made"));
     assert_eq!(one.method, "wild cluster bootstrap-t, 1999 draws");
     let t = total.ci95.expect("is made");
-    assert!(
-        (one.low - t.low).abs() < 0.02 && (one.high - t.high).abs() < 0.02,
-        "{one:?} and {t:?}"
-    );
+    assert!((one.low - t.low).abs() < 0.02 && (one.high - t.high).abs() < 0.02, "{one:?} and {t:?}");
 }
 
 fn one_category(scores: &[(u32, f64)]) -> Estimate {
     let cells = cells_of(scores.iter().map(|(cluster, score)| (0, *cluster, *score)), 0.5);
     let n = scores.len() as u64;
-    estimate(
-        &cells,
-        &[Category {
-            number: 0,
-            name: "c".into(),
-            population: Some(n),
-            asked: n,
-        }],
-        MEAN,
-    )
+    estimate(&cells, &[Category { number: 0, name: "c".into(), population: Some(n), asked: n }], MEAN)
 }
 
 #[test]
@@ -234,15 +157,9 @@ fn intervals_are_clipped() {
 #[test]
 fn nothing_scored_is_null_and_never_zero() {
     let total = one_category(&[]);
-    assert_eq!(
-        (total.value, total.ci95, total.naive_ci95, total.benchmark_ci95),
-        (None, None, None, None)
-    );
+    assert_eq!((total.value, total.ci95, total.naive_ci95, total.benchmark_ci95), (None, None, None, None));
     let score = metric_score("m", &[], &[], MEAN, 0.5);
-    assert_eq!(
-        (score.micro, score.macro_, score.weighted, score.pass_rate),
-        (None, None, None, None)
-    );
+    assert_eq!((score.micro, score.macro_, score.weighted, score.pass_rate), (None, None, None, None));
 }
 
 #[test]
@@ -263,17 +180,10 @@ fn strict_counts_the_missing_as_zero() {
 #[test]
 fn a_category_without_scores_is_left_out_of_the_weights() {
     let cells = cells_of([(0, 0, 1.0), (0, 1, 0.0)].into_iter(), 0.5);
-    let category = |number, population| Category {
-        number,
-        name: format!("c{number}"),
-        population: Some(population),
-        asked: 2,
-    };
+    let category =
+        |number, population| Category { number, name: format!("c{number}"), population: Some(population), asked: 2 };
     let total = estimate(&cells, &[category(0, 90), category(1, 10)], WEIGHTED);
     assert_eq!(total.value, Some(0.5));
     let strict = total.strict.expect("is made");
-    assert!(
-        (strict - 0.45).abs() < 1e-12,
-        "but it counts as 0 in the strict score: {strict}"
-    );
+    assert!((strict - 0.45).abs() < 1e-12, "but it counts as 0 in the strict score: {strict}");
 }

@@ -53,7 +53,8 @@ fn the_tree_keeps_its_arrows() {
         .expect("cargo metadata runs");
     assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
     let metadata: Value = serde_json::from_slice(&metadata.stdout).expect("cargo metadata prints JSON");
-    let allowed: BTreeMap<&str, BTreeSet<&str>> = ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
     let packages = metadata["packages"].as_array().expect("packages");
     assert_eq!(packages.len(), ARROWS.len(), "every crate of the workspace has its line");
     for package in packages {
@@ -67,7 +68,11 @@ fn the_tree_keeps_its_arrows() {
             .collect();
         let ours: BTreeSet<&str> = uses.iter().copied().filter(|d| d.starts_with("bench-")).collect();
         let may = allowed.get(name).unwrap_or_else(|| panic!("{name} has no line"));
-        assert!(ours.is_subset(may), "{name} uses {:?}, which is not allowed", ours.difference(may).collect::<Vec<_>>());
+        assert!(
+            ours.is_subset(may),
+            "{name} uses {:?}, which is not allowed",
+            ours.difference(may).collect::<Vec<_>>()
+        );
         if PURE.contains(&name) {
             let io: Vec<_> = IO_CRATES.iter().filter(|c| uses.contains(*c)).collect();
             assert!(io.is_empty(), "{name} is pure, but uses {io:?}");

@@ -40,9 +40,23 @@ fn a_missing_key_and_an_unpriced_model_are_refused_before_the_first_call() {
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini"], &["OPENAI_API_KEY"]);
     let provider = Provider::start(&[]);
     let bench = provider.bench();
-    refused(&bench, &["submit", "--dataset", "locomo-sim", "--answerer", "openai:my-own-model"], &["--price", "--unpriced-ok"]);
+    refused(
+        &bench,
+        &["submit", "--dataset", "locomo-sim", "--answerer", "openai:my-own-model"],
+        &["--price", "--unpriced-ok"],
+    );
     assert_eq!(provider.stats()["requests"], 0);
-    let free = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--answerer", "openai:my-own-model", "--unpriced-ok", "--json"];
+    let free = [
+        "submit",
+        "--dataset",
+        "locomo-sim",
+        "--preset",
+        "quick",
+        "--answerer",
+        "openai:my-own-model",
+        "--unpriced-ok",
+        "--json",
+    ];
     assert_eq!(bench.run(free).expect_code(0).json()["total"]["usd"], 0.0);
 }
 
@@ -56,7 +70,11 @@ fn broken_files_name_their_place() {
         &["submit", "--dataset", "locomo", "--dataset-path", "broken.json", "--allow-modified-dataset"],
         &["broken.json", "line 2"],
     );
-    refused(&bench, &["submit", "--dataset", "locomo", "--dataset-path", "broken.json"], &["--allow-modified-dataset", "sha256"]);
+    refused(
+        &bench,
+        &["submit", "--dataset", "locomo", "--dataset-path", "broken.json"],
+        &["--allow-modified-dataset", "sha256"],
+    );
     refused(&bench, &["submit", "--dataset", "locomo", "--dataset-path", "nowhere.json"], &["nowhere.json"]);
     std::fs::write(bench.path().join("bench.toml"), "[run]\ntop_kk = 3\n").expect("writable");
     refused(&bench, &["submit", "--dataset", "locomo-sim"], &["bench.toml:2", "top_k"]);
@@ -66,7 +84,11 @@ fn broken_files_name_their_place() {
 fn places_that_cannot_be_written_are_found_before_any_work() {
     let bench = Bench::new();
     std::fs::write(bench.path().join("file"), "").expect("writable");
-    refused(&bench, &["submit", "--dataset", "locomo-sim", "--output-dir", "file/below"], &["file/below", "--output-dir"]);
+    refused(
+        &bench,
+        &["submit", "--dataset", "locomo-sim", "--output-dir", "file/below"],
+        &["file/below", "--output-dir"],
+    );
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--store", "sqlite:file/below/bench.db"], &["file/below"]);
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--store", "mysql://x"], &["mysql"]);
 }
@@ -76,7 +98,8 @@ fn a_damaged_store_is_a_clear_error_and_no_panic() {
     let bench = Bench::new();
     let _ = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "quick", "--run-id", "good"]).expect_code(0);
     let store = bench.path().join(".bench/bench.db");
-    std::fs::write(&store, b"this is no database, and it is long enough to be looked at as one: ".repeat(80)).expect("writable");
+    std::fs::write(&store, b"this is no database, and it is long enough to be looked at as one: ".repeat(80))
+        .expect("writable");
     for suffix in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(bench.path().join(format!(".bench/bench.db{suffix}")));
     }

@@ -14,7 +14,10 @@ const IN_FLIGHT: u64 = 8;
 
 #[test]
 fn kill_nine_at_random_points_keeps_the_digest() {
-    let seed = std::env::var("BENCH_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| rand::rng().random::<u64>());
+    let seed = std::env::var("BENCH_TEST_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or_else(|| rand::rng().random::<u64>());
     eprintln!("BENCH_TEST_SEED={seed} repeats this schedule");
     let mut random = StdRng::seed_from_u64(seed);
     let expected = Provider::start(&[]).digest(&[]);
@@ -40,7 +43,11 @@ fn kill_nine_at_random_points_keeps_the_digest() {
             kills += 1;
             killed += 1;
             let exists = bench.run(["status", "victim"]).code == 0;
-            child = if exists { bench.start(["resume", "victim", "--json"]) } else { bench.start(provider.submit(&["--run-id", "victim", "--concurrency", &concurrency])) };
+            child = if exists {
+                bench.start(["resume", "victim", "--json"])
+            } else {
+                bench.start(provider.submit(&["--run-id", "victim", "--concurrency", &concurrency]))
+            };
         }
         .expect_code(0);
         assert_eq!(done.json()["result_digest"].as_str(), Some(expected.as_str()), "after {killed} kills, seed {seed}");

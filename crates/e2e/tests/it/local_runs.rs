@@ -13,7 +13,9 @@ const SMALL: [&str; 6] = ["submit", "--dataset", "locomo-sim", "--preset", "quic
 fn the_first_run_needs_nothing_and_says_what_it_found() {
     let bench = Bench::new();
     let done = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "fair", "--run-id", "first"]).expect_code(0);
-    for word in ["VALID", "demo answerer", "multi-hop", "temporal", "open-domain", "single-hop", "adversarial", "locomo-f1"] {
+    for word in
+        ["VALID", "demo answerer", "multi-hop", "temporal", "open-domain", "single-hop", "adversarial", "locomo-f1"]
+    {
         assert!(done.stdout.contains(word), "'{word}' is missing in:\n{}", done.stdout);
     }
     let report = bench.report("first");
@@ -54,10 +56,16 @@ fn equal_runs_have_equal_digests_and_other_seeds_have_others() {
 #[test]
 fn controls_stand_beside_the_result_in_their_order() {
     let bench = Bench::new();
-    let report = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "fair", "--controls", "--json"]).expect_code(0).json();
+    let report = bench
+        .run(["submit", "--dataset", "locomo-sim", "--preset", "fair", "--controls", "--json"])
+        .expect_code(0)
+        .json();
     let control = |name: &str| {
         let all = report["controls"].as_array().expect("controls");
-        all.iter().find(|c| c["name"] == name).and_then(|c| c["value"].as_f64()).unwrap_or_else(|| panic!("no control {name}: {report}"))
+        all.iter()
+            .find(|c| c["name"] == name)
+            .and_then(|c| c["value"].as_f64())
+            .unwrap_or_else(|| panic!("no control {name}: {report}"))
     };
     let headline = report["headline"]["value"].as_f64().expect("a headline");
     assert!(control("oracle") > headline, "gold evidence beats search: {} against {headline}", control("oracle"));
@@ -107,7 +115,11 @@ fn p23_pause_stops_calls_within_a_second_and_resume_ends_with_the_same_digest() 
     let owner = wait(owner).expect_code(3);
     assert!(owner.stderr.contains("bench-coord resume held"), "{}", owner.stderr);
     let last = provider.last_request_at();
-    assert!(last < paused + Duration::from_millis(1100), "a call started {:?} after the pause", last.duration_since(paused));
+    assert!(
+        last < paused + Duration::from_millis(1100),
+        "a call started {:?} after the pause",
+        last.duration_since(paused)
+    );
     assert_eq!(bench.run(["status", "held", "--json"]).expect_code(0).json()["status"], "paused");
     let resumed = bench.run(["resume", "held", "--json"]).expect_code(0).json();
     assert_eq!(resumed["result_digest"].as_str(), Some(expected.as_str()));
@@ -128,7 +140,8 @@ fn p23_cancel_ends_a_run_and_reopen_brings_it_back() {
     let report = bench.run(["report", "ended", "--format", "json"]).expect_code(0).json();
     assert_eq!(report["run"]["verdict"], "INVALID", "a part of a run is no result");
     let outcomes = &report["outcomes"];
-    let sum: i64 = ["scored", "abstained", "infra_error", "not_run"].iter().map(|k| outcomes[*k].as_i64().expect("a count")).sum();
+    let sum: i64 =
+        ["scored", "abstained", "infra_error", "not_run"].iter().map(|k| outcomes[*k].as_i64().expect("a count")).sum();
     assert_eq!(Some(sum), outcomes["sample"].as_i64());
     let reopened = bench.run(["resume", "ended", "--reopen", "--json"]).expect_code(0).json();
     assert_eq!(reopened["outcomes"]["coverage"], 1.0);
@@ -158,16 +171,22 @@ fn import_gives_other_peoples_answers_our_intervals() {
         .iter()
         .map(|q| {
             let retrieved: Vec<&Value> = q["retrieved"].as_array().expect("hits").iter().map(|h| &h["id"]).collect();
-            serde_json::json!({"question_id": q["question_id"], "answer": q["answer"], "retrieved": retrieved}).to_string()
+            serde_json::json!({"question_id": q["question_id"], "answer": q["answer"], "retrieved": retrieved})
+                .to_string()
         })
         .collect();
     std::fs::write(bench.path().join("answers.jsonl"), lines.join("\n")).expect("writable");
-    let imported = bench.run(["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl", "--json"]).expect_code(0).json();
+    let imported =
+        bench.run(["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl", "--json"]).expect_code(0).json();
     assert_eq!(imported["headline"]["value"], own["headline"]["value"]);
     assert_eq!(imported["headline"]["ci95"], own["headline"]["ci95"]);
     assert_eq!(imported["retrieval"], own["retrieval"]);
 
-    std::fs::write(bench.path().join("graded.jsonl"), format!("{}\n", serde_json::json!({"question_id": "nobody:1", "score": 1.0}))).expect("writable");
+    std::fs::write(
+        bench.path().join("graded.jsonl"),
+        format!("{}\n", serde_json::json!({"question_id": "nobody:1", "score": 1.0})),
+    )
+    .expect("writable");
     let unknown = bench.run(["import", "--dataset", "locomo-sim", "--answers", "graded.jsonl"]).expect_code(2);
     assert!(unknown.stderr.contains("line 1") && unknown.stderr.contains("nobody:1"), "{}", unknown.stderr);
 }

@@ -27,19 +27,34 @@ impl Provider {
             .spawn()
             .expect("bench-sim starts");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("is piped")).read_line(&mut line).expect("bench-sim says where it listens");
+        BufReader::new(child.stdout.take().expect("is piped"))
+            .read_line(&mut line)
+            .expect("bench-sim says where it listens");
         let ready: Value = serde_json::from_str(&line).expect("one line of JSON");
         Self { child, base_url: ready["listening"].as_str().expect("a URL").to_owned() }
     }
 
     /// A working folder whose OpenAI is this provider.
     pub(crate) fn bench(&self) -> Bench {
-        Bench::new().with_env("OPENAI_BASE_URL", &self.base_url).with_env("OPENAI_API_KEY", "sk-planted-0123456789abcdef")
+        Bench::new()
+            .with_env("OPENAI_BASE_URL", &self.base_url)
+            .with_env("OPENAI_API_KEY", "sk-planted-0123456789abcdef")
     }
 
     /// `submit` of 50 questions with a model as answerer and judge.
     pub(crate) fn submit<'a>(&self, more: &[&'a str]) -> Vec<&'a str> {
-        let fixed = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini", "--json"];
+        let fixed = [
+            "submit",
+            "--dataset",
+            "locomo-sim",
+            "--preset",
+            "quick",
+            "--answerer",
+            "openai:gpt-4o-mini",
+            "--judge",
+            "openai:gpt-4o-mini",
+            "--json",
+        ];
         fixed.iter().chain(more).copied().collect()
     }
 
@@ -53,7 +68,8 @@ impl Provider {
     pub(crate) fn stats(&self) -> Value {
         let host = self.base_url.trim_start_matches("http://").trim_end_matches("/v1");
         let mut stream = TcpStream::connect(host).expect("bench-sim listens");
-        write!(stream, "GET /stats HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("the request is sent");
+        write!(stream, "GET /stats HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+            .expect("the request is sent");
         let mut reply = String::new();
         stream.read_to_string(&mut reply).expect("the reply is text");
         let body = reply.split_once("\r\n\r\n").expect("a body").1;
@@ -73,7 +89,11 @@ impl Provider {
     pub(crate) fn wait_for_requests(&self, n: u64) {
         let began = Instant::now();
         while self.count("requests") < n {
-            assert!(began.elapsed() < Duration::from_secs(60), "fewer than {n} requests after a minute: {}", self.stats());
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "fewer than {n} requests after a minute: {}",
+                self.stats()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -81,7 +101,8 @@ impl Provider {
     /// When the last request arrived, on this process's clock.
     pub(crate) fn last_request_at(&self) -> Instant {
         let ms = self.count("last_request_ms");
-        let ago = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + Duration::from_millis(ms)).unwrap_or_default();
+        let ago =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + Duration::from_millis(ms)).unwrap_or_default();
         Instant::now().checked_sub(ago).expect("the test began before its requests")
     }
 }
@@ -97,8 +118,18 @@ impl Drop for Provider {
 fn faults_never_change_a_digest() {
     let expected = Provider::start(&[]).digest(&[]);
     let faulty = Provider::start(&[
-        "--fault-500", "0.05", "--fault-503", "0.05", "--fault-429", "0.05", "--fault-cut", "0.05", "--fault-garbage", "0.05",
-        "--fault-malformed-judge", "0.1",
+        "--fault-500",
+        "0.05",
+        "--fault-503",
+        "0.05",
+        "--fault-429",
+        "0.05",
+        "--fault-cut",
+        "0.05",
+        "--fault-garbage",
+        "0.05",
+        "--fault-malformed-judge",
+        "0.1",
     ]);
     let bench = faulty.bench();
     let fast = ["--set", "backoff.initial_interval=20ms", "--set", "backoff.max_interval=100ms"];
@@ -121,7 +152,11 @@ fn a_provider_that_stays_broken_is_an_infrastructure_error_and_never_a_wrong_ans
 
     let healthy = Provider::start(&[]);
     let expected = healthy.digest(&[]);
-    let mended = bench.command(["retry", "down", "--errors", "--json"]).env("OPENAI_BASE_URL", &healthy.base_url).spawn().expect("starts");
+    let mended = bench
+        .command(["retry", "down", "--errors", "--json"])
+        .env("OPENAI_BASE_URL", &healthy.base_url)
+        .spawn()
+        .expect("starts");
     let mended = bench_testkit::bench::wait(mended).expect_code(0).json();
     assert_eq!(mended["result_digest"].as_str(), Some(expected.as_str()));
 }
@@ -158,7 +193,9 @@ fn a_spent_budget_pauses_and_a_higher_cap_goes_on() {
 
 #[test]
 fn quota_and_bad_keys_stop_the_run_with_the_providers_words() {
-    for (flags, word) in [(&["--quota-after", "20"][..], "quota"), (&["--bad-key", "sk-planted-0123456789abcdef"][..], "key")] {
+    for (flags, word) in
+        [(&["--quota-after", "20"][..], "quota"), (&["--bad-key", "sk-planted-0123456789abcdef"][..], "key")]
+    {
         let provider = Provider::start(flags);
         let bench = provider.bench();
         let stopped = bench.run(provider.submit(&["--run-id", "stopped", "--concurrency", "4"])).expect_code(3);
@@ -173,7 +210,8 @@ fn a_key_is_written_nowhere() {
     let provider = Provider::start(&["--fault-500", "0.1"]);
     let bench = provider.bench();
     let done = bench.run(provider.submit(&["-vv", "--set", "backoff.initial_interval=5ms"])).expect_code(0);
-    let mut places = vec![("stdout".to_owned(), done.stdout.into_bytes()), ("stderr".to_owned(), done.stderr.into_bytes())];
+    let mut places =
+        vec![("stdout".to_owned(), done.stdout.into_bytes()), ("stderr".to_owned(), done.stderr.into_bytes())];
     let mut folders = vec![bench.path().to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("readable") {
@@ -201,7 +239,8 @@ fn several_votes_are_independent_draws_and_their_median_counts() {
     let questions = bench.questions("voted");
     assert!(questions.iter().all(|q| q["judgements"].as_array().map(Vec::len) == Some(3)));
     let split = questions.iter().filter(|q| {
-        let verdicts: std::collections::BTreeSet<&str> = q["judgements"].as_array().into_iter().flatten().filter_map(|j| j["verdict"].as_str()).collect();
+        let verdicts: std::collections::BTreeSet<&str> =
+            q["judgements"].as_array().into_iter().flatten().filter_map(|j| j["verdict"].as_str()).collect();
         verdicts.len() > 1
     });
     assert!(split.count() > 0, "three draws of a judge that accepts 70 % do not always agree");

@@ -20,7 +20,8 @@ fn reference() -> Option<PathBuf> {
 fn the_real_locomo_runs_in_all_presets() {
     let Some(data) = reference() else { return };
     let bench = Bench::new().with_env("BENCH_DATASETS_DIR", data.display().to_string());
-    let run = |preset: &str| bench.run(["submit", "--dataset", "locomo", "--preset", preset, "--json"]).expect_code(0).json();
+    let run =
+        |preset: &str| bench.run(["submit", "--dataset", "locomo", "--preset", preset, "--json"]).expect_code(0).json();
     let full = run("full");
     assert_eq!(full["outcomes"]["sample"], 1986);
     assert_eq!(full["outcomes"]["coverage"], 1.0);
@@ -28,16 +29,26 @@ fn the_real_locomo_runs_in_all_presets() {
     assert_eq!(full["headline"]["estimator"], "mean");
     assert_eq!(full["without_adversarial"]["n"], 1540);
     let by_category = full["scores"][0]["by_category"].as_array().expect("categories");
-    let counts: Vec<(&str, u64)> = by_category.iter().map(|c| (c["category"].as_str().expect("a name"), c["n"].as_u64().expect("a count"))).collect();
-    assert_eq!(counts, [("adversarial", 446), ("multi-hop", 282), ("open-domain", 96), ("single-hop", 841), ("temporal", 321)]);
+    let counts: Vec<(&str, u64)> = by_category
+        .iter()
+        .map(|c| (c["category"].as_str().expect("a name"), c["n"].as_u64().expect("a count")))
+        .collect();
+    assert_eq!(
+        counts,
+        [("adversarial", 446), ("multi-hop", 282), ("open-domain", 96), ("single-hop", 841), ("temporal", 321)]
+    );
     let fair = run("fair");
     assert_eq!(fair["outcomes"]["sample"], 200);
     assert_eq!(fair["headline"]["estimator"], "weighted");
     let (full, fair) = (full["headline"]["value"].as_f64().expect("a score"), &fair["headline"]);
-    let interval = (fair["benchmark_ci95"]["low"].as_f64().expect("low"), fair["benchmark_ci95"]["high"].as_f64().expect("high"));
+    let interval =
+        (fair["benchmark_ci95"]["low"].as_f64().expect("low"), fair["benchmark_ci95"]["high"].as_f64().expect("high"));
     assert!(interval.0 <= full && full <= interval.1, "the sample's interval {interval:?} holds the full score {full}");
     assert_eq!(run("quick")["outcomes"]["sample"], 50);
-    let without = bench.run(["submit", "--dataset", "locomo", "--preset", "full", "--exclude-category", "adversarial", "--json"]).expect_code(0).json();
+    let without = bench
+        .run(["submit", "--dataset", "locomo", "--preset", "full", "--exclude-category", "adversarial", "--json"])
+        .expect_code(0)
+        .json();
     assert_eq!(without["outcomes"]["sample"], 1540);
 }
 
@@ -49,7 +60,17 @@ fn a_planted_copy_is_refused_and_marked() {
     std::fs::write(bench.path().join("copy.json"), format!("{text}\n")).expect("writable");
     let refused = bench.run(["submit", "--dataset", "locomo", "--dataset-path", "copy.json"]).expect_code(2);
     assert!(refused.stderr.contains("--allow-modified-dataset"), "{}", refused.stderr);
-    let args = ["submit", "--dataset", "locomo", "--preset", "quick", "--dataset-path", "copy.json", "--allow-modified-dataset", "--json"];
+    let args = [
+        "submit",
+        "--dataset",
+        "locomo",
+        "--preset",
+        "quick",
+        "--dataset-path",
+        "copy.json",
+        "--allow-modified-dataset",
+        "--json",
+    ];
     let marked = bench.run(args).expect_code(0).json();
     assert_eq!(marked["dataset"]["modified"], true);
     assert_eq!(marked["labels"][1], "modified dataset");

@@ -22,10 +22,7 @@ pub(super) struct First {
 
 impl First {
     pub(super) fn new(capacity: usize) -> Self {
-        Self {
-            capacity,
-            heap: BinaryHeap::new(),
-        }
+        Self { capacity, heap: BinaryHeap::new() }
     }
 
     /// Takes a question when it is among the first so far; copies its id only then.
@@ -36,11 +33,7 @@ impl First {
                 _ => return,
             };
         }
-        self.heap.push(Candidate {
-            place,
-            category,
-            id: id.into(),
-        });
+        self.heap.push(Candidate { place, category, id: id.into() });
     }
 
     /// The candidates, first one first.

@@ -20,9 +20,7 @@ pub(super) fn spec(sampling: &Sampling) -> SampleSpec {
         .map(|(category, n)| (sampling.categories.name(category).to_owned(), *n))
         .collect();
     let by_hand = listing.cut > 0 || !request.question_ids.is_empty();
-    let complete = by_category
-        .iter()
-        .all(|(name, n)| sampling.population.by_category.get(name) == Some(n));
+    let complete = by_category.iter().all(|(name, n)| sampling.population.by_category.get(name) == Some(n));
     let census = complete && !by_hand;
     SampleSpec {
         preset: preset_name(request),
@@ -105,46 +103,25 @@ fn notes(sampling: &Sampling, census: bool, by_category: &BTreeMap<String, u64>)
         }
     }
     if listing.cut > 0 {
-        let what = if sampler_name(request) == "head" {
-            "head slice"
-        } else {
-            "cut by --limit"
-        };
-        notes.push(format!(
-            "{what}, the first {} of {} questions: {NO_ESTIMATE}",
-            listing.n,
-            listing.n + listing.cut
-        ));
+        let what = if sampler_name(request) == "head" { "head slice" } else { "cut by --limit" };
+        notes.push(format!("{what}, the first {} of {} questions: {NO_ESTIMATE}", listing.n, listing.n + listing.cut));
     }
     if request.sampler == Sampler::Astrocyte && !census {
-        notes.push(format!(
-            "questions taken in file order (sampler astrocyte): {NO_ESTIMATE}"
-        ));
+        notes.push(format!("questions taken in file order (sampler astrocyte): {NO_ESTIMATE}"));
     }
     if let (1.., Some(kept)) = (sampling.banks_cut, request.max_banks) {
-        notes.push(format!(
-            "the first {kept} of {} banks only: {NO_ESTIMATE}",
-            sampling.population.banks
-        ));
+        notes.push(format!("the first {kept} of {} banks only: {NO_ESTIMATE}", sampling.population.banks));
     }
     if sampling.sessions_cut
         && let Some(max) = request.max_sessions
     {
-        notes.push(format!(
-            "the first {max} sessions of each bank only: the evidence of some questions may be cut off"
-        ));
+        notes
+            .push(format!("the first {max} sessions of each bank only: the evidence of some questions may be cut off"));
     }
-    let wanted = sampling
-        .categories
-        .by_name()
-        .into_iter()
-        .filter(|&category| sampling.categories.is_wanted(category))
-        .count();
+    let wanted =
+        sampling.categories.by_name().into_iter().filter(|&category| sampling.categories.is_wanted(category)).count();
     if by_category.len() < wanted && sampling.named.is_none() {
-        notes.push(format!(
-            "{} of {wanted} categories have no question in the sample",
-            wanted - by_category.len()
-        ));
+        notes.push(format!("{} of {wanted} categories have no question in the sample", wanted - by_category.len()));
     }
     notes
 }

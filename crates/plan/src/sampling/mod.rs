@@ -155,16 +155,11 @@ impl Sampling {
         }
         if self.request.max_banks.is_some_and(|max| self.banks.len() as u64 >= max) {
             self.banks_cut += 1;
-            categories
-                .iter()
-                .for_each(|&category| self.cells[category as usize].clear());
+            categories.iter().for_each(|&category| self.cells[category as usize].clear());
             return Ok(());
         }
         categories.sort_unstable_by_key(|&category| self.categories.name(category));
-        self.eligible += categories
-            .iter()
-            .map(|&category| self.cells[category as usize].len() as u64)
-            .sum::<u64>();
+        self.eligible += categories.iter().map(|&category| self.cells[category as usize].len() as u64).sum::<u64>();
         let questions = self.choose(outline, &categories);
         self.add_bank(file_index, outline, questions);
         Ok(())
@@ -178,10 +173,7 @@ impl Sampling {
         }
         match u32::try_from(self.population.banks) {
             Ok(file_index) if file_index < TaskKey::MAX_BANKS => Ok(file_index),
-            _ => too_large(
-                format!("the dataset has more than {} banks", TaskKey::MAX_BANKS),
-                TaskKey::MAX_BANKS,
-            ),
+            _ => too_large(format!("the dataset has more than {} banks", TaskKey::MAX_BANKS), TaskKey::MAX_BANKS),
         }
     }
 
@@ -190,10 +182,7 @@ impl Sampling {
         let mut occurring = Vec::new();
         for (index, question) in (0_u32..).zip(&outline.questions) {
             let category = self.categories.count(&question.category, &self.request);
-            let named = self
-                .named
-                .as_mut()
-                .is_none_or(|named| named.cross_off(&question.question_id));
+            let named = self.named.as_mut().is_none_or(|named| named.cross_off(&question.question_id));
             if !named || !self.categories.is_wanted(category) {
                 continue;
             }
@@ -224,17 +213,13 @@ impl Sampling {
                 Selection::All => {
                     cell.sort_unstable();
                     chosen.extend(
-                        cell.iter()
-                            .filter(|p| self.listing.add(limit, category, id(p.index)))
-                            .map(|p| p.index),
+                        cell.iter().filter(|p| self.listing.add(limit, category, id(p.index))).map(|p| p.index),
                     );
                 }
                 Selection::PerBank(per_bank) => {
                     keep_first(cell, quota(*per_bank, categories.len()));
                     chosen.extend(
-                        cell.iter()
-                            .filter(|p| self.listing.add(limit, category, id(p.index)))
-                            .map(|p| p.index),
+                        cell.iter().filter(|p| self.listing.add(limit, category, id(p.index))).map(|p| p.index),
                     );
                 }
                 Selection::Quick(quick) => {
@@ -245,8 +230,7 @@ impl Sampling {
                     while firsts.len() <= category as usize {
                         firsts.push(First::new(usize::try_from(*count).unwrap_or(usize::MAX)));
                     }
-                    cell.iter()
-                        .for_each(|place| firsts[category as usize].offer(*place, category, id(place.index)));
+                    cell.iter().for_each(|place| firsts[category as usize].offer(*place, category, id(place.index)));
                 }
             }
             cell.clear();
@@ -263,11 +247,7 @@ impl Sampling {
             .collect();
         indexes.sort_unstable();
         let kept = usize::try_from(room).unwrap_or(usize::MAX).min(indexes.len());
-        let end = if kept == indexes.len() {
-            outline.questions.len() as u32
-        } else {
-            indexes[kept]
-        };
+        let end = if kept == indexes.len() { outline.questions.len() as u32 } else { indexes[kept] };
         for &category in categories {
             let cell = &mut self.cells[category as usize];
             let before = cell.len();
@@ -277,22 +257,13 @@ impl Sampling {
     }
 
     fn add_bank(&mut self, file_index: u32, outline: &BankOutline, questions: Vec<u32>) {
-        let entries = self
-            .request
-            .max_sessions
-            .map_or(outline.entries, |max| outline.entries.min(max));
+        let entries = self.request.max_sessions.map_or(outline.entries, |max| outline.entries.min(max));
         self.sessions_cut |= entries < outline.entries;
         let turns = match outline.entries {
             0 => outline.turns,
             all => (u64::from(outline.turns) * u64::from(entries)).div_ceil(u64::from(all)) as u32,
         };
-        self.banks.push(SampledBank {
-            file_index,
-            bank_id: outline.bank_id.clone(),
-            entries,
-            turns,
-            questions,
-        });
+        self.banks.push(SampledBank { file_index, bank_id: outline.bank_id.clone(), entries, turns, questions });
     }
 
     /// The sample of what was pushed.
@@ -321,11 +292,7 @@ impl Sampling {
         self.banks.retain(|bank| !bank.questions.is_empty());
         self.population.by_category = self.categories.population();
         let spec = describe::spec(&self);
-        Ok(Sample {
-            banks: self.banks,
-            spec,
-            population: self.population,
-        })
+        Ok(Sample { banks: self.banks, spec, population: self.population })
     }
 
     /// Lists questions that were chosen over the whole dataset.
@@ -344,10 +311,7 @@ impl Sampling {
         // banks are in file order and so are the candidates
         let mut banks = self.banks.iter_mut().peekable();
         for candidate in candidates {
-            while banks
-                .next_if(|bank| bank.file_index < candidate.place.file_index)
-                .is_some()
-            {}
+            while banks.next_if(|bank| bank.file_index < candidate.place.file_index).is_some() {}
             if let Some(bank) = banks.peek_mut()
                 && self.listing.add(self.request.limit, candidate.category, &candidate.id)
             {

@@ -54,29 +54,18 @@ impl Categories {
     }
 
     pub(super) fn population(&self) -> BTreeMap<String, u64> {
-        self.names
-            .iter()
-            .cloned()
-            .zip(self.population.iter().copied())
-            .collect()
+        self.names.iter().cloned().zip(self.population.iter().copied()).collect()
     }
 
     /// Whether the dataset has every category that the request names.
     pub(super) fn check(&self, request: &SampleRequest) -> Result<(), SampleError> {
-        let unknown = request
-            .categories
-            .iter()
-            .chain(&request.exclude_categories)
-            .find(|name| !self.numbers.contains_key(*name));
+        let unknown =
+            request.categories.iter().chain(&request.exclude_categories).find(|name| !self.numbers.contains_key(*name));
         let Some(name) = unknown else { return Ok(()) };
         let mut known = self.names.clone();
         known.sort_unstable();
         let nearest = nearest(name, known.iter().map(String::as_str));
-        Err(SampleError::UnknownCategory {
-            name: name.clone(),
-            nearest,
-            known,
-        })
+        Err(SampleError::UnknownCategory { name: name.clone(), nearest, known })
     }
 }
 
@@ -94,10 +83,7 @@ const EXAMPLES: usize = 10_000;
 impl Named {
     pub(super) fn new(ids: &[String]) -> Option<Self> {
         let seen: HashMap<String, bool> = ids.iter().map(|id| (id.clone(), false)).collect();
-        (!seen.is_empty()).then_some(Self {
-            seen,
-            examples: Vec::new(),
-        })
+        (!seen.is_empty()).then_some(Self { seen, examples: Vec::new() })
     }
 
     /// Whether the question was named.
@@ -116,12 +102,7 @@ impl Named {
 
     /// Whether the dataset has every named question.
     pub(super) fn check(&self) -> Result<(), SampleError> {
-        let mut unknown: Vec<&str> = self
-            .seen
-            .iter()
-            .filter(|(_, seen)| !**seen)
-            .map(|(id, _)| id.as_str())
-            .collect();
+        let mut unknown: Vec<&str> = self.seen.iter().filter(|(_, seen)| !**seen).map(|(id, _)| id.as_str()).collect();
         unknown.sort_unstable();
         match unknown.split_first() {
             None => Ok(()),

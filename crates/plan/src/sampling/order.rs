@@ -44,11 +44,7 @@ impl Order {
             Some(prefix) => prefix.clone().chain_update(question_id).finalize().into(),
             None => [0; 32],
         };
-        Place {
-            digest,
-            file_index,
-            index,
-        }
+        Place { digest, file_index, index }
     }
 }
 
@@ -59,14 +55,8 @@ mod tests {
     #[test]
     fn places_are_the_documented_hashes() {
         let plain = Order::new(Sampler::Hash, None).place(0, 0, "conv-26:0");
-        assert_eq!(
-            plain.digest,
-            <[u8; 32]>::from(Sha256::digest("bench-sample-v1:conv-26:0"))
-        );
+        assert_eq!(plain.digest, <[u8; 32]>::from(Sha256::digest("bench-sample-v1:conv-26:0")));
         let seeded = Order::new(Sampler::Hash, Some("7")).place(0, 0, "conv-26:0");
-        assert_eq!(
-            seeded.digest,
-            <[u8; 32]>::from(Sha256::digest("bench-sample-v1:7:conv-26:0"))
-        );
+        assert_eq!(seeded.digest, <[u8; 32]>::from(Sha256::digest("bench-sample-v1:7:conv-26:0")));
     }
 }

@@ -48,22 +48,14 @@ impl Quick {
         let candidates = fair
             .iter()
             .take(QUICK_SIZE)
-            .map(|&place| Candidate {
-                place,
-                category,
-                id: id(place.index).into(),
-            })
+            .map(|&place| Candidate { place, category, id: id(place.index).into() })
             .collect();
         self.cells.push(Cell { size, candidates });
     }
 
     /// The chosen questions, in no particular order. `by_name` are the category numbers in alphabetical order.
     pub(super) fn choose(self, by_name: &[u32]) -> Vec<Candidate> {
-        if self.cell_count > QUICK_SIZE {
-            take_turns(self.firsts, by_name)
-        } else {
-            fill_cells(self.cells)
-        }
+        if self.cell_count > QUICK_SIZE { take_turns(self.firsts, by_name) } else { fill_cells(self.cells) }
     }
 }
 

@@ -24,10 +24,7 @@ const CATEGORIES: [&str; 5] = ["multi-hop", "temporal", "open-domain", "single-h
 /// Outlines of LoCoMo's shape: category after category in each conversation.
 fn locomo_shape() -> Vec<BankOutline> {
     let bank = |(id, entries, counts): (&str, u32, [u32; 5])| {
-        let categories = CATEGORIES
-            .iter()
-            .zip(counts)
-            .flat_map(|(name, count)| (0..count).map(move |_| *name));
+        let categories = CATEGORIES.iter().zip(counts).flat_map(|(name, count)| (0..count).map(move |_| *name));
         outline(id, entries, categories)
     };
     LOCOMO.into_iter().map(bank).collect()
@@ -48,10 +45,7 @@ fn outline<'a>(id: &str, entries: u32, categories: impl Iterator<Item = &'a str>
 }
 
 fn preset(preset: Preset) -> SampleRequest {
-    SampleRequest {
-        preset: Some(preset),
-        ..SampleRequest::default()
-    }
+    SampleRequest { preset: Some(preset), ..SampleRequest::default() }
 }
 
 /// Ids in the order of the listing.
@@ -66,34 +60,20 @@ fn ids(outlines: &[BankOutline], sample: &Sample) -> Vec<String> {
 }
 
 fn by_category(sample: &Sample) -> Vec<(&str, u64)> {
-    sample
-        .spec
-        .by_category
-        .iter()
-        .map(|(name, n)| (name.as_str(), *n))
-        .collect()
+    sample.spec.by_category.iter().map(|(name, n)| (name.as_str(), *n)).collect()
 }
 
 #[test]
 fn fair_takes_twenty_per_conversation() {
     let outlines = locomo_shape();
     let sample = sample(&outlines, preset(Preset::Fair)).expect("a valid request");
-    let expected = [
-        ("adversarial", 41),
-        ("multi-hop", 41),
-        ("open-domain", 36),
-        ("single-hop", 41),
-        ("temporal", 41),
-    ];
+    let expected = [("adversarial", 41), ("multi-hop", 41), ("open-domain", 36), ("single-hop", 41), ("temporal", 41)];
     assert_eq!(by_category(&sample), expected);
     assert!(sample.banks.iter().all(|bank| bank.questions.len() == 20));
     assert_eq!((sample.spec.n, sample.spec.banks), (200, 10));
     assert!(sample.spec.stratified && !sample.spec.census && sample.spec.notes.is_empty());
     assert_eq!((sample.population.questions, sample.population.entries), (1986, 272));
-    assert_eq!(
-        sample,
-        super::sample(&outlines, SampleRequest::default()).expect("fair is the default")
-    );
+    assert_eq!(sample, super::sample(&outlines, SampleRequest::default()).expect("fair is the default"));
 }
 
 #[test]
@@ -101,23 +81,10 @@ fn quick_takes_the_first_of_each_cell_and_the_second_of_the_largest() {
     let outlines = locomo_shape();
     let sample = sample(&outlines, preset(Preset::Quick)).expect("a valid request");
     assert_eq!(sample.spec.n, 50);
-    let expected = [
-        ("adversarial", 10),
-        ("multi-hop", 10),
-        ("open-domain", 9),
-        ("single-hop", 11),
-        ("temporal", 10),
-    ];
+    let expected = [("adversarial", 10), ("multi-hop", 10), ("open-domain", 9), ("single-hop", 11), ("temporal", 10)];
     assert_eq!(by_category(&sample), expected);
-    let largest = sample
-        .banks
-        .iter()
-        .find(|bank| bank.questions.len() == 6)
-        .expect("one bank gives six");
-    assert_eq!(
-        largest.bank_id, "conv-48",
-        "its 118 single-hop questions are the largest cell"
-    );
+    let largest = sample.banks.iter().find(|bank| bank.questions.len() == 6).expect("one bank gives six");
+    assert_eq!(largest.bank_id, "conv-48", "its 118 single-hop questions are the largest cell");
 }
 
 #[test]
@@ -130,22 +97,14 @@ fn full_is_a_census_in_the_listings_order() {
     assert_eq!(full.spec.signature, Sha256Hash::of(ids.join("\n").as_bytes()).hex());
     let fair = sample(&outlines, preset(Preset::Fair)).expect("a valid request");
     for (full, fair) in full.banks.iter().zip(&fair.banks) {
-        let kept: Vec<u32> = full
-            .questions
-            .iter()
-            .copied()
-            .filter(|q| fair.questions.contains(q))
-            .collect();
+        let kept: Vec<u32> = full.questions.iter().copied().filter(|q| fair.questions.contains(q)).collect();
         assert_eq!(kept, fair.questions, "a part keeps its order");
     }
 }
 
 #[test]
 fn astrocyte_takes_the_first_of_each_cell_in_file_order() {
-    let request = SampleRequest {
-        sampler: Sampler::Astrocyte,
-        ..preset(Preset::Fair)
-    };
+    let request = SampleRequest { sampler: Sampler::Astrocyte, ..preset(Preset::Fair) };
     let sample = sample(locomo_shape(), request).expect("a valid request");
     // adversarial, multi-hop, open-domain, single-hop, temporal; the shape lists multi-hop first
     let starts = [152, 0, 69, 82, 32];
@@ -163,17 +122,9 @@ fn astrocyte_takes_the_first_of_each_cell_in_file_order() {
 fn per_bank_counts_are_those_of_the_reference_harness() {
     for (per_bank, total) in [(1, 49), (5, 53), (10, 102), (20, 200), (50, 492)] {
         for sampler in Sampler::ALL {
-            let request = SampleRequest {
-                per_bank: Some(per_bank),
-                sampler,
-                ..SampleRequest::default()
-            };
+            let request = SampleRequest { per_bank: Some(per_bank), sampler, ..SampleRequest::default() };
             let sample = sample(locomo_shape(), request).expect("a valid request");
-            assert_eq!(
-                (sample.spec.n, sample.spec.preset.as_str()),
-                (total, "custom"),
-                "--per-bank {per_bank}"
-            );
+            assert_eq!((sample.spec.n, sample.spec.preset.as_str()), (total, "custom"), "--per-bank {per_bank}");
             assert!(sample.spec.stratified);
         }
     }
@@ -182,28 +133,19 @@ fn per_bank_counts_are_those_of_the_reference_harness() {
 #[test]
 fn sample_takes_so_many_per_category_in_hash_order() {
     let outlines = locomo_shape();
-    let request = SampleRequest {
-        sample_per_category: Some(30),
-        ..SampleRequest::default()
-    };
+    let request = SampleRequest { sample_per_category: Some(30), ..SampleRequest::default() };
     let some = sample(&outlines, request).expect("a valid request");
     assert!(some.spec.by_category.values().all(|n| *n == 30) && some.spec.stratified);
     let ids = ids(&outlines, &some);
     assert_eq!(some.spec.signature, Sha256Hash::of(ids.join("\n").as_bytes()).hex());
-    let request = SampleRequest {
-        sample_per_category: Some(5000),
-        ..SampleRequest::default()
-    };
+    let request = SampleRequest { sample_per_category: Some(5000), ..SampleRequest::default() };
     let all = sample(&outlines, request).expect("a valid request");
     assert!(all.spec.census && !all.spec.stratified, "everything is no sample");
 }
 
 #[test]
 fn limit_is_a_slice_of_the_file_and_says_so() {
-    let request = SampleRequest {
-        limit: Some(50),
-        ..SampleRequest::default()
-    };
+    let request = SampleRequest { limit: Some(50), ..SampleRequest::default() };
     let sample = sample(locomo_shape(), request.clone()).expect("a valid request");
     let mut questions = sample.banks[0].questions.clone();
     questions.sort_unstable();
@@ -216,25 +158,13 @@ fn limit_is_a_slice_of_the_file_and_says_so() {
         "3 of 5 categories have no question in the sample",
     ]
     "#);
-    let full = super::sample(
-        locomo_shape(),
-        SampleRequest {
-            limit: Some(50),
-            ..preset(Preset::Full)
-        },
-    )
-    .expect("a valid request");
+    let full = super::sample(locomo_shape(), SampleRequest { limit: Some(50), ..preset(Preset::Full) })
+        .expect("a valid request");
     assert_eq!(full, sample, "everything, cut, is the same slice");
 
-    let request = SampleRequest {
-        limit: Some(5000),
-        ..SampleRequest::default()
-    };
+    let request = SampleRequest { limit: Some(5000), ..SampleRequest::default() };
     let all = super::sample(locomo_shape(), request).expect("a valid request");
-    assert!(
-        all.spec.census && all.spec.notes.is_empty(),
-        "a limit that cuts nothing changes nothing"
-    );
+    assert!(all.spec.census && all.spec.notes.is_empty(), "a limit that cuts nothing changes nothing");
 }
 
 #[test]
@@ -242,14 +172,7 @@ fn limit_on_a_preset_cuts_its_listing() {
     let outlines = locomo_shape();
     for chosen in [Preset::Quick, Preset::Fair] {
         let whole = ids(&outlines, &sample(&outlines, preset(chosen)).expect("a valid request"));
-        let cut = sample(
-            &outlines,
-            SampleRequest {
-                limit: Some(30),
-                ..preset(chosen)
-            },
-        )
-        .expect("a valid request");
+        let cut = sample(&outlines, SampleRequest { limit: Some(30), ..preset(chosen) }).expect("a valid request");
         assert_eq!(ids(&outlines, &cut), whole[..30]);
         assert!(!cut.spec.stratified && cut.spec.preset == "custom");
     }
@@ -266,38 +189,21 @@ fn filters_combine_in_the_documented_order() {
     };
     let sample = sample(&outlines, request).expect("a valid request");
     let banks: Vec<&str> = sample.banks.iter().map(|bank| bank.bank_id.as_str()).collect();
-    assert_eq!(
-        banks,
-        ["conv-26", "conv-41"],
-        "conv-30 has no open-domain question and does not count"
-    );
+    assert_eq!(banks, ["conv-26", "conv-41"], "conv-30 has no open-domain question and does not count");
     assert_eq!(by_category(&sample), [("open-domain", 21)]);
     assert!(!sample.spec.census);
-    assert_eq!(
-        sample.spec.notes,
-        ["the first 2 of 10 banks only: not an estimate of the full score"]
-    );
+    assert_eq!(sample.spec.notes, ["the first 2 of 10 banks only: not an estimate of the full score"]);
 
-    let request = SampleRequest {
-        categories: vec!["temporal".into()],
-        ..preset(Preset::Full)
-    };
-    assert!(
-        super::sample(&outlines, request).expect("a valid request").spec.census,
-        "a whole category is complete"
-    );
+    let request = SampleRequest { categories: vec!["temporal".into()], ..preset(Preset::Full) };
+    assert!(super::sample(&outlines, request).expect("a valid request").spec.census, "a whole category is complete");
 }
 
 #[test]
 fn a_category_of_fair_alone_holds_that_part_of_fair() {
     let outlines = locomo_shape();
-    let fair: BTreeSet<String> = ids(&outlines, &sample(&outlines, preset(Preset::Fair)).expect("valid"))
-        .into_iter()
-        .collect();
-    let request = SampleRequest {
-        categories: vec!["temporal".into()],
-        ..preset(Preset::Fair)
-    };
+    let fair: BTreeSet<String> =
+        ids(&outlines, &sample(&outlines, preset(Preset::Fair)).expect("valid")).into_iter().collect();
+    let request = SampleRequest { categories: vec!["temporal".into()], ..preset(Preset::Fair) };
     let alone = sample(&outlines, request).expect("a valid request");
     assert_eq!(alone.spec.n, 200, "twenty of each conversation, all of one category");
     let alone: BTreeSet<String> = ids(&outlines, &alone).into_iter().collect();
@@ -314,10 +220,7 @@ fn named_questions_are_the_sample() {
     let sample = sample(&outlines, named(&["conv-50:3", "conv-26:150", "conv-26:151"])).expect("a valid request");
     assert_eq!(sample.spec.n, 3);
     assert_eq!((sample.spec.sampler.as_str(), sample.spec.census), ("named", false));
-    let request = SampleRequest {
-        max_banks: Some(1),
-        ..named(&["conv-50:3", "conv-26:150"])
-    };
+    let request = SampleRequest { max_banks: Some(1), ..named(&["conv-50:3", "conv-26:150"]) };
     insta::assert_debug_snapshot!(super::sample(&outlines, request).expect("a valid request").spec.notes, @r#"
     [
         "questions named by hand: not an estimate of the full score",
@@ -329,10 +232,7 @@ fn named_questions_are_the_sample() {
 
 #[test]
 fn shortened_banks_keep_their_questions() {
-    let request = SampleRequest {
-        max_sessions: Some(20),
-        ..preset(Preset::Fair)
-    };
+    let request = SampleRequest { max_sessions: Some(20), ..preset(Preset::Fair) };
     let sample = sample(locomo_shape(), request).expect("a valid request");
     assert_eq!(sample.spec.n, 200);
     assert_eq!((sample.banks[0].entries, sample.banks[2].entries), (19, 20));
@@ -347,57 +247,25 @@ fn shortened_banks_keep_their_questions() {
 fn seeds_choose_other_questions() {
     let outlines = locomo_shape();
     let plain = sample(&outlines, preset(Preset::Fair)).expect("a valid request");
-    let seeded = sample(
-        &outlines,
-        SampleRequest {
-            seed: Some("7".into()),
-            ..preset(Preset::Fair)
-        },
-    )
-    .expect("a valid request");
+    let seeded =
+        sample(&outlines, SampleRequest { seed: Some("7".into()), ..preset(Preset::Fair) }).expect("a valid request");
     assert_ne!(plain.spec.signature, seeded.spec.signature);
     assert_eq!(plain.spec.by_category, seeded.spec.by_category);
 }
 
 #[test]
 fn requests_that_cannot_be_met_say_what_to_do() {
-    let refused = |request: SampleRequest| {
-        sample(locomo_shape(), request)
-            .expect_err("must be refused")
-            .to_string()
-    };
+    let refused = |request: SampleRequest| sample(locomo_shape(), request).expect_err("must be refused").to_string();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let base = SampleRequest::default;
     let messages = [
-        refused(SampleRequest {
-            categories: words(&["temporel"]),
-            ..base()
-        }),
-        refused(SampleRequest {
-            question_ids: words(&["conv-62:1", "conv-26:1", "nonsense"]),
-            ..base()
-        }),
-        refused(SampleRequest {
-            categories: words(&["temporal"]),
-            exclude_categories: words(&["temporal"]),
-            ..base()
-        }),
-        refused(SampleRequest {
-            per_bank: Some(5),
-            ..preset(Preset::Quick)
-        }),
-        refused(SampleRequest {
-            limit: Some(0),
-            ..base()
-        }),
-        refused(SampleRequest {
-            seed: Some("1".into()),
-            sampler: Sampler::Astrocyte,
-            ..base()
-        }),
-        sample(Vec::<BankOutline>::new(), base())
-            .expect_err("must be refused")
-            .to_string(),
+        refused(SampleRequest { categories: words(&["temporel"]), ..base() }),
+        refused(SampleRequest { question_ids: words(&["conv-62:1", "conv-26:1", "nonsense"]), ..base() }),
+        refused(SampleRequest { categories: words(&["temporal"]), exclude_categories: words(&["temporal"]), ..base() }),
+        refused(SampleRequest { per_bank: Some(5), ..preset(Preset::Quick) }),
+        refused(SampleRequest { limit: Some(0), ..base() }),
+        refused(SampleRequest { seed: Some("1".into()), sampler: Sampler::Astrocyte, ..base() }),
+        sample(Vec::<BankOutline>::new(), base()).expect_err("must be refused").to_string(),
     ];
     insta::assert_snapshot!(messages.join("\n"), @"
     unknown category 'temporel' (did you mean 'temporal'?); this dataset has adversarial, multi-hop, open-domain, single-hop, temporal
@@ -426,10 +294,7 @@ fn announcements_match_the_documented_widths() {
     let weighted = fair.weighted.expect("fair is stratified");
     assert!((weighted.benchmark_points - 7.8).abs() < 0.05, "{weighted:?}");
     assert!((fair.naive_points - 6.9).abs() < 0.05);
-    let head = SampleRequest {
-        limit: Some(50),
-        ..SampleRequest::default()
-    };
+    let head = SampleRequest { limit: Some(50), ..SampleRequest::default() };
     let head = announce(&sample(&outlines, head).expect("a valid request"));
     assert_eq!(head.clustered_points, None, "one bank has no clustered interval");
 }
@@ -437,16 +302,11 @@ fn announcements_match_the_documented_widths() {
 #[test]
 fn one_question_per_bank_gives_a_quick_sample_over_all_categories() {
     let names = ["a", "b", "c", "d", "e", "f"];
-    let outlines: Vec<BankOutline> = (0..500)
-        .map(|i| outline(&format!("q{i}"), 40, std::iter::once(names[i % 7 % 6])))
-        .collect();
+    let outlines: Vec<BankOutline> =
+        (0..500).map(|i| outline(&format!("q{i}"), 40, std::iter::once(names[i % 7 % 6]))).collect();
     let quick = sample(&outlines, preset(Preset::Quick)).expect("a valid request");
     assert_eq!((quick.spec.n, quick.spec.banks), (50, 50));
-    assert!(
-        quick.spec.by_category.values().all(|n| (8..=9).contains(n)),
-        "{:?}",
-        quick.spec.by_category
-    );
+    assert!(quick.spec.by_category.values().all(|n| (8..=9).contains(n)), "{:?}", quick.spec.by_category);
     let fair = sample(&outlines, preset(Preset::Fair)).expect("a valid request");
     assert!(fair.spec.census, "one question per bank: fair is full");
 }
@@ -458,10 +318,7 @@ fn fair_by_definition(outlines: &[BankOutline], per_bank: u64) -> Vec<String> {
         let mut cells: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
         for question in &outline.questions {
             let digest = Sha256Hash::of(format!("bench-sample-v1:{}", question.question_id).as_bytes()).hex();
-            cells
-                .entry(&question.category)
-                .or_default()
-                .push((digest, &question.question_id));
+            cells.entry(&question.category).or_default().push((digest, &question.question_id));
         }
         let quota = per_bank.div_ceil(cells.len().max(1) as u64).max(1) as usize;
         for cell in cells.values_mut() {

@@ -45,10 +45,7 @@ impl Unsettled {
                 self.0.pop_front();
                 settled += 1;
                 match frames.last_mut() {
-                    None => frames.push(Ack {
-                        tag: *tag,
-                        multiple: false,
-                    }),
+                    None => frames.push(Ack { tag: *tag, multiple: false }),
                     Some(frame) => frame.tag = *tag,
                 }
             }
@@ -59,10 +56,7 @@ impl Unsettled {
         for tag in rest {
             if let Ok(place) = self.0.binary_search(tag) {
                 self.0.remove(place);
-                frames.push(Ack {
-                    tag: *tag,
-                    multiple: false,
-                });
+                frames.push(Ack { tag: *tag, multiple: false });
             }
         }
         frames
@@ -115,40 +109,9 @@ mod tests {
     fn a_batch_in_delivery_order_is_one_frame() {
         let mut unsettled = Unsettled::default();
         (1..=100).for_each(|tag| unsettled.push(tag));
-        assert_eq!(
-            unsettled.ack((1..=64).collect()),
-            [Ack {
-                tag: 64,
-                multiple: true
-            }]
-        );
-        assert_eq!(
-            unsettled.ack(vec![65]),
-            [Ack {
-                tag: 65,
-                multiple: false
-            }]
-        );
-        assert_eq!(
-            unsettled.ack(vec![67, 68]),
-            [
-                Ack {
-                    tag: 67,
-                    multiple: false
-                },
-                Ack {
-                    tag: 68,
-                    multiple: false
-                }
-            ]
-        );
-        assert_eq!(
-            unsettled.ack(vec![66, 69]),
-            [Ack {
-                tag: 69,
-                multiple: true
-            }],
-            "67 and 68 are settled already"
-        );
+        assert_eq!(unsettled.ack((1..=64).collect()), [Ack { tag: 64, multiple: true }]);
+        assert_eq!(unsettled.ack(vec![65]), [Ack { tag: 65, multiple: false }]);
+        assert_eq!(unsettled.ack(vec![67, 68]), [Ack { tag: 67, multiple: false }, Ack { tag: 68, multiple: false }]);
+        assert_eq!(unsettled.ack(vec![66, 69]), [Ack { tag: 69, multiple: true }], "67 and 68 are settled already");
     }
 }

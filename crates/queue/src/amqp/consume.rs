@@ -39,11 +39,7 @@ pub(super) struct AmqpConsumer {
 #[derive(Debug)]
 enum State {
     Live(Live),
-    Lost {
-        reason: QueueError,
-        again_at: Instant,
-        delays: ExponentialBackoff,
-    },
+    Lost { reason: QueueError, again_at: Instant, delays: ExponentialBackoff },
 }
 
 #[derive(Debug)]
@@ -72,14 +68,7 @@ impl AmqpConsumer {
     pub(super) async fn start(link: Arc<Link>, queue: &QueueName, prefetch: u16) -> Result<Self, QueueError> {
         let queue = queue.wire_name();
         let live = open(&link, &queue, prefetch).await?;
-        Ok(Self {
-            link,
-            queue,
-            prefetch,
-            state: State::Live(live),
-            tag_base: 0,
-            read: VecDeque::new(),
-        })
+        Ok(Self { link, queue, prefetch, state: State::Live(live), tag_base: 0, read: VecDeque::new() })
     }
 
     fn lose(&mut self, reason: QueueError) {
@@ -89,21 +78,12 @@ impl AmqpConsumer {
         }
         // what was read and not handed out comes again
         self.read.clear();
-        self.state = State::Lost {
-            reason,
-            again_at: Instant::now(),
-            delays: delays(),
-        };
+        self.state = State::Lost { reason, again_at: Instant::now(), delays: delays() };
     }
 
     /// Opens the channel again, when its time has come by `deadline`; else waits until then and says why.
     async fn come_back(&mut self, deadline: Instant) -> Result<(), QueueError> {
-        let State::Lost {
-            reason,
-            again_at,
-            delays,
-        } = &mut self.state
-        else {
+        let State::Lost { reason, again_at, delays } = &mut self.state else {
             return Ok(());
         };
         let until = (*again_at).min(deadline);
@@ -137,8 +117,7 @@ impl AmqpConsumer {
 async fn open(link: &Link, queue: &str, prefetch: u16) -> Result<Live, QueueError> {
     let channel = link.channel().await?;
     let doing = Doing::Using(queue);
-    link.ask(doing, channel.basic_qos(prefetch, BasicQosOptions { global: false }))
-        .await?;
+    link.ask(doing, channel.basic_qos(prefetch, BasicQosOptions { global: false })).await?;
     let consuming = channel.basic_consume(
         short(queue)?,
         consumer_tag().as_str().into(),
@@ -146,28 +125,15 @@ async fn open(link: &Link, queue: &str, prefetch: u16) -> Result<Live, QueueErro
         FieldTable::default(),
     );
     let deliveries = link.ask(doing, consuming).await?;
-    Ok(Live {
-        channel,
-        deliveries,
-        unsettled: Unsettled::default(),
-        unreadable: Vec::new(),
-        last_tag: 0,
-    })
+    Ok(Live { channel, deliveries, unsettled: Unsettled::default(), unreadable: Vec::new(), last_tag: 0 })
 }
 
 /// A tag that no other consumer of the broker has: two with the same tag on one channel would be an error, and people look
 /// for them in its management pages.
 fn consumer_tag() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let started = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_micros();
-    format!(
-        "bench-{}-{started:x}-{}",
-        std::process::id(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    )
+    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_micros();
+    format!("bench-{}-{started:x}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Live {
@@ -195,12 +161,7 @@ impl Live {
         self.unsettled.push(tag);
         match wire::decode(&delivery.data, &delivery.properties) {
             Ok((message, headers)) => {
-                into.push_back(Delivery {
-                    message,
-                    headers,
-                    tag: base + tag,
-                    redelivered: delivery.redelivered,
-                });
+                into.push_back(Delivery { message, headers, tag: base + tag, redelivered: delivery.redelivered });
             }
             Err(why) => {
                 tracing::warn!("a message of {} goes to the dead letters: {why}", delivery.routing_key);
@@ -213,9 +174,7 @@ impl Live {
         while let Some(tag) = self.unreadable.pop() {
             // settled from the moment it is sent, also when this is dropped meanwhile
             self.unsettled.remove(tag);
-            self.channel
-                .basic_reject(tag, BasicRejectOptions { requeue: false })
-                .await?;
+            self.channel.basic_reject(tag, BasicRejectOptions { requeue: false }).await?;
         }
         Ok(())
     }
@@ -294,14 +253,9 @@ impl Consumer for AmqpConsumer {
             .collect();
         let current = tags.len();
         let frames = live.unsettled.ack(tags);
-        let sending = frames.iter().map(|ack| {
-            live.channel
-                .basic_ack(ack.tag, BasicAckOptions { multiple: ack.multiple })
-        });
-        let sent = self
-            .link
-            .ask(Doing::Using(&self.queue), futures::future::try_join_all(sending))
-            .await;
+        let sending =
+            frames.iter().map(|ack| live.channel.basic_ack(ack.tag, BasicAckOptions { multiple: ack.multiple }));
+        let sent = self.link.ask(Doing::Using(&self.queue), futures::future::try_join_all(sending)).await;
         if let Err(reason) = sent {
             self.lose(reason);
             return Err(lost());

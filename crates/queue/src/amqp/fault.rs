@@ -35,9 +35,9 @@ pub(super) fn classify(place: &str, doing: Doing<'_>, error: &Error) -> QueueErr
     };
     let text = refusal.get_message().to_string();
     match (doing, refusal.get_id()) {
-        (Doing::Connecting, ACCESS_REFUSED) => QueueError::Setup(format!(
-            "{place} refuses the login: check user and password in the queue URL"
-        )),
+        (Doing::Connecting, ACCESS_REFUSED) => {
+            QueueError::Setup(format!("{place} refuses the login: check user and password in the queue URL"))
+        }
         (Doing::Connecting, NOT_ALLOWED) if text.contains("not found") => QueueError::Setup(format!(
             "{place}: the virtual host does not exist: create it (rabbitmqctl add_vhost) or correct the queue URL"
         )),
@@ -82,12 +82,7 @@ mod tests {
                 "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN.",
                 "check user and password",
             ),
-            (
-                Doing::Connecting,
-                530,
-                "NOT_ALLOWED - vhost nowhere not found",
-                "does not exist",
-            ),
+            (Doing::Connecting, 530, "NOT_ALLOWED - vhost nowhere not found", "does not exist"),
             (
                 Doing::Connecting,
                 530,
@@ -120,23 +115,12 @@ mod tests {
             }
         }
         let passing = [
-            (
-                Doing::Using("q"),
-                404,
-                "NOT_FOUND - queue 'q' in vhost '/' process is stopped by supervisor",
-            ),
-            (
-                Doing::Using("q"),
-                320,
-                "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'",
-            ),
+            (Doing::Using("q"), 404, "NOT_FOUND - queue 'q' in vhost '/' process is stopped by supervisor"),
+            (Doing::Using("q"), 320, "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"),
             (Doing::Connecting, 541, "INTERNAL_ERROR"),
         ];
         for (doing, id, text) in passing {
-            assert!(
-                matches!(classify("p", doing, &refusal(id, text)), QueueError::Unavailable(_)),
-                "{text}"
-            );
+            assert!(matches!(classify("p", doing, &refusal(id, text)), QueueError::Unavailable(_)), "{text}");
         }
     }
 }

@@ -25,10 +25,7 @@ pub(super) struct Link {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link")
-            .field("place", &self.place)
-            .field("purpose", &self.purpose)
-            .finish_non_exhaustive()
+        f.debug_struct("Link").field("place", &self.place).field("purpose", &self.purpose).finish_non_exhaustive()
     }
 }
 
@@ -45,17 +42,9 @@ impl Link {
         uri.query.heartbeat.get_or_insert(HEARTBEAT_SECONDS);
         let authority = &uri.authority;
         let vhost = if uri.vhost == "/" { "%2f" } else { &uri.vhost };
-        let place = format!(
-            "{}://{}@{}:{}/{vhost}",
-            uri.scheme, authority.userinfo.username, authority.host, authority.port
-        );
-        Ok(Self {
-            uri,
-            purpose,
-            place,
-            connection: Mutex::default(),
-            closed,
-        })
+        let place =
+            format!("{}://{}@{}:{}/{vhost}", uri.scheme, authority.userinfo.username, authority.host, authority.port);
+        Ok(Self { uri, purpose, place, connection: Mutex::default(), closed })
     }
 
     /// The URL without password.
@@ -69,11 +58,7 @@ impl Link {
 
     /// The error for what a channel of this link has met.
     pub(super) fn fault(&self, doing: Doing<'_>, error: &lapin::Error) -> QueueError {
-        if self.closed.is_cancelled() {
-            QueueError::Closed
-        } else {
-            classify(&self.place, doing, error)
-        }
+        if self.closed.is_cancelled() { QueueError::Closed } else { classify(&self.place, doing, error) }
     }
 
     /// A fresh channel; opens the connection when there is none. One attempt: who wants more, repeats.
@@ -84,11 +69,7 @@ impl Link {
         let mut slot = self.connection.lock().await;
         if let Some(connection) = slot.take_if(|connection| !connection.status().connected()) {
             drop(connection);
-            tracing::info!(
-                "connection to {} ({}) was lost, opening it again",
-                self.place,
-                self.purpose
-            );
+            tracing::info!("connection to {} ({}) was lost, opening it again", self.place, self.purpose);
         }
         let connection = match &mut *slot {
             Some(connection) => connection,
@@ -136,11 +117,7 @@ impl Link {
 
     /// Whether the broker has told this connection to stop publishing (memory or disk alarm).
     pub(super) async fn is_blocked(&self) -> bool {
-        self.connection
-            .lock()
-            .await
-            .as_ref()
-            .is_some_and(|connection| connection.status().blocked())
+        self.connection.lock().await.as_ref().is_some_and(|connection| connection.status().blocked())
     }
 
     /// Closes the connection, when there is one.
@@ -160,18 +137,10 @@ mod tests {
     #[test]
     fn the_password_is_never_shown() {
         let link = |url| Link::new(url, "test", CancellationToken::new());
-        let shown = link("amqps://ann:sec%2fret@broker.example/bench")
-            .expect("a URL")
-            .describe();
+        let shown = link("amqps://ann:sec%2fret@broker.example/bench").expect("a URL").describe();
         assert_eq!(shown, "amqps://ann@broker.example:5671/bench");
-        assert_eq!(
-            link("amqp://ann:secret@h:7").expect("a URL").describe(),
-            "amqp://ann@h:7/%2f"
-        );
+        assert_eq!(link("amqp://ann:secret@h:7").expect("a URL").describe(), "amqp://ann@h:7/%2f");
         let error = link("amqp://ann:secret@:port/x").expect_err("no URL").to_string();
-        assert!(
-            error.contains("cannot read the queue URL") && !error.contains("secret"),
-            "{error}"
-        );
+        assert!(error.contains("cannot read the queue URL") && !error.contains("secret"), "{error}");
     }
 }

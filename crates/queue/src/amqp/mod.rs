@@ -37,11 +37,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     let consuming = Arc::new(Link::new(url, "consume", closed.clone())?);
     let publishing = Arc::new(Link::new(url, "publish", closed.clone())?);
     drop(consuming.channel().await?);
-    Ok(Arc::new(AmqpQueue {
-        consuming,
-        publisher: Publisher::new(publishing),
-        closed,
-    }))
+    Ok(Arc::new(AmqpQueue { consuming, publisher: Publisher::new(publishing), closed }))
 }
 
 /// A connection to a broker.
@@ -64,9 +60,7 @@ impl Queue for AmqpQueue {
     }
 
     async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Box<dyn Consumer>, QueueError> {
-        Ok(Box::new(
-            consume::AmqpConsumer::start(Arc::clone(&self.consuming), queue, prefetch).await?,
-        ))
+        Ok(Box::new(consume::AmqpConsumer::start(Arc::clone(&self.consuming), queue, prefetch).await?))
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<QueueDepth, QueueError> {

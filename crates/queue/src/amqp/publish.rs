@@ -52,10 +52,7 @@ impl From<lapin::Error> for Refusal {
 
 impl Publisher {
     pub(super) fn new(link: Arc<Link>) -> Self {
-        Self {
-            link,
-            idle: Mutex::default(),
-        }
+        Self { link, idle: Mutex::default() }
     }
 
     /// See [`crate::Queue::publish`].
@@ -78,11 +75,7 @@ impl Publisher {
             self.idle().clear();
             return Err(self.explain(queue, &name, refusal).await);
         }
-        if messages.is_empty() && self.link.closed().is_cancelled() {
-            Err(QueueError::Closed)
-        } else {
-            Ok(())
-        }
+        if messages.is_empty() && self.link.closed().is_cancelled() { Err(QueueError::Closed) } else { Ok(()) }
     }
 
     async fn explain(&self, queue: &QueueName, name: &str, refusal: Option<Refusal>) -> QueueError {
@@ -140,18 +133,11 @@ impl Publisher {
 
 /// Sends all messages, then awaits all confirms.
 async fn publish_window(channel: &Channel, key: &ShortString, messages: &[Outgoing]) -> Result<(), Refusal> {
-    let options = BasicPublishOptions {
-        mandatory: true,
-        ..BasicPublishOptions::default()
-    };
+    let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
     let mut confirms = Vec::with_capacity(messages.len());
     for outgoing in messages {
         let (body, properties) = wire::encode(outgoing).map_err(Refusal::Unwritable)?;
-        confirms.push(
-            channel
-                .basic_publish("".into(), key.clone(), options, &body, properties)
-                .await?,
-        );
+        confirms.push(channel.basic_publish("".into(), key.clone(), options, &body, properties).await?);
     }
     let mut refused = None;
     for confirm in confirms {

@@ -25,33 +25,22 @@ pub(super) fn dead_name() -> String {
 
 /// A queue's name as AMQP wants it.
 pub(super) fn short(name: &str) -> Result<ShortString, QueueError> {
-    ShortString::try_new(name).map_err(|_| {
-        QueueError::Setup(format!(
-            "queue name {name:.60}… is longer than 255 bytes: shorten the pool"
-        ))
-    })
+    ShortString::try_new(name)
+        .map_err(|_| QueueError::Setup(format!("queue name {name:.60}… is longer than 255 bytes: shorten the pool")))
 }
 
 /// Declares dead letters and queues.
 pub(super) async fn declare(link: &Link, queues: &[QueueName]) -> Result<(), QueueError> {
     let channel = link.channel().await?;
     let dead = dead_name();
-    let durable = ExchangeDeclareOptions {
-        durable: true,
-        ..ExchangeDeclareOptions::default()
-    };
+    let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
     let exchange = channel.exchange_declare(short(&dead)?, ExchangeKind::Fanout, durable, FieldTable::default());
     link.ask(Doing::Declaring(&dead), exchange).await?;
     // classic: what lies there is read and put back (`take_dead_letters`), which a quorum queue counts as deliveries
     let arguments = table([("x-queue-type", AMQPValue::LongString("classic".into()))]);
     declare_queue(link, &channel, &dead, arguments).await?;
-    let bind = channel.queue_bind(
-        short(&dead)?,
-        short(&dead)?,
-        "".into(),
-        QueueBindOptions::default(),
-        FieldTable::default(),
-    );
+    let bind =
+        channel.queue_bind(short(&dead)?, short(&dead)?, "".into(), QueueBindOptions::default(), FieldTable::default());
     link.ask(Doing::Declaring(&dead), bind).await?;
     for queue in queues {
         let arguments = table([
@@ -65,15 +54,8 @@ pub(super) async fn declare(link: &Link, queues: &[QueueName]) -> Result<(), Que
 }
 
 async fn declare_queue(link: &Link, channel: &Channel, name: &str, arguments: FieldTable) -> Result<(), QueueError> {
-    let durable = QueueDeclareOptions {
-        durable: true,
-        ..QueueDeclareOptions::default()
-    };
-    link.ask(
-        Doing::Declaring(name),
-        channel.queue_declare(short(name)?, durable, arguments),
-    )
-    .await?;
+    let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+    link.ask(Doing::Declaring(name), channel.queue_declare(short(name)?, durable, arguments)).await?;
     Ok(())
 }
 
@@ -89,27 +71,17 @@ fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTable {
 pub(super) async fn depth(link: &Link, queue: &QueueName) -> Result<QueueDepth, QueueError> {
     let name = queue.wire_name();
     let channel = link.channel().await?;
-    let passive = QueueDeclareOptions {
-        passive: true,
-        ..QueueDeclareOptions::default()
-    };
+    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
     let declaring = channel.queue_declare(short(&name)?, passive, FieldTable::default());
     let queue = link.ask(Doing::Using(&name), declaring).await?;
-    Ok(QueueDepth {
-        ready: u64::from(queue.message_count()),
-        consumers: u64::from(queue.consumer_count()),
-    })
+    Ok(QueueDepth { ready: u64::from(queue.message_count()), consumers: u64::from(queue.consumer_count()) })
 }
 
 /// Drops what is ready.
 pub(super) async fn purge(link: &Link, queue: &QueueName) -> Result<(), QueueError> {
     let name = queue.wire_name();
     let channel = link.channel().await?;
-    link.ask(
-        Doing::Using(&name),
-        channel.queue_purge(short(&name)?, QueuePurgeOptions::default()),
-    )
-    .await?;
+    link.ask(Doing::Using(&name), channel.queue_purge(short(&name)?, QueuePurgeOptions::default())).await?;
     Ok(())
 }
 
@@ -133,8 +105,7 @@ pub(super) async fn take_dead_letters(link: &Link, max: usize) -> Result<DeadLet
         }
     }
     for tag in readable {
-        link.ask(Doing::Using(&dead), channel.basic_ack(tag, BasicAckOptions::default()))
-            .await?;
+        link.ask(Doing::Using(&dead), channel.basic_ack(tag, BasicAckOptions::default())).await?;
     }
     // closing the channel puts back what was not acked
     link.ask(Doing::Using(&dead), channel.close(200, "OK".into())).await?;

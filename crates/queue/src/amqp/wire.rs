@@ -47,11 +47,7 @@ pub(super) fn decode(body: &[u8], properties: &BasicProperties) -> Result<(TaskM
     let headers = table.into_iter().flatten();
     // the broker's text headers (x-first-death-reason) are not for callers either
     let ours = headers.filter(|(name, _)| !name.as_str().starts_with("x-"));
-    Ok((
-        message,
-        ours.filter_map(|(name, value)| text(value).map(|value| (name.to_string(), value)))
-            .collect(),
-    ))
+    Ok((message, ours.filter_map(|(name, value)| text(value).map(|value| (name.to_string(), value))).collect()))
 }
 
 #[cfg(test)]
@@ -63,10 +59,7 @@ mod tests {
         let outgoing = crate::conformance::messages(7..8).remove(0);
         let (body, properties) = encode(&outgoing).expect("serialises");
         assert_eq!(properties.delivery_mode(), &Some(2));
-        assert_eq!(
-            properties.message_id().as_ref().map(ToString::to_string),
-            Some(outgoing.message.message_id())
-        );
+        assert_eq!(properties.message_id().as_ref().map(ToString::to_string), Some(outgoing.message.message_id()));
         let mut table = properties.headers().clone().expect("headers");
         table.insert("x-delivery-count".into(), AMQPValue::LongLongInt(3));
         table.insert("x-first-death-reason".into(), AMQPValue::LongString("rejected".into()));

@@ -27,31 +27,16 @@ fn every_format_renders_every_summary_as_before() {
 #[test]
 fn the_terminal_report_is_as_before() {
     for (name, summary) in summaries() {
-        insta::assert_snapshot!(
-            format!("{name}.terminal"),
-            terminal::render(&summary, TerminalOptions::default())
-        );
+        insta::assert_snapshot!(format!("{name}.terminal"), terminal::render(&summary, TerminalOptions::default()));
     }
 }
 
 #[test]
 fn colour_only_adds_colour() {
     for (name, summary) in summaries() {
-        let plain = terminal::render(
-            &summary,
-            TerminalOptions {
-                colour: false,
-                full: true,
-            },
-        );
+        let plain = terminal::render(&summary, TerminalOptions { colour: false, full: true });
         assert!(!plain.contains('\u{1b}'), "{name} without colour");
-        let mut coloured = terminal::render(
-            &summary,
-            TerminalOptions {
-                colour: true,
-                full: true,
-            },
-        );
+        let mut coloured = terminal::render(&summary, TerminalOptions { colour: true, full: true });
         assert!(coloured.contains('\u{1b}'), "{name} with colour");
         for code in ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[1;31m", "\u{1b}[1;32m", "\u{1b}[1;33m"] {
             coloured = coloured.replace(code, "");
@@ -64,11 +49,7 @@ fn colour_only_adds_colour() {
 fn json_reads_back_as_the_same_summary() {
     for (name, summary) in summaries() {
         let text = crate::json::render(&summary).expect("renders");
-        assert_eq!(
-            serde_json::from_str::<Summary>(&text).expect("reads back"),
-            summary,
-            "{name}"
-        );
+        assert_eq!(serde_json::from_str::<Summary>(&text).expect("reads back"), summary, "{name}");
     }
 }
 
@@ -102,10 +83,7 @@ fn what_must_not_be_overlooked_is_in_both_views() {
 #[test]
 fn names_are_unique_and_found() {
     for format in FORMATS {
-        assert_eq!(
-            format_named(format.name).map(|found| found.file_name),
-            Some(format.file_name)
-        );
+        assert_eq!(format_named(format.name).map(|found| found.file_name), Some(format.file_name));
     }
     assert!(format_named("pdf").is_none());
 }

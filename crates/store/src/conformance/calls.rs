@@ -17,63 +17,25 @@ fn key(asked: &str) -> Sha256Hash {
 pub async fn p9_calls_are_found_by_lineage_the_oldest_first(fresh: &Fresh) {
     let store = &fresh.store;
     let task = TaskKey::question(0, 0);
-    let first = store
-        .create_run(&NewRun {
-            lineage: "l1".into(),
-            ..new_run("a")
-        })
-        .await
-        .expect("is created");
-    let fork = store
-        .create_run(&NewRun {
-            lineage: "l1".into(),
-            ..new_run("b")
-        })
-        .await
-        .expect("is created");
-    let other = store
-        .create_run(&NewRun {
-            lineage: "l2".into(),
-            ..new_run("c")
-        })
-        .await
-        .expect("is created");
+    let first = store.create_run(&NewRun { lineage: "l1".into(), ..new_run("a") }).await.expect("is created");
+    let fork = store.create_run(&NewRun { lineage: "l1".into(), ..new_run("b") }).await.expect("is created");
+    let other = store.create_run(&NewRun { lineage: "l2".into(), ..new_run("c") }).await.expect("is created");
     let oldest = call("x", CallOutcome::Accepted, 5);
+    store.put_calls(first, task, std::slice::from_ref(&oldest)).await.expect("are put");
+    store.put_calls(first, task, std::slice::from_ref(&oldest)).await.expect("are put again");
     store
-        .put_calls(first, task, std::slice::from_ref(&oldest))
+        .put_calls(fork, task, &[call("x", CallOutcome::Accepted, 7), call("y", CallOutcome::Accepted, 1)])
         .await
         .expect("are put");
-    store
-        .put_calls(first, task, std::slice::from_ref(&oldest))
-        .await
-        .expect("are put again");
-    store
-        .put_calls(
-            fork,
-            task,
-            &[call("x", CallOutcome::Accepted, 7), call("y", CallOutcome::Accepted, 1)],
-        )
-        .await
-        .expect("are put");
-    store
-        .put_calls(other, task, &[call("z", CallOutcome::Accepted, 1)])
-        .await
-        .expect("are put");
+    store.put_calls(other, task, &[call("z", CallOutcome::Accepted, 1)]).await.expect("are put");
     assert_eq!(store.call_count("l1").await.expect("is counted"), 3);
     assert_eq!(store.call_count("nobody").await.expect("is counted"), 0);
-    let mut found = store
-        .find_calls("l1", &[key("x"), key("y"), key("z"), key("x")])
-        .await
-        .expect("are found");
+    let mut found = store.find_calls("l1", &[key("x"), key("y"), key("z"), key("x")]).await.expect("are found");
     found.sort_by_key(|stored| stored.run);
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].record.clone(), found[0].run), (oldest, first));
     assert_eq!((found[1].record.key, found[1].run), (key("y"), fork));
-    assert_eq!(
-        store.run(first).await.expect("is read").counters.spent,
-        PicoUsd(5),
-        "an attempt is paid once"
-    );
+    assert_eq!(store.run(first).await.expect("is read").counters.spent, PicoUsd(5), "an attempt is paid once");
     assert_eq!(store.find_calls("l1", &[]).await.expect("are found"), []);
 }
 
@@ -81,26 +43,14 @@ pub async fn p9_calls_are_found_by_lineage_the_oldest_first(fresh: &Fresh) {
 pub async fn p9_only_accepted_calls_are_served_again(fresh: &Fresh) {
     let store = &fresh.store;
     let run = store.create_run(&new_run("r")).await.expect("is created");
-    let odd = CallRecord {
-        reply: "a\0b".into(),
-        ..call("odd", CallOutcome::Accepted, 1)
-    };
-    let calls = [
-        call("x", CallOutcome::Rejected, 3),
-        call("x", CallOutcome::Uncertain, 4),
-        odd.clone(),
-    ];
-    store
-        .put_calls(run, TaskKey::question(0, 0), &calls)
-        .await
-        .expect("are put");
+    let odd = CallRecord { reply: "a\0b".into(), ..call("odd", CallOutcome::Accepted, 1) };
+    let calls = [call("x", CallOutcome::Rejected, 3), call("x", CallOutcome::Uncertain, 4), odd.clone()];
+    store.put_calls(run, TaskKey::question(0, 0), &calls).await.expect("are put");
     assert_eq!(store.find_calls("r", &[key("x")]).await.expect("are found"), []);
     let found = store.find_calls("r", &[key("odd")]).await.expect("are found");
     assert_eq!(found[0].record, odd);
     let counters = store.run(run).await.expect("is read").counters;
     assert_eq!((counters.spent, counters.uncertain), (PicoUsd(8), PicoUsd(4)));
-    let missing = store
-        .put_calls(bench_proto::ids::RunNo(999), TaskKey::question(0, 0), &calls)
-        .await;
+    let missing = store.put_calls(bench_proto::ids::RunNo(999), TaskKey::question(0, 0), &calls).await;
     assert!(matches!(missing, Err(StoreError::Missing(_))));
 }

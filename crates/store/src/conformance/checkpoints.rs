@@ -19,9 +19,7 @@ pub async fn p7_a_question_goes_from_retain_to_conclusion(fresh: &Fresh) {
     let run = scene.run;
     let retain = TaskKey::retain(0, 0);
     let epoch = scene.claim(retain).await.epoch;
-    let first = scene
-        .commit(&[record(run, retain, StepNo::retain(0), epoch, retained(1))])
-        .await;
+    let first = scene.commit(&[record(run, retain, StepNo::retain(0), epoch, retained(1))]).await;
     assert_eq!((first.already, first.opened), (vec![None], vec![]));
     assert_eq!(scene.bank(0).await.position, 1);
     let last = ending(run, retain, StepNo::retain(1), epoch, retained(1), Opens::ReadyTask);
@@ -55,23 +53,13 @@ pub async fn p7_a_question_goes_from_retain_to_conclusion(fresh: &Fresh) {
     assert_eq!(stored[5].facts, scored(0.5));
 
     assert_eq!(scene.conclude(q0, Outcome::Scored, 0.5).await, 1);
-    assert_eq!(
-        scene.conclude(q0, Outcome::Scored, 0.9).await,
-        0,
-        "the first conclusion stays"
-    );
+    assert_eq!(scene.conclude(q0, Outcome::Scored, 0.9).await, 0, "the first conclusion stays");
     assert_eq!(scene.conclude(q1, Outcome::Scored, 1.0).await, 1);
     let counters = scene.counters().await;
-    assert_eq!(
-        (counters.banks_ready, counters.entries_retained, counters.answered),
-        (1, 2, 2)
-    );
+    assert_eq!((counters.banks_ready, counters.entries_retained, counters.answered), (1, 2, 2));
     assert_eq!((counters.scored, counters.ended()), (2, 2));
     assert!((counters.headline_sum - 1.5).abs() < 1e-12);
-    assert_eq!(
-        store.commit(&[]).await.expect("nothing is fine"),
-        crate::CommitOutcome::default()
-    );
+    assert_eq!(store.commit(&[]).await.expect("nothing is fine"), crate::CommitOutcome::default());
 }
 
 /// A question with judges is complete when its last vote is stored or given up.
@@ -82,10 +70,7 @@ pub async fn p7_votes_are_counted_down(fresh: &Fresh) {
     let question = TaskKey::question(0, 0);
     let votes: Vec<TaskKey> = (0..3).map(|vote| TaskKey::judge(0, 0, 0, vote)).collect();
     let done = scene.answer(question, 1.0, Opens::Judges(votes.clone())).await;
-    assert_eq!(
-        (done.to_conclude, done.opened),
-        (vec![], vec![(scene.run, Role::Judge)])
-    );
+    assert_eq!((done.to_conclude, done.opened), (vec![], vec![(scene.run, Role::Judge)]));
     assert_eq!(scene.ready(Role::Judge).await, votes);
     let vote = async |vote: TaskKey| {
         let epoch = scene.claim(vote).await.epoch;
@@ -95,11 +80,7 @@ pub async fn p7_votes_are_counted_down(fresh: &Fresh) {
     let (first, record) = vote(votes[0]).await;
     assert_eq!(first.to_conclude, []);
     let again = scene.commit(&[record]).await;
-    assert_eq!(
-        (again.to_conclude, again.already.len()),
-        (vec![], 1),
-        "a vote counts once"
-    );
+    assert_eq!((again.to_conclude, again.already.len()), (vec![], 1), "a vote counts once");
     assert_eq!(scene.give_up(votes[1], "timeout").await.to_conclude, []);
     assert_eq!(vote(votes[2]).await.0.to_conclude, [(scene.run, question)]);
     let steps = store.question_steps(scene.run, &[question]).await.expect("are read");
@@ -130,21 +111,14 @@ pub async fn p3_the_first_result_stays(fresh: &Fresh) {
             question,
             StepNo::ANSWER,
             epoch,
-            StepFacts::Answered {
-                finish: "second".into(),
-                usage: Default::default(),
-                timing: Default::default(),
-            },
+            StepFacts::Answered { finish: "second".into(), usage: Default::default(), timing: Default::default() },
         ),
     ];
     let outcome = scene.commit(&batch).await;
     assert_eq!(outcome.already, [Some(recalled()), None, Some(answered())]);
     assert_eq!(outcome.refused, Vec::<usize>::new());
     let stored = store.question_steps(scene.run, &[question]).await.expect("are read");
-    assert_eq!(
-        stored.into_iter().map(|s| s.facts).collect::<Vec<_>>(),
-        [recalled(), answered()]
-    );
+    assert_eq!(stored.into_iter().map(|s| s.facts).collect::<Vec<_>>(), [recalled(), answered()]);
 }
 
 /// The result of a lost lease counts while none is stored, also when the task is ready again.
@@ -163,13 +137,9 @@ pub async fn p3_late_results_count_while_none_is_stored(fresh: &Fresh) {
     let session = store.open_session("w2", "local", "{}").await.expect("opens");
     let claimed = store.claim(session, &[(scene.run, q1)]).await.expect("claims");
     assert_eq!(claimed[0].epoch, late_too + 1);
-    let outcome = scene
-        .commit(&scene.whole_question(q1, late_too, 1.0, Opens::Nothing))
-        .await;
+    let outcome = scene.commit(&scene.whole_question(q1, late_too, 1.0, Opens::Nothing)).await;
     assert_eq!(outcome.to_conclude, [(scene.run, q1)]);
-    let second = scene
-        .commit(&scene.whole_question(q1, claimed[0].epoch, 0.0, Opens::Nothing))
-        .await;
+    let second = scene.commit(&scene.whole_question(q1, claimed[0].epoch, 0.0, Opens::Nothing)).await;
     assert!(second.already.iter().all(Option::is_some));
     assert_eq!(second.already[2], Some(scored(1.0)));
 }
@@ -181,9 +151,7 @@ pub async fn p3_ended_tasks_ignore_further_records(fresh: &Fresh) {
     scene.make_ready(0, 1).await;
     let (q0, q1) = (TaskKey::question(0, 0), TaskKey::question(0, 1));
     assert_eq!(scene.give_up(q0, "filtered").await.to_conclude, [(scene.run, q0)]);
-    let late = scene
-        .commit(&[record(scene.run, q0, StepNo::RECALL, 1, recalled())])
-        .await;
+    let late = scene.commit(&[record(scene.run, q0, StepNo::RECALL, 1, recalled())]).await;
     assert!(
         matches!(&late.already[0], Some(StepFacts::Failed { failure, .. }) if failure.code == "filtered"),
         "{late:?}"
@@ -191,22 +159,10 @@ pub async fn p3_ended_tasks_ignore_further_records(fresh: &Fresh) {
     assert_eq!(late.refused, Vec::<usize>::new());
     scene.answer(q1, 1.0, Opens::Nothing).await;
     let failing = scene.commit(&[failing(scene.run, q1, 1, "late")]).await;
-    assert_eq!(
-        failing.refused,
-        [0],
-        "a question that has its result cannot fail any more"
-    );
+    assert_eq!(failing.refused, [0], "a question that has its result cannot fail any more");
     let steps = store.question_steps(scene.run, &[q0, q1]).await.expect("are read");
     assert_eq!(steps.len(), 1 + 3);
-    let unknown = scene
-        .commit(&[record(
-            scene.run,
-            TaskKey::question(5, 5),
-            StepNo::RECALL,
-            1,
-            recalled(),
-        )])
-        .await;
+    let unknown = scene.commit(&[record(scene.run, TaskKey::question(5, 5), StepNo::RECALL, 1, recalled())]).await;
     assert_eq!(unknown.refused, [0]);
 }
 
@@ -220,32 +176,17 @@ pub async fn p8_contradictory_records_are_refused(fresh: &Fresh) {
     let good = record(scene.run, question, StepNo::RECALL, epoch, recalled());
     let foreign_judge = Opens::Judges(vec![TaskKey::judge(0, 1, 0, 0)]);
     let bad: Vec<StepRecord> = vec![
-        StepRecord {
-            effect: Effect::Failed,
-            ..good.clone()
-        },
-        StepRecord {
-            step: StepNo::FAILED,
-            ..good.clone()
-        },
-        StepRecord {
-            step: StepNo::RECALL,
-            ..failing(scene.run, question, epoch, "x")
-        },
+        StepRecord { effect: Effect::Failed, ..good.clone() },
+        StepRecord { step: StepNo::FAILED, ..good.clone() },
+        StepRecord { step: StepNo::RECALL, ..failing(scene.run, question, epoch, "x") },
         ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), Opens::ReadyTask),
         ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), foreign_judge),
     ];
     for bad in bad {
-        let error = scene
-            .try_commit(&[good.clone(), bad.clone()])
-            .await
-            .expect_err("must be refused");
+        let error = scene.try_commit(&[good.clone(), bad.clone()]).await.expect_err("must be refused");
         assert!(matches!(error, StoreError::BadData(_)), "{bad:?}: {error}");
     }
-    assert_eq!(
-        store.question_steps(scene.run, &[question]).await.expect("are read"),
-        []
-    );
+    assert_eq!(store.question_steps(scene.run, &[question]).await.expect("are read"), []);
     assert_eq!(scene.commit(&[good]).await.already, [None]);
 }
 
@@ -265,17 +206,7 @@ pub async fn p8_calls_of_lost_races_are_paid(fresh: &Fresh) {
     scene.commit(&[first]).await;
     scene.commit(&[paid(40, CallOutcome::Uncertain)]).await;
     let counters = scene.counters().await;
-    assert_eq!(
-        (counters.spent, counters.uncertain, counters.answered),
-        (PicoUsd(142), PicoUsd(40), 1)
-    );
-    let release = Release {
-        run: scene.run,
-        task: question,
-        epoch,
-        event: TaskEvent::Park,
-        delay_ms: 0,
-        reason: None,
-    };
+    assert_eq!((counters.spent, counters.uncertain, counters.answered), (PicoUsd(142), PicoUsd(40), 1));
+    let release = Release { run: scene.run, task: question, epoch, event: TaskEvent::Park, delay_ms: 0, reason: None };
     store.release(&[release]).await.expect("is released");
 }

@@ -15,21 +15,14 @@ pub async fn p1_each_task_is_claimed_once(fresh: &Fresh) {
     let questions: Vec<u32> = (0..200).collect();
     let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &questions)])]).await;
     scene.make_ready(0, 1).await;
-    let wanted: Vec<(RunNo, TaskKey)> = scene
-        .ready(Role::Question)
-        .await
-        .into_iter()
-        .map(|task| (scene.run, task))
-        .collect();
+    let wanted: Vec<(RunNo, TaskKey)> =
+        scene.ready(Role::Question).await.into_iter().map(|task| (scene.run, task)).collect();
     assert_eq!(wanted.len(), 200);
     let workers: Vec<_> = (0..8_usize)
         .map(|worker| {
             let (store, mut wanted) = (fresh.store.clone(), wanted.clone());
             tokio::spawn(async move {
-                let session = store
-                    .open_session(&format!("w{worker}"), "local", "{}")
-                    .await
-                    .expect("opens");
+                let session = store.open_session(&format!("w{worker}"), "local", "{}").await.expect("opens");
                 wanted.rotate_left(worker * 25);
                 let mut claimed = Vec::new();
                 for part in wanted.chunks(10) {
@@ -44,10 +37,7 @@ pub async fn p1_each_task_is_claimed_once(fresh: &Fresh) {
         all.extend(worker.await.expect("the worker ends well"));
     }
     assert_eq!(all.len(), 200);
-    assert_eq!(
-        all.iter().map(|claimed| claimed.task).collect::<BTreeSet<_>>().len(),
-        200
-    );
+    assert_eq!(all.iter().map(|claimed| claimed.task).collect::<BTreeSet<_>>().len(), 200);
     assert!(all.iter().all(|claimed| claimed.epoch == 1));
 }
 
@@ -57,10 +47,7 @@ pub async fn p14_two_processes_share_a_store(fresh: &Fresh) {
     let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &questions)])]).await;
     scene.make_ready(0, 1).await;
     let second = open(&fresh.url).await.expect("opens a second time");
-    assert_eq!(
-        second.run(scene.run).await.expect("is read").counters,
-        scene.counters().await
-    );
+    assert_eq!(second.run(scene.run).await.expect("is read").counters, scene.counters().await);
     let work = |store: std::sync::Arc<dyn crate::Store>, from: u32| {
         let run = scene.run;
         tokio::spawn(async move {
@@ -68,10 +55,7 @@ pub async fn p14_two_processes_share_a_store(fresh: &Fresh) {
             for index in (from..40).step_by(2) {
                 let task = TaskKey::question(0, index);
                 let epoch = store.claim(session, &[(run, task)]).await.expect("claims")[0].epoch;
-                store
-                    .commit(&[record(run, task, StepNo::RECALL, epoch, recalled())])
-                    .await
-                    .expect("is stored");
+                store.commit(&[record(run, task, StepNo::RECALL, epoch, recalled())]).await.expect("is stored");
             }
         })
     };

@@ -58,19 +58,11 @@ pub fn spec() -> RunSpec {
             notes: vec![],
             request: serde_json::Value::Null,
         },
-        system: SystemSpec {
-            name: "lexical".into(),
-            version: "1".into(),
-            top_k: 10,
-            settings: BTreeMap::new(),
-        },
+        system: SystemSpec { name: "lexical".into(), version: "1".into(), top_k: 10, settings: BTreeMap::new() },
         answerer: model,
         judges: vec![],
         votes: 1,
-        scorers: vec![ScorerSpec {
-            name: HEADLINE.into(),
-            version: 1,
-        }],
+        scorers: vec![ScorerSpec { name: HEADLINE.into(), version: 1 }],
         headline: None,
         limits: Limits::default(),
     }
@@ -97,10 +89,7 @@ pub fn new_run(id: &str) -> NewRun {
 #[must_use]
 pub fn bank(bank_no: u32, segments: &[(u32, &[u32])]) -> NewBank {
     let item = |what: &str| Item::of(format!("{what} {bank_no}").into_bytes()).hash;
-    let segments = segments.iter().map(|(until, questions)| Segment {
-        until: *until,
-        questions: questions.to_vec(),
-    });
+    let segments = segments.iter().map(|(until, questions)| Segment { until: *until, questions: questions.to_vec() });
     NewBank {
         bank_no,
         bank_id: format!("bank-{bank_no}"),
@@ -114,61 +103,33 @@ pub fn bank(bank_no: u32, segments: &[(u32, &[u32])]) -> NewBank {
 /// A record that leaves its task going on.
 #[must_use]
 pub fn record(run: RunNo, task: TaskKey, step: StepNo, epoch: i64, facts: StepFacts) -> StepRecord {
-    StepRecord {
-        run,
-        task,
-        step,
-        epoch,
-        facts,
-        text: None,
-        calls: vec![],
-        effect: Effect::Continue,
-    }
+    StepRecord { run, task, step, epoch, facts, text: None, calls: vec![], effect: Effect::Continue }
 }
 
 /// A record that ends its task.
 #[must_use]
 pub fn ending(run: RunNo, task: TaskKey, step: StepNo, epoch: i64, facts: StepFacts, opens: Opens) -> StepRecord {
-    StepRecord {
-        effect: Effect::Done { opens },
-        ..record(run, task, step, epoch, facts)
-    }
+    StepRecord { effect: Effect::Done { opens }, ..record(run, task, step, epoch, facts) }
 }
 
 /// A record that gives its task up.
 #[must_use]
 pub fn failing(run: RunNo, task: TaskKey, epoch: i64, code: &str) -> StepRecord {
     let failure = Failure::permanent(code, "cannot be done");
-    let facts = StepFacts::Failed {
-        failure,
-        usage: Usage::default(),
-        timing: Timing::default(),
-    };
-    StepRecord {
-        effect: Effect::Failed,
-        ..record(run, task, StepNo::FAILED, epoch, facts)
-    }
+    let facts = StepFacts::Failed { failure, usage: Usage::default(), timing: Timing::default() };
+    StepRecord { effect: Effect::Failed, ..record(run, task, StepNo::FAILED, epoch, facts) }
 }
 
 /// Facts of a retained entry.
 #[must_use]
 pub fn retained(generation: i64) -> StepFacts {
-    StepFacts::Retained {
-        generation,
-        turns: 3,
-        usage: Usage::default(),
-        timing: Timing::default(),
-    }
+    StepFacts::Retained { generation, turns: 3, usage: Usage::default(), timing: Timing::default() }
 }
 
 /// Facts of a proven segment.
 #[must_use]
 pub fn proven() -> StepFacts {
-    StepFacts::Ready {
-        polls: 1,
-        proven: true,
-        timing: Timing::default(),
-    }
+    StepFacts::Ready { polls: 1, proven: true, timing: Timing::default() }
 }
 
 /// Facts of a recall.
@@ -181,63 +142,38 @@ pub fn recalled() -> StepFacts {
         context_bytes: 20,
         retrieval: Retrieval::default(),
         usage: Usage::default(),
-        timing: Timing {
-            total_us: 5,
-            attempts: 1,
-            ..Timing::default()
-        },
+        timing: Timing { total_us: 5, attempts: 1, ..Timing::default() },
     }
 }
 
 /// Facts of an answer.
 #[must_use]
 pub fn answered() -> StepFacts {
-    StepFacts::Answered {
-        finish: "stop".into(),
-        usage: Usage::default(),
-        timing: Timing::default(),
-    }
+    StepFacts::Answered { finish: "stop".into(), usage: Usage::default(), timing: Timing::default() }
 }
 
 /// Facts of deterministic scores.
 #[must_use]
 pub fn scored(score: f64) -> StepFacts {
-    StepFacts::Scored {
-        scores: vec![(HEADLINE.into(), score)],
-        abstained: false,
-        answer_hash: u64::MAX,
-    }
+    StepFacts::Scored { scores: vec![(HEADLINE.into(), score)], abstained: false, answer_hash: u64::MAX }
 }
 
 /// Facts of a vote.
 #[must_use]
 pub fn judged(score: f64) -> StepFacts {
-    StepFacts::Judged {
-        score,
-        usage: Usage::default(),
-        timing: Timing::default(),
-    }
+    StepFacts::Judged { score, usage: Usage::default(), timing: Timing::default() }
 }
 
 /// The text of an answer.
 #[must_use]
 pub fn answer_text(answer: &str) -> StepText {
-    StepText::Answered {
-        answer: answer.into(),
-        raw: None,
-        citations: vec![],
-    }
+    StepText::Answered { answer: answer.into(), raw: None, citations: vec![] }
 }
 
 /// The text of a recall.
 #[must_use]
 pub fn recall_text(text: &str) -> StepText {
-    let hit = RetrievedHit {
-        id: "t1".into(),
-        session_id: "s1".into(),
-        score: Some(0.5),
-        text: text.into(),
-    };
+    let hit = RetrievedHit { id: "t1".into(), session_id: "s1".into(), score: Some(0.5), text: text.into() };
     StepText::Recalled { hits: vec![hit] }
 }
 
@@ -267,11 +203,7 @@ pub fn question_facts(task: TaskKey, outcome: Outcome, score: f64) -> QuestionFa
         bank_id: format!("bank-{}", task.bank()),
         category: "single-hop".into(),
         outcome,
-        scores: if outcome == Outcome::Scored {
-            vec![(HEADLINE.into(), score)]
-        } else {
-            vec![]
-        },
+        scores: if outcome == Outcome::Scored { vec![(HEADLINE.into(), score)] } else { vec![] },
         retrieval: None,
         empty_context: false,
         answer_hash: u64::MAX,
@@ -304,21 +236,13 @@ impl<'s> Scene<'s> {
 
     /// Keys of ready tasks of a role.
     pub async fn ready(&self, role: Role) -> Vec<TaskKey> {
-        let ready = self
-            .store
-            .ready_tasks(self.run, role, 1000)
-            .await
-            .expect("ready tasks are read");
+        let ready = self.store.ready_tasks(self.run, role, 1000).await.expect("ready tasks are read");
         ready.into_iter().map(|ready| ready.task).collect()
     }
 
     /// Claims one task that must be free.
     pub async fn claim(&self, task: TaskKey) -> ClaimedTask {
-        let claimed = self
-            .store
-            .claim(self.session, &[(self.run, task)])
-            .await
-            .expect("claiming works");
+        let claimed = self.store.claim(self.session, &[(self.run, task)]).await.expect("claiming works");
         assert_eq!(claimed.len(), 1, "{task:?} must be free");
         claimed[0]
     }
@@ -338,13 +262,10 @@ impl<'s> Scene<'s> {
         let generation = self.bank(bank).await.generation;
         let task = TaskKey::retain(bank, segment);
         let epoch = self.claim(task).await.epoch;
-        let mut records: Vec<StepRecord> = (from..until)
-            .map(|at| record(self.run, task, StepNo::retain(at), epoch, retained(generation)))
-            .collect();
+        let mut records: Vec<StepRecord> =
+            (from..until).map(|at| record(self.run, task, StepNo::retain(at), epoch, retained(generation))).collect();
         if let Some(last) = records.last_mut() {
-            last.effect = Effect::Done {
-                opens: Opens::ReadyTask,
-            };
+            last.effect = Effect::Done { opens: Opens::ReadyTask };
         }
         self.commit(&records).await
     }
@@ -353,15 +274,7 @@ impl<'s> Scene<'s> {
     pub async fn prove(&self, bank: u32, segment: u32) -> CommitOutcome {
         let task = TaskKey::ready(bank, segment);
         let epoch = self.claim(task).await.epoch;
-        self.commit(&[ending(
-            self.run,
-            task,
-            StepNo::READY,
-            epoch,
-            proven(),
-            Opens::SegmentQuestions,
-        )])
-        .await
+        self.commit(&[ending(self.run, task, StepNo::READY, epoch, proven(), Opens::SegmentQuestions)]).await
     }
 
     /// Retains and proves the only segment of a bank.
@@ -373,8 +286,7 @@ impl<'s> Scene<'s> {
     /// Claims a question and stores its recall; returns the epoch.
     pub async fn recall(&self, question: TaskKey) -> i64 {
         let epoch = self.claim(question).await.epoch;
-        self.commit(&[record(self.run, question, StepNo::RECALL, epoch, recalled())])
-            .await;
+        self.commit(&[record(self.run, question, StepNo::RECALL, epoch, recalled())]).await;
         epoch
     }
 
@@ -403,19 +315,12 @@ impl<'s> Scene<'s> {
     /// Concludes a question.
     pub async fn conclude(&self, question: TaskKey, outcome: Outcome, score: f64) -> u64 {
         let facts = [question_facts(question, outcome, score)];
-        self.store
-            .conclude(self.run, HEADLINE, &facts)
-            .await
-            .expect("facts are stored")
+        self.store.conclude(self.run, HEADLINE, &facts).await.expect("facts are stored")
     }
 
     /// A bank's row.
     pub async fn bank(&self, bank_no: u32) -> crate::BankRow {
-        let banks = self
-            .store
-            .banks(self.run, Some(&[bank_no]))
-            .await
-            .expect("banks are read");
+        let banks = self.store.banks(self.run, Some(&[bank_no])).await.expect("banks are read");
         banks.into_iter().next().expect("the bank is there")
     }
 

@@ -14,26 +14,14 @@ pub async fn p28_planning_twice_makes_the_same_rows(fresh: &Fresh) {
     let banks = [bank(0, &[(3, &[0, 1])]), bank(1, &[(2, &[0]), (4, &[1])])];
     let scene = Scene::start(store, &banks).await;
     store.add_banks(scene.run, &banks).await.expect("are added again");
-    store
-        .add_banks(scene.run, &[bank(2, &[(1, &[])])])
-        .await
-        .expect("is added");
+    store.add_banks(scene.run, &[bank(2, &[(1, &[])])]).await.expect("is added");
     store.add_banks(scene.run, &[]).await.expect("nothing is fine");
-    assert_eq!(
-        scene.ready(Role::Retain).await,
-        [TaskKey::retain(0, 0), TaskKey::retain(1, 0), TaskKey::retain(2, 0)]
-    );
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 0), TaskKey::retain(1, 0), TaskKey::retain(2, 0)]);
     let rows = store.banks(scene.run, None).await.expect("are read");
     assert_eq!(rows.iter().map(|b| b.bank_no).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(
-        (rows[1].segments.clone(), rows[1].content),
-        (banks[1].segments.clone(), banks[1].content)
-    );
+    assert_eq!((rows[1].segments.clone(), rows[1].content), (banks[1].segments.clone(), banks[1].content));
     assert_eq!((rows[1].questions, rows[1].gold), (banks[1].questions, banks[1].gold));
-    assert_eq!(
-        (rows[1].state, rows[1].position, rows[1].generation),
-        (BankState::Building, 0, 1)
-    );
+    assert_eq!((rows[1].state, rows[1].position, rows[1].generation), (BankState::Building, 0, 1));
     assert!(rows[0].bank_row != rows[1].bank_row && rows[1].bank_row != rows[2].bank_row);
     let some = store.banks(scene.run, Some(&[2, 0, 77])).await.expect("are read");
     assert_eq!(some.iter().map(|b| b.bank_no).collect::<Vec<_>>(), [0, 2]);
@@ -46,28 +34,15 @@ pub async fn p28_planning_twice_makes_the_same_rows(fresh: &Fresh) {
 pub async fn contradictory_banks_are_refused(fresh: &Fresh) {
     let store = &fresh.store;
     let run = store.create_run(&new_run("r")).await.expect("is created");
-    let no_segment = NewBank {
-        segments: vec![],
-        ..bank(0, &[(1, &[])])
-    };
-    let far = NewBank {
-        bank_no: TaskKey::MAX_BANKS,
-        ..bank(0, &[(1, &[])])
-    };
-    let wide = NewBank {
-        segments: vec![Segment {
-            until: 1,
-            questions: vec![TaskKey::MAX_INDEX],
-        }],
-        ..bank(0, &[(1, &[])])
-    };
+    let no_segment = NewBank { segments: vec![], ..bank(0, &[(1, &[])]) };
+    let far = NewBank { bank_no: TaskKey::MAX_BANKS, ..bank(0, &[(1, &[])]) };
+    let wide =
+        NewBank { segments: vec![Segment { until: 1, questions: vec![TaskKey::MAX_INDEX] }], ..bank(0, &[(1, &[])]) };
     for bad in [no_segment, far, wide] {
         let error = store.add_banks(run, &[bad]).await.expect_err("must be refused");
         assert!(matches!(error, StoreError::BadData(_)), "{error}");
     }
-    let missing = store
-        .add_banks(bench_proto::ids::RunNo(999), &[bank(0, &[(1, &[])])])
-        .await;
+    let missing = store.add_banks(bench_proto::ids::RunNo(999), &[bank(0, &[(1, &[])])]).await;
     assert!(matches!(missing, Err(StoreError::Missing(_))));
 }
 
@@ -78,30 +53,17 @@ pub async fn p5_handles_and_generations(fresh: &Fresh) {
     let (run, retain) = (scene.run, TaskKey::retain(0, 0));
     assert_eq!(store.set_bank_handle(run, 0, 1, "h1").await.expect("is set"), "h1");
     assert_eq!(store.set_bank_handle(run, 0, 1, "h2").await.expect("is answered"), "h1");
-    assert!(matches!(
-        store.set_bank_handle(run, 0, 2, "h3").await,
-        Err(StoreError::Missing(_))
-    ));
+    assert!(matches!(store.set_bank_handle(run, 0, 2, "h3").await, Err(StoreError::Missing(_))));
     let epoch = scene.claim(retain).await.epoch;
-    scene
-        .commit(&[record(run, retain, StepNo::retain(0), epoch, retained(1))])
-        .await;
-    assert_eq!(
-        (scene.bank(0).await.position, scene.counters().await.entries_retained),
-        (1, 1)
-    );
+    scene.commit(&[record(run, retain, StepNo::retain(0), epoch, retained(1))]).await;
+    assert_eq!((scene.bank(0).await.position, scene.counters().await.entries_retained), (1, 1));
 
     assert_eq!(store.new_generation(run, 0, epoch + 1).await.expect("answers"), None);
     assert_eq!(store.new_generation(run, 0, epoch).await.expect("answers"), Some(2));
     let row = scene.bank(0).await;
-    assert_eq!(
-        (row.generation, row.position, row.handle, row.state),
-        (2, 0, None, BankState::Building)
-    );
+    assert_eq!((row.generation, row.position, row.handle, row.state), (2, 0, None, BankState::Building));
     assert_eq!(scene.counters().await.entries_retained, 0);
-    let again = scene
-        .commit(&[record(run, retain, StepNo::retain(0), epoch, retained(2))])
-        .await;
+    let again = scene.commit(&[record(run, retain, StepNo::retain(0), epoch, retained(2))]).await;
     assert_eq!(again.already, [None], "checkpoints of the old generation are forgotten");
     assert_eq!(store.set_bank_handle(run, 0, 2, "h4").await.expect("is set"), "h4");
     assert!(store.new_generation(run, 9, epoch).await.is_err());

@@ -33,31 +33,16 @@ pub async fn facts_and_steps_are_read_in_pages(fresh: &Fresh) {
     assert_eq!(seen, sorted);
     let (mut after, mut seen) = (None, Vec::new());
     loop {
-        let page = store
-            .steps(scene.run, TaskKind::Question, after, 4)
-            .await
-            .expect("are read");
+        let page = store.steps(scene.run, TaskKind::Question, after, 4).await.expect("are read");
         let Some(last) = page.last() else { break };
         after = Some((last.task, last.step));
         seen.extend(page.into_iter().map(|s| (s.task, s.step.0)));
     }
-    let expected: Vec<_> = sorted
-        .iter()
-        .flat_map(|task| (0..3).map(|step| (*task, step)))
-        .collect();
+    let expected: Vec<_> = sorted.iter().flat_map(|task| (0..3).map(|step| (*task, step))).collect();
     assert_eq!(seen, expected);
-    let retained = store
-        .steps(scene.run, TaskKind::Retain, None, 100)
-        .await
-        .expect("are read");
+    let retained = store.steps(scene.run, TaskKind::Retain, None, 100).await.expect("are read");
     assert_eq!(retained.len(), 2);
-    assert_eq!(
-        store
-            .steps(scene.run, TaskKind::Judge, None, 100)
-            .await
-            .expect("are read"),
-        []
-    );
+    assert_eq!(store.steps(scene.run, TaskKind::Judge, None, 100).await.expect("are read"), []);
 }
 
 /// Texts are stored apart and come back in (task, step) order.
@@ -77,57 +62,27 @@ pub async fn texts_come_back_with_their_questions(fresh: &Fresh) {
     }
     let texts = store.question_texts(scene.run, &[q1, q0]).await.expect("are read");
     let keys: Vec<_> = texts.iter().map(|(task, step, _)| (*task, *step)).collect();
-    assert_eq!(
-        keys,
-        [
-            (q0, StepNo::RECALL),
-            (q0, StepNo::ANSWER),
-            (q1, StepNo::RECALL),
-            (q1, StepNo::ANSWER)
-        ]
-    );
-    assert_eq!(
-        texts[1].2,
-        answer_text(&"long ".repeat(5000)),
-        "the text belongs to the step that is stored"
-    );
+    assert_eq!(keys, [(q0, StepNo::RECALL), (q0, StepNo::ANSWER), (q1, StepNo::RECALL), (q1, StepNo::ANSWER)]);
+    assert_eq!(texts[1].2, answer_text(&"long ".repeat(5000)), "the text belongs to the step that is stored");
     assert_eq!(store.question_texts(scene.run, &[]).await.expect("are read"), []);
 }
 
 /// Results from elsewhere have facts and texts but no tasks.
 pub async fn imported_results_are_results(fresh: &Fresh) {
     let store = &fresh.store;
-    let run = store
-        .create_run(&NewRun {
-            imported: true,
-            ..new_run("import")
-        })
-        .await
-        .expect("is created");
+    let run = store.create_run(&NewRun { imported: true, ..new_run("import") }).await.expect("is created");
     let results: Vec<_> = (0..3)
         .map(|index| {
             let facts = question_facts(TaskKey::question(0, index), Outcome::Scored, 0.5);
             (facts, vec![(StepNo::ANSWER, answer_text(&format!("answer {index}")))])
         })
         .collect();
-    store
-        .import_results(run, HEADLINE, &results)
-        .await
-        .expect("are imported");
-    store
-        .import_results(run, HEADLINE, &results)
-        .await
-        .expect("are imported again");
+    store.import_results(run, HEADLINE, &results).await.expect("are imported");
+    store.import_results(run, HEADLINE, &results).await.expect("are imported again");
     let row = store.run(run).await.expect("is read");
     assert_eq!((row.imported, row.counters.scored), (true, 3));
     assert!((row.counters.headline_sum - 1.5).abs() < 1e-12);
     assert_eq!(store.facts(run, None, 10).await.expect("are read").len(), 3);
-    let texts = store
-        .question_texts(run, &[TaskKey::question(0, 1)])
-        .await
-        .expect("are read");
-    assert_eq!(
-        texts,
-        [(TaskKey::question(0, 1), StepNo::ANSWER, answer_text("answer 1"))]
-    );
+    let texts = store.question_texts(run, &[TaskKey::question(0, 1)]).await.expect("are read");
+    assert_eq!(texts, [(TaskKey::question(0, 1), StepNo::ANSWER, answer_text("answer 1"))]);
 }

@@ -19,20 +19,12 @@ pub async fn retry_repeats_failed_questions_from_their_stored_recall(fresh: &Fre
     scene.commit(&[failing(scene.run, q0, epoch, "timeout")]).await;
     scene.give_up(q1, "timeout").await;
     scene.answer(q2, 1.0, Opens::Nothing).await;
-    for (question, outcome) in [
-        (q0, Outcome::InfraError),
-        (q1, Outcome::InfraError),
-        (q2, Outcome::Scored),
-    ] {
+    for (question, outcome) in [(q0, Outcome::InfraError), (q1, Outcome::InfraError), (q2, Outcome::Scored)] {
         scene.conclude(question, outcome, 1.0).await;
     }
     let before = store.run(scene.run).await.expect("is read");
     assert_eq!(store.reopen(scene.run, RetryScope::Errors).await.expect("reopens"), 2);
-    assert_eq!(
-        store.reopen(scene.run, RetryScope::Errors).await.expect("reopens"),
-        0,
-        "nothing is left to reopen"
-    );
+    assert_eq!(store.reopen(scene.run, RetryScope::Errors).await.expect("reopens"), 0, "nothing is left to reopen");
     let after = store.run(scene.run).await.expect("is read");
     assert_eq!(after.result_version, before.result_version + 1);
     assert_eq!((after.counters.infra_error, after.counters.scored), (0, 1));
@@ -40,16 +32,9 @@ pub async fn retry_repeats_failed_questions_from_their_stored_recall(fresh: &Fre
     let row = scene.bank(0).await;
     assert_eq!((row.generation, row.state, row.open_recalls), (1, BankState::Ready, 1));
     let steps = store.question_steps(scene.run, &[q0, q1]).await.expect("are read");
-    assert_eq!(
-        steps.iter().map(|s| (s.task, s.step)).collect::<Vec<_>>(),
-        [(q0, StepNo::RECALL)]
-    );
+    assert_eq!(steps.iter().map(|s| (s.task, s.step)).collect::<Vec<_>>(), [(q0, StepNo::RECALL)]);
     let claimed = scene.claim(q0).await;
-    assert_eq!(
-        (claimed.epoch, claimed.attempts, claimed.losses),
-        (epoch + 1, 0, 0),
-        "epochs go on"
-    );
+    assert_eq!((claimed.epoch, claimed.attempts, claimed.losses), (epoch + 1, 0, 0), "epochs go on");
     let records = scene.whole_question(q0, claimed.epoch, 1.0, Opens::Nothing);
     assert_eq!(scene.commit(&records[1..]).await.to_conclude, [(scene.run, q0)]);
     assert_eq!(store.facts(scene.run, None, 10).await.expect("are read").len(), 1);
@@ -61,15 +46,7 @@ pub async fn retry_starts_failed_banks_in_a_new_generation(fresh: &Fresh) {
     let scene = Scene::start(store, &[bank(0, &[(2, &[0, 1])])]).await;
     let retain = TaskKey::retain(0, 0);
     let first = scene.claim(retain).await.epoch;
-    scene
-        .commit(&[super::record(
-            scene.run,
-            retain,
-            StepNo::retain(0),
-            first,
-            super::retained(1),
-        )])
-        .await;
+    scene.commit(&[super::record(scene.run, retain, StepNo::retain(0), first, super::retained(1))]).await;
     store.set_bank_handle(scene.run, 0, 1, "h1").await.expect("is set");
     let failed = scene.commit(&[failing(scene.run, retain, first, "disk_full")]).await;
     for (_, question) in failed.to_conclude {
@@ -82,13 +59,7 @@ pub async fn retry_starts_failed_banks_in_a_new_generation(fresh: &Fresh) {
         (row.state, row.generation, row.position, row.handle, row.reason),
         (BankState::Building, 2, 0, None, None)
     );
-    assert_eq!(
-        (
-            scene.counters().await.infra_error,
-            scene.counters().await.entries_retained
-        ),
-        (0, 0)
-    );
+    assert_eq!((scene.counters().await.infra_error, scene.counters().await.entries_retained), (0, 0));
     assert_eq!(scene.ready(Role::Retain).await, [retain]);
     assert_eq!(scene.ready(Role::Question).await, [], "questions wait for their bank");
     let again = scene.claim(retain).await;
@@ -121,16 +92,7 @@ pub async fn retry_repeats_only_the_failed_votes(fresh: &Fresh) {
     let votes = [TaskKey::judge(0, 0, 0, 0), TaskKey::judge(0, 0, 1, 0)];
     scene.answer(question, 1.0, Opens::Judges(votes.to_vec())).await;
     let epoch = scene.claim(votes[0]).await.epoch;
-    scene
-        .commit(&[ending(
-            scene.run,
-            votes[0],
-            StepNo::JUDGE,
-            epoch,
-            judged(1.0),
-            Opens::Nothing,
-        )])
-        .await;
+    scene.commit(&[ending(scene.run, votes[0], StepNo::JUDGE, epoch, judged(1.0), Opens::Nothing)]).await;
     scene.give_up(votes[1], "unparsable_judgement").await;
     scene.conclude(question, Outcome::InfraError, 0.0).await;
     assert_eq!(store.reopen(scene.run, RetryScope::Errors).await.expect("reopens"), 1);
@@ -158,34 +120,18 @@ pub async fn retry_reaches_closed_segments_by_a_new_generation(fresh: &Fresh) {
     scene.conclude(q0, Outcome::Scored, 1.0).await;
     scene.conclude(q1, Outcome::InfraError, 0.0).await;
     scene.conclude(q2, Outcome::NotRun, 0.0).await;
-    assert_eq!(
-        store
-            .reopen(scene.run, RetryScope::ErrorsAndNotRun)
-            .await
-            .expect("reopens"),
-        2
-    );
+    assert_eq!(store.reopen(scene.run, RetryScope::ErrorsAndNotRun).await.expect("reopens"), 2);
     let row = scene.bank(0).await;
-    assert_eq!(
-        (row.generation, row.segment, row.position, row.state),
-        (2, 0, 0, BankState::Building)
-    );
+    assert_eq!((row.generation, row.segment, row.position, row.state), (2, 0, 0, BankState::Building));
     assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 0)]);
     scene.retain(0, 0, 0, 1).await;
     scene.prove(0, 0).await;
     assert_eq!(scene.ready(Role::Question).await, [q1]);
     let outcome = scene.answer(q1, 1.0, Opens::Nothing).await;
-    assert_eq!(
-        (outcome.to_conclude, outcome.opened),
-        (vec![(scene.run, q1)], vec![(scene.run, Role::Retain)])
-    );
+    assert_eq!((outcome.to_conclude, outcome.opened), (vec![(scene.run, q1)], vec![(scene.run, Role::Retain)]));
     scene.retain(0, 1, 1, 2).await;
     scene.prove(0, 1).await;
-    assert_eq!(
-        scene.ready(Role::Question).await,
-        [],
-        "what has its steps is not asked again"
-    );
+    assert_eq!(scene.ready(Role::Question).await, [], "what has its steps is not asked again");
     assert_eq!(scene.counters().await.banks_ready, 1);
     let sweep = store.sweep(scene.run).await.expect("sweeps");
     assert_eq!(sweep.to_conclude, [(scene.run, q1), (scene.run, q2)]);

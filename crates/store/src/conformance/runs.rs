@@ -17,37 +17,18 @@ use crate::{Item, NewRun, RunFilter, RunState, StoreError};
 pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
     let store = &fresh.store;
     let first = store.create_run(&new_run("aa-1")).await.expect("is created");
-    assert!(matches!(
-        store.create_run(&new_run("aa-1")).await,
-        Err(StoreError::Exists(_))
-    ));
-    let bob = NewRun {
-        user: "bob".into(),
-        ..new_run("ab-2")
-    };
+    assert!(matches!(store.create_run(&new_run("aa-1")).await, Err(StoreError::Exists(_))));
+    let bob = NewRun { user: "bob".into(), ..new_run("ab-2") };
     let second = store.create_run(&bob).await.expect("is created");
-    let control = NewRun {
-        control_of: Some(second),
-        ..new_run("ab-3")
-    };
+    let control = NewRun { control_of: Some(second), ..new_run("ab-3") };
     let third = store.create_run(&control).await.expect("is created");
 
     let row = store.run(first).await.expect("is read");
-    assert_eq!(
-        (row.run_id, row.name, row.tags),
-        (RunId("aa-1".into()), new_run("aa-1").name, new_run("x").tags)
-    );
-    assert_eq!(
-        (row.spec, row.state, row.planned, row.resumed_times),
-        (super::spec(), RunState::Running, false, 0)
-    );
+    assert_eq!((row.run_id, row.name, row.tags), (RunId("aa-1".into()), new_run("aa-1").name, new_run("x").tags));
+    assert_eq!((row.spec, row.state, row.planned, row.resumed_times), (super::spec(), RunState::Running, false, 0));
     assert!(row.active_since_ms.is_some() && row.created_ms > 1_700_000_000_000);
     assert!(matches!(store.run(RunNo(999)).await, Err(StoreError::Missing(_))));
-    let by_id = store
-        .run_by_id(&RunId("ab-3".into()))
-        .await
-        .expect("is read")
-        .expect("is there");
+    let by_id = store.run_by_id(&RunId("ab-3".into())).await.expect("is read").expect("is there");
     assert_eq!((by_id.run_no, by_id.control_of), (third, Some(second)));
     assert_eq!(store.run_by_id(&RunId("ab".into())).await.expect("is read"), None);
 
@@ -56,47 +37,14 @@ pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
         rows.into_iter().map(|row| row.run_no).collect()
     };
     assert_eq!(list(RunFilter::default()).await, [second, first]);
+    assert_eq!(list(RunFilter { controls: true, ..RunFilter::default() }).await, [third, second, first]);
+    assert_eq!(list(RunFilter { control_of: Some(second), ..RunFilter::default() }).await, [third]);
     assert_eq!(
-        list(RunFilter {
-            controls: true,
-            ..RunFilter::default()
-        })
-        .await,
-        [third, second, first]
-    );
-    assert_eq!(
-        list(RunFilter {
-            control_of: Some(second),
-            ..RunFilter::default()
-        })
-        .await,
-        [third]
-    );
-    assert_eq!(
-        list(RunFilter {
-            id_prefix: Some("ab".into()),
-            controls: true,
-            ..RunFilter::default()
-        })
-        .await,
+        list(RunFilter { id_prefix: Some("ab".into()), controls: true, ..RunFilter::default() }).await,
         [third, second]
     );
-    assert_eq!(
-        list(RunFilter {
-            user: Some("ann".into()),
-            ..RunFilter::default()
-        })
-        .await,
-        [first]
-    );
-    assert_eq!(
-        list(RunFilter {
-            limit: Some(1),
-            ..RunFilter::default()
-        })
-        .await,
-        [second]
-    );
+    assert_eq!(list(RunFilter { user: Some("ann".into()), ..RunFilter::default() }).await, [first]);
+    assert_eq!(list(RunFilter { limit: Some(1), ..RunFilter::default() }).await, [second]);
 }
 
 /// Moves are made from the named states only; time counts in `running` only; entering it again is a resume.
@@ -105,61 +53,28 @@ pub async fn run_states_keep_active_time_and_versions(fresh: &Fresh) {
     let run = store.create_run(&new_run("r")).await.expect("is created");
     let before = store.run(run).await.expect("is read");
     tokio::time::sleep(Duration::from_millis(30)).await;
-    let moved = store
-        .set_run_state(run, &[RunState::Running], RunState::Paused, Some("budget"))
-        .await
-        .expect("moves");
+    let moved = store.set_run_state(run, &[RunState::Running], RunState::Paused, Some("budget")).await.expect("moves");
     assert!(moved);
-    let again = store
-        .set_run_state(run, &[RunState::Running], RunState::Paused, Some("again"))
-        .await
-        .expect("answers");
+    let again = store.set_run_state(run, &[RunState::Running], RunState::Paused, Some("again")).await.expect("answers");
     assert!(!again, "a run that is in none of the states stays");
     let paused = store.run(run).await.expect("is read");
-    assert_eq!(
-        (paused.state, paused.reason.as_deref()),
-        (RunState::Paused, Some("budget"))
-    );
+    assert_eq!((paused.state, paused.reason.as_deref()), (RunState::Paused, Some("budget")));
     assert_eq!(paused.state_version, before.state_version + 1);
     assert!(paused.active_ms >= 29 && paused.active_since_ms.is_none() && paused.finished_ms.is_none());
 
-    assert!(
-        store
-            .set_run_state(run, &[RunState::Paused], RunState::Running, None)
-            .await
-            .expect("moves")
-    );
+    assert!(store.set_run_state(run, &[RunState::Paused], RunState::Running, None).await.expect("moves"));
     let resumed = store.run(run).await.expect("is read");
-    assert_eq!(
-        (resumed.resumed_times, resumed.result_version),
-        (1, before.result_version + 1)
-    );
+    assert_eq!((resumed.resumed_times, resumed.result_version), (1, before.result_version + 1));
     assert!(resumed.active_since_ms.is_some() && resumed.active_ms == paused.active_ms && resumed.reason.is_none());
     let open = [RunState::Running, RunState::Paused];
-    assert!(
-        store
-            .set_run_state(run, &open, RunState::Finished, None)
-            .await
-            .expect("moves")
-    );
+    assert!(store.set_run_state(run, &open, RunState::Finished, None).await.expect("moves"));
     let finished = store.run(run).await.expect("is read");
     assert!(finished.finished_ms.is_some() && finished.active_since_ms.is_none());
     let states = store.run_states(&[run, RunNo(999)]).await.expect("are read");
     assert_eq!(states, [(run, RunState::Finished, finished.state_version)]);
-    let kinds: Vec<String> = store
-        .events(run)
-        .await
-        .expect("are read")
-        .into_iter()
-        .map(|event| event.kind)
-        .collect();
+    let kinds: Vec<String> = store.events(run).await.expect("are read").into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, ["created", "paused", "resumed", "finished"]);
-    assert!(
-        store
-            .set_run_state(RunNo(999), &open, RunState::Paused, None)
-            .await
-            .is_err()
-    );
+    assert!(store.set_run_state(RunNo(999), &open, RunState::Paused, None).await.is_err());
 }
 
 /// The owner died at an unknown time: what is known is its last commit.
@@ -174,18 +89,10 @@ pub async fn a_lost_interval_ends_at_the_last_commit(fresh: &Fresh) {
         row.active_since_ms.is_none() && row.active_ms < 60,
         "the silence after the last commit does not count: {row:?}"
     );
-    store
-        .close_lost_interval(scene.run)
-        .await
-        .expect("closing twice changes nothing");
+    store.close_lost_interval(scene.run).await.expect("closing twice changes nothing");
     assert_eq!(store.run(scene.run).await.expect("is read").active_ms, row.active_ms);
     // the new owner resumes a run whose row still says `running`
-    assert!(
-        store
-            .set_run_state(scene.run, &[RunState::Running], RunState::Running, None)
-            .await
-            .expect("moves")
-    );
+    assert!(store.set_run_state(scene.run, &[RunState::Running], RunState::Running, None).await.expect("moves"));
     let row = store.run(scene.run).await.expect("is read");
     assert!(row.active_since_ms.is_some() && row.resumed_times == 1);
 }
@@ -195,19 +102,13 @@ pub async fn p23_limits_change_alone_and_raise_the_state_version(fresh: &Fresh) 
     let store = &fresh.store;
     let run = store.create_run(&new_run("r")).await.expect("is created");
     let before = store.run(run).await.expect("is read");
-    let limits = Limits {
-        max_cost: Some(PicoUsd(5)),
-        ..Limits::default()
-    };
+    let limits = Limits { max_cost: Some(PicoUsd(5)), ..Limits::default() };
     store.set_limits(run, &limits).await.expect("are set");
     let after = store.run(run).await.expect("is read");
     assert_eq!(after.spec.limits, limits);
     assert_eq!(after.spec.fingerprint(), before.spec.fingerprint());
     assert_eq!(after.state_version, before.state_version + 1);
-    assert!(matches!(
-        store.set_limits(RunNo(999), &limits).await,
-        Err(StoreError::Missing(_))
-    ));
+    assert!(matches!(store.set_limits(RunNo(999), &limits).await, Err(StoreError::Missing(_))));
 }
 
 /// Aggregating twice gives the first summary.
@@ -215,19 +116,10 @@ pub async fn p36_the_first_summary_of_a_version_stays(fresh: &Fresh) {
     let store = &fresh.store;
     let run = store.create_run(&new_run("r")).await.expect("is created");
     assert_eq!(store.summary(run).await.expect("is read"), None);
-    assert_eq!(
-        store.put_summary(run, 1, r#"{"a":1}"#).await.expect("is stored"),
-        r#"{"a":1}"#
-    );
-    assert_eq!(
-        store.put_summary(run, 1, r#"{"a":2}"#).await.expect("is answered"),
-        r#"{"a":1}"#
-    );
+    assert_eq!(store.put_summary(run, 1, r#"{"a":1}"#).await.expect("is stored"), r#"{"a":1}"#);
+    assert_eq!(store.put_summary(run, 1, r#"{"a":2}"#).await.expect("is answered"), r#"{"a":1}"#);
     store.put_summary(run, 2, r#"{"b":1}"#).await.expect("is stored");
-    assert_eq!(
-        store.summary(run).await.expect("is read").as_deref(),
-        Some(r#"{"b":1}"#)
-    );
+    assert_eq!(store.summary(run).await.expect("is read").as_deref(), Some(r#"{"b":1}"#));
 }
 
 /// Events come back oldest first.
@@ -235,10 +127,7 @@ pub async fn run_events_keep_their_order(fresh: &Fresh) {
     let store = &fresh.store;
     let run = store.create_run(&new_run("r")).await.expect("is created");
     for n in 0..5 {
-        store
-            .add_event(run, "note", &format!("number {n}"))
-            .await
-            .expect("is added");
+        store.add_event(run, "note", &format!("number {n}")).await.expect("is added");
     }
     let events = store.events(run).await.expect("are read");
     let messages: Vec<&str> = events.iter().skip(1).map(|event| event.message.as_str()).collect();
@@ -250,27 +139,12 @@ pub async fn run_events_keep_their_order(fresh: &Fresh) {
 pub async fn p8_u0000_survives_everywhere(fresh: &Fresh) {
     let store = fresh.store.as_ref();
     let odd = "a\0b\\0c\\\0";
-    let run = NewRun {
-        name: Some(odd.into()),
-        user: odd.into(),
-        tags: vec![odd.into()],
-        ..new_run("odd")
-    };
+    let run = NewRun { name: Some(odd.into()), user: odd.into(), tags: vec![odd.into()], ..new_run("odd") };
     let run_no = store.create_run(&run).await.expect("is created");
     let row = store.run(run_no).await.expect("is read");
+    assert_eq!((row.name.as_deref(), row.user.as_str(), row.tags[0].as_str()), (Some(odd), odd, odd));
     assert_eq!(
-        (row.name.as_deref(), row.user.as_str(), row.tags[0].as_str()),
-        (Some(odd), odd, odd)
-    );
-    assert_eq!(
-        store
-            .list_runs(&RunFilter {
-                user: Some(odd.into()),
-                ..RunFilter::default()
-            })
-            .await
-            .expect("lists")
-            .len(),
+        store.list_runs(&RunFilter { user: Some(odd.into()), ..RunFilter::default() }).await.expect("lists").len(),
         1
     );
     store.add_event(run_no, "note", odd).await.expect("is added");
@@ -278,13 +152,7 @@ pub async fn p8_u0000_survives_everywhere(fresh: &Fresh) {
 
     let scene = Scene::start(store, &[bank(0, &[(1, &[0])])]).await;
     let generation = scene.bank(0).await.generation;
-    assert_eq!(
-        store
-            .set_bank_handle(scene.run, 0, generation, odd)
-            .await
-            .expect("is set"),
-        odd
-    );
+    assert_eq!(store.set_bank_handle(scene.run, 0, generation, odd).await.expect("is set"), odd);
     scene.make_ready(0, 1).await;
     let question = TaskKey::question(0, 0);
     let epoch = scene.claim(question).await.epoch;
@@ -293,17 +161,11 @@ pub async fn p8_u0000_survives_everywhere(fresh: &Fresh) {
     records[1].text = Some(answer_text(odd));
     scene.commit(&records).await;
     let texts = store.question_texts(scene.run, &[question]).await.expect("are read");
-    let expected = [
-        (question, StepNo::RECALL, recall_text(odd)),
-        (question, StepNo::ANSWER, answer_text(odd)),
-    ];
+    let expected = [(question, StepNo::RECALL, recall_text(odd)), (question, StepNo::ANSWER, answer_text(odd))];
     assert_eq!(texts, expected);
     let mut facts = question_facts(question, Outcome::Scored, 1.0);
     facts.question_id = odd.into();
-    store
-        .conclude(scene.run, HEADLINE, std::slice::from_ref(&facts))
-        .await
-        .expect("is stored");
+    store.conclude(scene.run, HEADLINE, std::slice::from_ref(&facts)).await.expect("is stored");
     assert_eq!(store.facts(scene.run, None, 10).await.expect("are read"), [facts]);
 }
 
@@ -313,31 +175,16 @@ pub async fn p16_items_are_shared_and_checked(fresh: &Fresh) {
     let large: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let items = [Item::of(b"one".to_vec()), Item::of(large.clone()), Item::of(Vec::new())];
     store.put_items(&items).await.expect("are stored");
-    store
-        .put_items(&[items[1].clone(), Item::of(b"two".to_vec()), items[1].clone()])
-        .await
-        .expect("are stored again");
+    store.put_items(&[items[1].clone(), Item::of(b"two".to_vec()), items[1].clone()]).await.expect("are stored again");
     assert_eq!(store.item(items[0].hash).await.expect("is read"), b"one");
     assert_eq!(store.item(items[1].hash).await.expect("is read"), large);
     assert_eq!(store.item(items[2].hash).await.expect("is read"), b"");
     assert_eq!(store.item(Sha256Hash::of(b"two")).await.expect("is read"), b"two");
-    assert!(matches!(
-        store.item(Sha256Hash::of(b"three")).await,
-        Err(StoreError::Missing(_))
-    ));
+    assert!(matches!(store.item(Sha256Hash::of(b"three")).await, Err(StoreError::Missing(_))));
     // an item under a wrong hash is never handed out
-    let wrong = Item {
-        hash: Sha256Hash::of(b"claimed"),
-        bytes: b"other".to_vec(),
-    };
+    let wrong = Item { hash: Sha256Hash::of(b"claimed"), bytes: b"other".to_vec() };
     store.put_items(&[wrong]).await.expect("is stored");
-    let error = store
-        .item(Sha256Hash::of(b"claimed"))
-        .await
-        .expect_err("must be refused");
-    assert!(
-        matches!(&error, StoreError::Corrupt(what) if what.contains(&Sha256Hash::of(b"claimed").hex())),
-        "{error}"
-    );
+    let error = store.item(Sha256Hash::of(b"claimed")).await.expect_err("must be refused");
+    assert!(matches!(&error, StoreError::Corrupt(what) if what.contains(&Sha256Hash::of(b"claimed").hex())), "{error}");
     store.put_items(&[]).await.expect("nothing is fine");
 }

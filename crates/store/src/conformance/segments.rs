@@ -31,17 +31,11 @@ pub async fn p6_a_segment_opens_when_all_recalls_of_the_last_are_stored(fresh: &
     assert_eq!(scene.commit(&[step]).await.opened, [], "a recall counts once");
     assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 1)]);
     let row = scene.bank(0).await;
-    assert_eq!(
-        (row.state, row.segment, row.position, row.open_recalls),
-        (BankState::Building, 1, 2, 1)
-    );
+    assert_eq!((row.state, row.segment, row.position, row.open_recalls), (BankState::Building, 1, 2, 1));
     scene.retain(0, 1, 2, 3).await;
     scene.prove(0, 1).await;
     assert_eq!(scene.ready(Role::Question).await, [TaskKey::question(0, 2)]);
-    assert_eq!(
-        (scene.counters().await.banks_ready, scene.bank(0).await.position),
-        (1, 3)
-    );
+    assert_eq!((scene.counters().await.banks_ready, scene.bank(0).await.position), (1, 3));
 }
 
 /// Giving a question up before its recall counts like the recall.
@@ -72,40 +66,19 @@ pub async fn p22_a_failed_bank_fails_its_questions(fresh: &Fresh) {
     assert_eq!(outcome.to_conclude, [(scene.run, q1), (scene.run, q2)]);
     let row = scene.bank(0).await;
     assert_eq!(row.state, BankState::Failed);
-    assert!(
-        row.reason.as_deref().is_some_and(|why| why.contains("disk_full")),
-        "{row:?}"
-    );
+    assert!(row.reason.as_deref().is_some_and(|why| why.contains("disk_full")), "{row:?}");
     let steps = store.question_steps(scene.run, &[q2]).await.expect("are read");
-    assert!(
-        matches!(&steps[..], [one] if one.step == StepNo::FAILED && matches!(&one.facts,
-        StepFacts::Failed { failure, .. } if failure.code == "disk_full"))
-    );
+    assert!(matches!(&steps[..], [one] if one.step == StepNo::FAILED && matches!(&one.facts,
+        StepFacts::Failed { failure, .. } if failure.code == "disk_full")));
     assert_eq!(scene.ready(Role::Question).await, []);
-    let late = scene
-        .commit(&[record(scene.run, q1, StepNo::ANSWER, epoch, super::answered())])
-        .await;
-    assert!(
-        matches!(&late.already[0], Some(StepFacts::Failed { .. })),
-        "what ended stays ended"
-    );
-    let kinds: Vec<String> = store
-        .events(scene.run)
-        .await
-        .expect("are read")
-        .into_iter()
-        .map(|event| event.kind)
-        .collect();
+    let late = scene.commit(&[record(scene.run, q1, StepNo::ANSWER, epoch, super::answered())]).await;
+    assert!(matches!(&late.already[0], Some(StepFacts::Failed { .. })), "what ended stays ended");
+    let kinds: Vec<String> =
+        store.events(scene.run).await.expect("are read").into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, ["created", "bank_failed"]);
     // a ready task that is given up does the same
-    let other = Scene {
-        run: store.create_run(&super::new_run("r2")).await.expect("is created"),
-        ..scene
-    };
-    store
-        .add_banks(other.run, &[bank(0, &[(1, &[0])])])
-        .await
-        .expect("are added");
+    let other = Scene { run: store.create_run(&super::new_run("r2")).await.expect("is created"), ..scene };
+    store.add_banks(other.run, &[bank(0, &[(1, &[0])])]).await.expect("are added");
     other.retain(0, 0, 0, 1).await;
     let outcome = other.give_up(TaskKey::ready(0, 0), "never_ready").await;
     assert_eq!(outcome.to_conclude, [(other.run, q0)]);
@@ -118,17 +91,8 @@ pub async fn p5_records_of_an_old_generation_are_refused(fresh: &Fresh) {
     let retain = TaskKey::retain(0, 0);
     let epoch = scene.claim(retain).await.epoch;
     store.new_generation(scene.run, 0, epoch).await.expect("is raised");
-    let late = ending(
-        scene.run,
-        retain,
-        StepNo::retain(1),
-        epoch,
-        retained(1),
-        Opens::ReadyTask,
-    );
-    let outcome = scene
-        .commit(&[record(scene.run, retain, StepNo::retain(0), epoch, retained(1)), late])
-        .await;
+    let late = ending(scene.run, retain, StepNo::retain(1), epoch, retained(1), Opens::ReadyTask);
+    let outcome = scene.commit(&[record(scene.run, retain, StepNo::retain(0), epoch, retained(1)), late]).await;
     assert_eq!((outcome.refused, outcome.opened), (vec![0, 1], vec![]));
     let row = scene.bank(0).await;
     assert_eq!((row.position, scene.counters().await.entries_retained), (0, 0));
@@ -139,24 +103,15 @@ pub async fn p7_sweeping_changes_nothing_in_a_sound_run(fresh: &Fresh) {
     let store = fresh.store.as_ref();
     let scene = two_segments(fresh).await;
     let sweep = async || {
-        let (banks, counters) = (
-            store.banks(scene.run, None).await.expect("are read"),
-            scene.counters().await,
-        );
-        let ready = (
-            scene.ready(Role::Retain).await,
-            scene.ready(Role::Question).await,
-            scene.ready(Role::Judge).await,
-        );
+        let (banks, counters) = (store.banks(scene.run, None).await.expect("are read"), scene.counters().await);
+        let ready =
+            (scene.ready(Role::Retain).await, scene.ready(Role::Question).await, scene.ready(Role::Judge).await);
         let outcome = store.sweep(scene.run).await.expect("sweeps");
         assert_eq!(outcome.opened, []);
         assert_eq!(store.banks(scene.run, None).await.expect("are read"), banks);
         assert_eq!(scene.counters().await, counters);
-        let after = (
-            scene.ready(Role::Retain).await,
-            scene.ready(Role::Question).await,
-            scene.ready(Role::Judge).await,
-        );
+        let after =
+            (scene.ready(Role::Retain).await, scene.ready(Role::Question).await, scene.ready(Role::Judge).await);
         assert_eq!(after, ready);
         outcome.to_conclude
     };
@@ -187,14 +142,7 @@ pub async fn p7_the_sweep_finds_what_an_unanswered_commit_left(fresh: &Fresh) {
     let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1])])]).await;
     scene.make_ready(0, 1).await;
     scene.answer(TaskKey::question(0, 0), 1.0, Opens::Nothing).await;
-    let proof = ending(
-        scene.run,
-        TaskKey::ready(0, 0),
-        StepNo::READY,
-        1,
-        proven(),
-        Opens::SegmentQuestions,
-    );
+    let proof = ending(scene.run, TaskKey::ready(0, 0), StepNo::READY, 1, proven(), Opens::SegmentQuestions);
     assert_eq!(scene.commit(&[proof]).await.opened, []);
     for _ in 0..2 {
         let outcome = store.sweep(scene.run).await.expect("sweeps");

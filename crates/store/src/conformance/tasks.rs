@@ -26,54 +26,25 @@ pub async fn p1_claims_need_a_running_run_and_a_due_task(fresh: &Fresh) {
     let store = fresh.store.as_ref();
     let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
     let (a, b) = (TaskKey::retain(0, 0), TaskKey::retain(1, 0));
-    store
-        .set_run_state(scene.run, &[RunState::Running], RunState::Paused, None)
-        .await
-        .expect("moves");
-    assert_eq!(
-        store.claim(scene.session, &[(scene.run, a)]).await.expect("answers"),
-        []
-    );
-    store
-        .set_run_state(scene.run, &[RunState::Paused], RunState::Running, None)
-        .await
-        .expect("moves");
+    store.set_run_state(scene.run, &[RunState::Running], RunState::Paused, None).await.expect("moves");
+    assert_eq!(store.claim(scene.session, &[(scene.run, a)]).await.expect("answers"), []);
+    store.set_run_state(scene.run, &[RunState::Paused], RunState::Running, None).await.expect("moves");
     tokio::time::sleep(Duration::from_millis(5)).await;
     let unknown = TaskKey::question(7, 7);
-    let wanted = [
-        (scene.run, b),
-        (scene.run, a),
-        (scene.run, a),
-        (scene.run, unknown),
-        (RunNo(999), a),
-    ];
+    let wanted = [(scene.run, b), (scene.run, a), (scene.run, a), (scene.run, unknown), (RunNo(999), a)];
     let mut claimed = store.claim(scene.session, &wanted).await.expect("answers");
     claimed.sort_by_key(|c| c.task);
     assert_eq!(claimed.iter().map(|c| c.task).collect::<Vec<_>>(), [a, b]);
     assert_eq!((claimed[0].epoch, claimed[0].attempts, claimed[0].losses), (1, 0, 0));
     assert!(claimed[0].queue_wait_us >= 5_000, "{claimed:?}");
-    assert_eq!(
-        store.claim(scene.session, &wanted).await.expect("answers"),
-        [],
-        "leased tasks are refused"
-    );
-    store
-        .release(&[released(&claimed[0], TaskEvent::Retry, 60)])
-        .await
-        .expect("is released");
-    assert_eq!(
-        store.claim(scene.session, &[(scene.run, a)]).await.expect("answers"),
-        [],
-        "not due yet"
-    );
+    assert_eq!(store.claim(scene.session, &wanted).await.expect("answers"), [], "leased tasks are refused");
+    store.release(&[released(&claimed[0], TaskEvent::Retry, 60)]).await.expect("is released");
+    assert_eq!(store.claim(scene.session, &[(scene.run, a)]).await.expect("answers"), [], "not due yet");
     assert_eq!(scene.ready(Role::Retain).await, []);
     tokio::time::sleep(Duration::from_millis(80)).await;
     let again = scene.claim(a).await;
     assert_eq!((again.epoch, again.attempts, again.losses), (2, 1, 0));
-    assert!(
-        again.queue_wait_us < 60_000,
-        "a retry's delay is no queue wait: {again:?}"
-    );
+    assert!(again.queue_wait_us < 60_000, "a retry's delay is no queue wait: {again:?}");
     assert_eq!(store.claim(scene.session, &[]).await.expect("answers"), []);
 }
 
@@ -83,36 +54,15 @@ pub async fn p2_published_is_only_a_note(fresh: &Fresh) {
     let banks: Vec<_> = (0..4).map(|no| bank(no, &[(1, &[0])])).collect();
     let scene = Scene::start(store, &banks).await;
     let tasks = scene.ready(Role::Retain).await;
-    assert_eq!(
-        store
-            .ready_tasks(scene.run, Role::Retain, 2)
-            .await
-            .expect("are read")
-            .len(),
-        2,
-        "limits hold"
-    );
+    assert_eq!(store.ready_tasks(scene.run, Role::Retain, 2).await.expect("are read").len(), 2, "limits hold");
     store.note_published(scene.run, &tasks[..2]).await.expect("is noted");
-    store
-        .note_published(scene.run, &tasks[..2])
-        .await
-        .expect("is noted twice");
+    store.note_published(scene.run, &tasks[..2]).await.expect("is noted twice");
     assert_eq!(scene.ready(Role::Retain).await, tasks[2..]);
     let claimed = scene.claim(tasks[0]).await;
-    store
-        .note_published(scene.run, &tasks[..1])
-        .await
-        .expect("a leased task stays as it is");
-    store
-        .release(&[released(&claimed, TaskEvent::Park, 0)])
-        .await
-        .expect("is released");
+    store.note_published(scene.run, &tasks[..1]).await.expect("a leased task stays as it is");
+    store.release(&[released(&claimed, TaskEvent::Park, 0)]).await.expect("is released");
     let ready = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
-    assert_eq!(
-        (ready[0].task, ready[0].publish_count),
-        (tasks[0], 1),
-        "a task that came back is published again"
-    );
+    assert_eq!((ready[0].task, ready[0].publish_count), (tasks[0], 1), "a task that came back is published again");
     assert_eq!(store.forget_published(scene.run).await.expect("forgets"), 1);
     assert_eq!(store.forget_published(scene.run).await.expect("forgets"), 0);
     assert_eq!(scene.ready(Role::Retain).await, tasks);
@@ -124,23 +74,15 @@ pub async fn p3_events_of_an_old_epoch_change_nothing(fresh: &Fresh) {
     let scene = Scene::start(store, &[bank(0, &[(1, &[0])])]).await;
     let task = TaskKey::retain(0, 0);
     let first = scene.claim(task).await;
-    store
-        .release(&[released(&first, TaskEvent::Park, 0)])
-        .await
-        .expect("is released");
+    store.release(&[released(&first, TaskEvent::Park, 0)]).await.expect("is released");
     let second = scene.claim(task).await;
     for event in [TaskEvent::Retry, TaskEvent::Park] {
         store.release(&[released(&first, event, 0)]).await.expect("is answered");
     }
-    let commit = scene
-        .commit(&[super::failing(scene.run, task, first.epoch, "late")])
-        .await;
+    let commit = scene.commit(&[super::failing(scene.run, task, first.epoch, "late")]).await;
     assert_eq!(commit.refused, [0], "giving up needs the current epoch too");
     assert_eq!(scene.ready(Role::Retain).await, [], "the second holder keeps the task");
-    store
-        .release(&[released(&second, TaskEvent::Retry, 0)])
-        .await
-        .expect("is released");
+    store.release(&[released(&second, TaskEvent::Retry, 0)]).await.expect("is released");
     assert_eq!(scene.claim(task).await.attempts, 1, "repeating a release counts once");
     let wrong = store.release(&[released(&second, TaskEvent::Finish, 0)]).await;
     assert!(matches!(wrong, Err(StoreError::BadData(_))));
@@ -153,10 +95,7 @@ pub async fn p11_parking_counts_nothing(fresh: &Fresh) {
     for _ in 0..3 {
         let claimed = scene.claim(TaskKey::retain(0, 0)).await;
         assert_eq!((claimed.attempts, claimed.losses), (0, 0));
-        store
-            .release(&[released(&claimed, TaskEvent::Park, 0)])
-            .await
-            .expect("is released");
+        store.release(&[released(&claimed, TaskEvent::Park, 0)]).await.expect("is released");
     }
 }
 
@@ -174,29 +113,14 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
 
     let task = TaskKey::retain(0, 0);
     scene.claim(task).await;
-    store
-        .claim(other, &[(scene.run, TaskKey::retain(1, 0))])
-        .await
-        .expect("claims");
+    store.claim(other, &[(scene.run, TaskKey::retain(1, 0))]).await.expect("claims");
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 1);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 0);
-    assert!(
-        !store.renew_session(scene.session).await.expect("answers"),
-        "the worker learns that it was ended"
-    );
-    assert_eq!(
-        store.claim(scene.session, &[(scene.run, task)]).await.expect("answers"),
-        []
-    );
+    assert!(!store.renew_session(scene.session).await.expect("answers"), "the worker learns that it was ended");
+    assert_eq!(store.claim(scene.session, &[(scene.run, task)]).await.expect("answers"), []);
     let claimed = store.claim(other, &[(scene.run, task)]).await.expect("claims");
     assert_eq!((claimed[0].epoch, claimed[0].attempts, claimed[0].losses), (2, 0, 1));
-    assert_eq!(
-        store
-            .claim(SessionId(999), &[(scene.run, task)])
-            .await
-            .expect("answers"),
-        []
-    );
+    assert_eq!(store.claim(SessionId(999), &[(scene.run, task)]).await.expect("answers"), []);
     assert!(!store.renew_session(SessionId(999)).await.expect("answers"));
 }
 
@@ -207,27 +131,15 @@ pub async fn open_tasks_are_counted_by_role(fresh: &Fresh) {
     let scene = Scene::start(store, &banks).await;
     scene.make_ready(0, 1).await;
     let parked = scene.claim(TaskKey::retain(1, 0)).await;
-    store
-        .release(&[released(&parked, TaskEvent::Park, 60_000)])
-        .await
-        .expect("is released");
+    store.release(&[released(&parked, TaskEvent::Park, 60_000)]).await.expect("is released");
     scene.claim(TaskKey::retain(2, 0)).await;
-    store
-        .note_published(scene.run, &[TaskKey::retain(3, 0)])
-        .await
-        .expect("is noted");
+    store.note_published(scene.run, &[TaskKey::retain(3, 0)]).await.expect("is noted");
     let open = store.open_tasks(scene.run).await.expect("are counted");
     let retain = open[&Role::Retain];
-    assert_eq!(
-        (retain.unpublished, retain.queued, retain.delayed, retain.leased),
-        (1, 1, 1, 1)
-    );
+    assert_eq!((retain.unpublished, retain.queued, retain.delayed, retain.leased), (1, 1, 1, 1));
     let due = retain.next_due_ms.expect("one is delayed");
     assert!((50_000..=60_001).contains(&due), "{due}");
     let question = open[&Role::Question];
-    assert_eq!(
-        (question.unpublished, question.leased, question.next_due_ms),
-        (3, 0, None)
-    );
+    assert_eq!((question.unpublished, question.leased, question.next_due_ms), (3, 0, None));
     assert_eq!(open[&Role::Judge], crate::OpenTasks::default());
 }

@@ -131,12 +131,7 @@ pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) ->
     for bank in banks {
         let evidence = evidence.remove(&bank.bank_no).unwrap_or_default();
         let target = derive(&bank, &evidence);
-        open.extend(
-            target
-                .missing
-                .iter()
-                .map(|task| (run, *task, first_epoch(bank.generation))),
-        );
+        open.extend(target.missing.iter().map(|task| (run, *task, first_epoch(bank.generation))));
         let mut reason = None;
         if let Some(failed_by) = target.failed_by {
             let facts = failure_facts(conn, run, failed_by).await?;
@@ -144,9 +139,7 @@ pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) ->
                 StepFacts::Failed { failure, .. } => failure.to_string(),
                 _ => "its tasks failed".to_owned(),
             });
-            settled
-                .failed
-                .extend(fail_questions(conn, run, &target.fail, first_epoch(bank.generation), &facts).await?);
+            settled.failed.extend(fail_questions(conn, run, &target.fail, first_epoch(bank.generation), &facts).await?);
             if bank.state != BankState::Failed {
                 let message = format!("bank {}: {}", bank.bank_id, reason.as_deref().unwrap_or_default());
                 note_event(conn, run, "bank_failed", &message).await?;
@@ -175,11 +168,7 @@ pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) ->
             .opt_text(changed.iter().map(|bank| bank.reason.as_deref().map(escape)));
         conn.execute(&UPDATE, args![run.0, batch]).await?;
     }
-    settled.opened = tasks::open(conn, &open)
-        .await?
-        .into_iter()
-        .map(|(_, task)| task.kind().role())
-        .collect();
+    settled.opened = tasks::open(conn, &open).await?.into_iter().map(|(_, task)| task.kind().role()).collect();
     Ok(settled)
 }
 
@@ -210,40 +199,22 @@ async fn evidence(conn: &mut dyn Conn, run: RunNo, banks: &[BankRow]) -> StoreRe
         )
     });
     let ranges = |kinds: &[TaskKind]| {
-        let all: Vec<_> = banks
-            .iter()
-            .flat_map(|k| kinds.iter().map(|kind| TaskKey::range(*kind, k.bank_no)))
-            .collect();
-        Batch::default()
-            .int(all.iter().map(|(low, _)| low.0))
-            .int(all.iter().map(|(_, high)| high.0))
+        let all: Vec<_> =
+            banks.iter().flat_map(|k| kinds.iter().map(|kind| TaskKey::range(*kind, k.bank_no))).collect();
+        Batch::default().int(all.iter().map(|(low, _)| low.0)).int(all.iter().map(|(_, high)| high.0))
     };
     let mut found: BTreeMap<u32, Evidence> = BTreeMap::new();
-    for row in conn
-        .fetch(
-            &TASKS,
-            args![run.0, ranges(&[TaskKind::Retain, TaskKind::Ready, TaskKind::Question])],
-        )
-        .await?
+    for row in
+        conn.fetch(&TASKS, args![run.0, ranges(&[TaskKind::Retain, TaskKind::Ready, TaskKind::Question])]).await?
     {
         let task = task_key(&row, 0)?;
-        found
-            .entry(task.bank())
-            .or_default()
-            .tasks
-            .insert(task, tasks::task_state(&row, 1)?);
+        found.entry(task.bank()).or_default().tasks.insert(task, tasks::task_state(&row, 1)?);
     }
-    for row in conn
-        .fetch(&RECALLS, args![run.0, ranges(&[TaskKind::Question])])
-        .await?
-    {
+    for row in conn.fetch(&RECALLS, args![run.0, ranges(&[TaskKind::Question])]).await? {
         let task = task_key(&row, 0)?;
         found.entry(task.bank()).or_default().recalled.insert(task);
     }
-    for row in conn
-        .fetch(&POSITIONS, args![run.0, ranges(&[TaskKind::Retain])])
-        .await?
-    {
+    for row in conn.fetch(&POSITIONS, args![run.0, ranges(&[TaskKind::Retain])]).await? {
         found.entry(task_key(&row, 0)?.bank()).or_default().position = row.small(1)?;
     }
     Ok(found)
@@ -255,9 +226,7 @@ async fn failure_facts(conn: &mut dyn Conn, run: RunNo, task: TaskKey) -> StoreR
         Sql::new(|| "SELECT facts FROM checkpoints WHERE run_no = $1 AND task_key = $2 AND step_no = $3".to_owned());
     let mut rows = conn.fetch(&SELECT, args![run.0, task.0, StepNo::FAILED.0]).await?;
     let what = || format!("the failure of {task:?}");
-    let row = rows
-        .first_mut()
-        .ok_or_else(|| StoreError::Corrupt(format!("{} is not stored", what())))?;
+    let row = rows.first_mut().ok_or_else(|| StoreError::Corrupt(format!("{} is not stored", what())))?;
     from_json(&row.text(0)?, what)
 }
 
@@ -291,7 +260,6 @@ async fn fail_questions(
     let batch = |tasks: &[TaskKey]| Batch::default().int(tasks.iter().map(|task| task.0));
     let rows = conn.fetch(&FAIL, args![run.0, batch(questions), epoch]).await?;
     let failed: Vec<TaskKey> = rows.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
-    conn.execute(&STORE, args![run.0, batch(&failed), StepNo::FAILED.0, to_json(facts)?])
-        .await?;
+    conn.execute(&STORE, args![run.0, batch(&failed), StepNo::FAILED.0, to_json(facts)?]).await?;
     Ok(failed)
 }

@@ -125,10 +125,7 @@ pub(crate) struct Row(pub(crate) Vec<Cell>);
 
 impl Row {
     fn wrong<T>(&self, column: usize, wanted: &str) -> StoreResult<T> {
-        Err(StoreError::Corrupt(format!(
-            "column {column} of a row is not {wanted}: {:?}",
-            self.0.get(column)
-        )))
+        Err(StoreError::Corrupt(format!("column {column} of a row is not {wanted}: {:?}", self.0.get(column))))
     }
 
     /// A number.
@@ -146,11 +143,7 @@ impl Row {
 
     /// A number or NULL.
     pub(crate) fn opt_int(&self, column: usize) -> StoreResult<Option<i64>> {
-        if matches!(self.0.get(column), Some(Cell::Null)) {
-            Ok(None)
-        } else {
-            self.int(column).map(Some)
-        }
+        if matches!(self.0.get(column), Some(Cell::Null)) { Ok(None) } else { self.int(column).map(Some) }
     }
 
     /// A fraction.
@@ -172,11 +165,7 @@ impl Row {
 
     /// A text or NULL.
     pub(crate) fn opt_text(&mut self, column: usize) -> StoreResult<Option<String>> {
-        if matches!(self.0.get(column), Some(Cell::Null)) {
-            Ok(None)
-        } else {
-            self.text(column).map(Some)
-        }
+        if matches!(self.0.get(column), Some(Cell::Null)) { Ok(None) } else { self.text(column).map(Some) }
     }
 
     /// Bytes.

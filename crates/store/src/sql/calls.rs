@@ -62,17 +62,8 @@ pub(super) struct NewCall {
 /// Compresses an attempt.
 pub(super) fn prepare(run: RunNo, task: TaskKey, call: &CallRecord) -> StoreResult<NewCall> {
     let reply = compress(call.reply.as_bytes())?;
-    let record = CallRecord {
-        reply: String::new(),
-        model: call.model.clone(),
-        ..*call
-    };
-    Ok(NewCall {
-        run,
-        task,
-        record,
-        reply,
-    })
+    let record = CallRecord { reply: String::new(), model: call.model.clone(), ..*call };
+    Ok(NewCall { run, task, record, reply })
 }
 
 fn tokens(count: u64) -> i64 {
@@ -111,9 +102,7 @@ pub(super) async fn insert(
         .blob(calls.iter().map(|c| c.record.key.0.to_vec()))
         .blob(calls.iter_mut().map(|c| std::mem::take(&mut c.reply)));
     let rows = conn.fetch(&INSERT, args![batch]).await?;
-    rows.iter()
-        .map(|row| Ok((RunNo(row.int(0)?), outcome_from(row.int(1)?)?, PicoUsd(row.int(2)?))))
-        .collect()
+    rows.iter().map(|row| Ok((RunNo(row.int(0)?), outcome_from(row.int(1)?)?, PicoUsd(row.int(2)?)))).collect()
 }
 
 async fn put(conn: &mut dyn Conn, run: RunNo, calls: Vec<NewCall>) -> StoreResult<()> {
@@ -122,11 +111,7 @@ async fn put(conn: &mut dyn Conn, run: RunNo, calls: Vec<NewCall>) -> StoreResul
     for (run, outcome, cost) in insert(conn, calls).await? {
         deltas.entry(run).or_default().pay(outcome, cost);
     }
-    if deltas.is_empty() {
-        Ok(())
-    } else {
-        counters::add(conn, &deltas).await
-    }
+    if deltas.is_empty() { Ok(()) } else { counters::add(conn, &deltas).await }
 }
 
 fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
@@ -146,10 +131,7 @@ fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
         cost: PicoUsd(row.int(7)?),
         duration_us: row.small(8)?,
     };
-    Ok(StoredCall {
-        record,
-        run: RunNo(row.int(1)?),
-    })
+    Ok(StoredCall { record, run: RunNo(row.int(1)?) })
 }
 
 #[async_trait]
@@ -192,10 +174,7 @@ impl<B: Backend> Calls for SqlStore<B> {
 
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[CallRecord]) -> StoreResult<()> {
         for part in calls.chunks(CHUNK) {
-            let part: Vec<NewCall> = part
-                .iter()
-                .map(|call| prepare(run, task, call))
-                .collect::<StoreResult<_>>()?;
+            let part: Vec<NewCall> = part.iter().map(|call| prepare(run, task, call)).collect::<StoreResult<_>>()?;
             self.backend.write(move |conn| Box::pin(put(conn, run, part))).await?;
         }
         Ok(())

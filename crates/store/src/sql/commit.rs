@@ -106,19 +106,7 @@ pub(super) fn prepare(records: &[StepRecord]) -> StoreResult<Prepared> {
         let facts = to_json(&record.facts)?;
         let text = record.text.as_ref().map(to_frame).transpose()?;
         let epoch = record.epoch;
-        prepared.steps.push(Step {
-            at,
-            run,
-            task,
-            step,
-            epoch,
-            end,
-            generation,
-            facts,
-            text,
-            what,
-            judges,
-        });
+        prepared.steps.push(Step { at, run, task, step, epoch, end, generation, facts, text, what, judges });
     }
     prepared.steps.sort_by_key(|step| (step.run, step.task));
     Ok(prepared)
@@ -140,9 +128,7 @@ fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
             | (Opens::ReadyTask, TaskKind::Retain)
             | (Opens::SegmentQuestions, TaskKind::Ready) => Ok((End::Done, Vec::new())),
             (Opens::Judges(keys), TaskKind::Question)
-                if keys
-                    .iter()
-                    .all(|key| key.kind() == TaskKind::Judge && key.question_of() == task) =>
+                if keys.iter().all(|key| key.kind() == TaskKind::Judge && key.question_of() == task) =>
             {
                 Ok((End::Done, keys.clone()))
             }
@@ -164,17 +150,10 @@ pub(super) struct Written {
 impl Written {
     /// The answer to the caller.
     pub(super) fn outcome(mut self, records: &[StepRecord]) -> CommitOutcome {
-        let mut outcome = CommitOutcome {
-            to_conclude: self.to_conclude,
-            ..CommitOutcome::default()
-        };
+        let mut outcome = CommitOutcome { to_conclude: self.to_conclude, ..CommitOutcome::default() };
         outcome.opened = self.opened.into_iter().collect();
         for (at, record) in records.iter().enumerate() {
-            let before = if self.stored.contains(&at) {
-                None
-            } else {
-                self.before.remove(&at)
-            };
+            let before = if self.stored.contains(&at) { None } else { self.before.remove(&at) };
             if before.is_none() && !self.stored.contains(&at) {
                 outcome.refused.push(at);
                 outcome.already.push(Some(record.facts.clone()));
@@ -188,23 +167,14 @@ impl Written {
 
 /// Writes a batch.
 pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResult<Written> {
-    let Prepared {
-        mut steps,
-        skipped,
-        ended,
-        calls,
-        runs,
-    } = prepared;
+    let Prepared { mut steps, skipped, ended, calls, runs } = prepared;
     let mut locked: BTreeSet<(RunNo, TaskKey)> = steps.iter().map(|s| (s.run, s.task)).collect();
     locked.extend(&ended);
     tasks::lock(conn, &locked.into_iter().collect::<Vec<_>>()).await?;
 
     let inserted = insert_steps(conn, &mut steps).await?;
     let is_new = |step: &Step| inserted.contains(&(step.run, step.task, step.step));
-    let missed = steps
-        .iter()
-        .filter(|s| !is_new(s))
-        .map(|s| (s.at, (s.run, s.task, s.step)));
+    let missed = steps.iter().filter(|s| !is_new(s)).map(|s| (s.at, (s.run, s.task, s.step)));
     let before = stored_before(conn, missed.chain(skipped).collect()).await?;
     steps.retain(is_new);
     let stored = steps.iter().map(|step| step.at).collect();
@@ -230,12 +200,7 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     }
     let to_conclude = ripe_of(conn, &ripe).await?;
     counters::add(conn, &deltas).await?;
-    Ok(Written {
-        stored,
-        before,
-        to_conclude,
-        opened,
-    })
+    Ok(Written { stored, before, to_conclude, opened })
 }
 
 type StepKey = (RunNo, TaskKey, StepNo);
@@ -267,9 +232,7 @@ async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<Ha
         .opt_int(steps.iter().map(|s| s.generation))
         .text(steps.iter_mut().map(|s| std::mem::take(&mut s.facts)));
     let rows = conn.fetch(&INSERT, args![batch]).await?;
-    rows.iter()
-        .map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?, StepNo(row.small(2)?))))
-        .collect()
+    rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?, StepNo(row.small(2)?)))).collect()
 }
 
 /// Facts that are stored under the keys of records, or why their tasks failed.
@@ -342,10 +305,7 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
          WHERE t.run_no = b.run AND t.task_key = b.task"
             .to_owned()
     });
-    let judges: Vec<_> = steps
-        .iter()
-        .flat_map(|s| s.judges.iter().map(|judge| (s.run, *judge, 0)))
-        .collect();
+    let judges: Vec<_> = steps.iter().flat_map(|s| s.judges.iter().map(|judge| (s.run, *judge, 0))).collect();
     let mut children: HashMap<(RunNo, TaskKey), i64> = HashMap::new();
     let mut opened = BTreeSet::new();
     for (run, judge) in tasks::open(conn, &judges).await? {
@@ -359,32 +319,20 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
             .int(rows.iter().map(|row| row.2))
     };
     let done = steps.iter().filter(|s| s.end == End::Done);
-    let done: Vec<_> = done
-        .map(|s| (s.run, s.task, children.get(&(s.run, s.task)).copied().unwrap_or(0)))
-        .collect();
+    let done: Vec<_> = done.map(|s| (s.run, s.task, children.get(&(s.run, s.task)).copied().unwrap_or(0))).collect();
     if !done.is_empty() {
         conn.execute(&FINISH, args![three(&done)]).await?;
     }
-    let failed: Vec<_> = steps
-        .iter()
-        .filter(|s| s.end == End::Failed)
-        .map(|s| (s.run, s.task, s.epoch))
-        .collect();
+    let failed: Vec<_> = steps.iter().filter(|s| s.end == End::Failed).map(|s| (s.run, s.task, s.epoch)).collect();
     if !failed.is_empty() {
         conn.execute(&GIVE_UP, args![three(&failed)]).await?;
     }
     let mut voted: BTreeMap<(RunNo, TaskKey), i64> = BTreeMap::new();
-    for step in steps
-        .iter()
-        .filter(|s| s.end != End::Goes && s.task.kind() == TaskKind::Judge)
-    {
+    for step in steps.iter().filter(|s| s.end != End::Goes && s.task.kind() == TaskKind::Judge) {
         *voted.entry((step.run, step.task.question_of())).or_default() += 1;
     }
     if !voted.is_empty() {
-        let voted: Vec<_> = voted
-            .into_iter()
-            .map(|((run, task), ended)| (run, task, ended))
-            .collect();
+        let voted: Vec<_> = voted.into_iter().map(|((run, task), ended)| (run, task, ended)).collect();
         conn.execute(&VOTED, args![three(&voted)]).await?;
     }
     Ok(opened)
@@ -430,15 +378,9 @@ async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BT
     if counts.is_empty() {
         return Ok(turning);
     }
-    let keys = || {
-        Batch::default()
-            .int(counts.keys().map(|k| k.0.0))
-            .int(counts.keys().map(|k| i64::from(k.1)))
-    };
+    let keys = || Batch::default().int(counts.keys().map(|k| k.0.0)).int(counts.keys().map(|k| i64::from(k.1)));
     conn.lock(&LOCK, args![keys()]).await?;
-    let batch = keys()
-        .int(counts.values().map(|c| c.0))
-        .int(counts.values().map(|c| c.1));
+    let batch = keys().int(counts.values().map(|c| c.0)).int(counts.values().map(|c| c.1));
     for row in conn.fetch(&COUNT, args![batch]).await? {
         if row.int(2)? == 1 {
             turning.entry(RunNo(row.int(0)?)).or_default().insert(row.small(1)?);
@@ -462,10 +404,7 @@ async fn without_recall(conn: &mut dyn Conn, questions: Vec<(RunNo, TaskKey)>) -
     let rows = conn.fetch(&SELECT, args![pairs(&questions)]).await?;
     let with = rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?)));
     let with: HashSet<(RunNo, TaskKey)> = with.collect::<StoreResult<_>>()?;
-    Ok(questions
-        .into_iter()
-        .filter(|question| !with.contains(question))
-        .collect())
+    Ok(questions.into_iter().filter(|question| !with.contains(question)).collect())
 }
 
 /// Those of the questions of which no step is missing and that are not concluded.
@@ -481,7 +420,5 @@ async fn ripe_of(conn: &mut dyn Conn, questions: &BTreeSet<(RunNo, TaskKey)>) ->
     }
     let questions: Vec<_> = questions.iter().copied().collect();
     let rows = conn.fetch(&SELECT, args![pairs(&questions)]).await?;
-    rows.iter()
-        .map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?)))
-        .collect()
+    rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?))).collect()
 }

@@ -53,11 +53,7 @@ pub(super) async fn store(
     keys.sort_unstable();
     tasks::lock(conn, &keys).await?;
     let new = conn.fetch(&INSERT, args![run.0, rows]).await?;
-    conn.execute(
-        &MARK,
-        args![run.0, Batch::default().int(keys.iter().map(|(_, task)| task.0))],
-    )
-    .await?;
+    conn.execute(&MARK, args![run.0, Batch::default().int(keys.iter().map(|(_, task)| task.0))]).await?;
     let mut new: std::collections::HashSet<TaskKey> =
         new.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
     let (count, mut delta) = (new.len() as u64, Delta::default());
@@ -79,18 +75,13 @@ impl<B: Backend> Checkpoints for SqlStore<B> {
             return Ok(CommitOutcome::default());
         }
         let prepared = commit::prepare(records)?;
-        let written = self
-            .backend
-            .write(move |conn| Box::pin(commit::write(conn, prepared)))
-            .await?;
+        let written = self.backend.write(move |conn| Box::pin(commit::write(conn, prepared))).await?;
         Ok(written.outcome(records))
     }
 
     async fn question_steps(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredStep>> {
         let questions = questions.to_vec();
-        self.backend
-            .read(move |conn| Box::pin(results::question_steps(conn, run, questions)))
-            .await
+        self.backend.read(move |conn| Box::pin(results::question_steps(conn, run, questions))).await
     }
 
     async fn conclude(&self, run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> StoreResult<u64> {
@@ -107,10 +98,7 @@ impl<B: Backend> Checkpoints for SqlStore<B> {
 
     async fn sweep(&self, run: RunNo) -> StoreResult<CommitOutcome> {
         let first = !self.swept.lock().is_ok_and(|swept| swept.contains(&run));
-        let outcome = self
-            .backend
-            .write(move |conn| Box::pin(sweep::sweep(conn, run, first)))
-            .await?;
+        let outcome = self.backend.write(move |conn| Box::pin(sweep::sweep(conn, run, first))).await?;
         if first && let Ok(mut swept) = self.swept.lock() {
             swept.insert(run);
         }
@@ -118,8 +106,6 @@ impl<B: Backend> Checkpoints for SqlStore<B> {
     }
 
     async fn reopen(&self, run: RunNo, scope: RetryScope) -> StoreResult<u64> {
-        self.backend
-            .write(move |conn| Box::pin(reopen::reopen(conn, run, scope)))
-            .await
+        self.backend.write(move |conn| Box::pin(reopen::reopen(conn, run, scope))).await
     }
 }

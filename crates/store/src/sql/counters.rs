@@ -76,8 +76,7 @@ pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()>
     static ADD_SCORE: Sql =
         Sql::new(|| "UPDATE run_counters SET headline_sum = headline_sum + $2 WHERE run_no = $1".to_owned());
     let column = |of: fn(&Delta) -> i64| deltas.values().map(of);
-    conn.lock(&LOCK, args![Batch::default().int(deltas.keys().map(|run| run.0))])
-        .await?;
+    conn.lock(&LOCK, args![Batch::default().int(deltas.keys().map(|run| run.0))]).await?;
     let batch = Batch::default()
         .int(deltas.keys().map(|run| run.0))
         .int(column(|d| d.banks_planned))
@@ -158,7 +157,5 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
             break;
         }
     }
-    conn.execute(&REST, args![run.0, entries, scores.headline_sum])
-        .await
-        .map(drop)
+    conn.execute(&REST, args![run.0, entries, scores.headline_sum]).await.map(drop)
 }

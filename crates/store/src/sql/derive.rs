@@ -53,21 +53,12 @@ impl Evidence {
 pub(super) fn derive(bank: &BankRow, evidence: &Evidence) -> Target {
     let no = bank.bank_no;
     let questions_of = |segment: u32| {
-        let of = bank
-            .segments
-            .get(segment as usize)
-            .map(|s| s.questions.as_slice())
-            .unwrap_or_default();
+        let of = bank.segments.get(segment as usize).map(|s| s.questions.as_slice()).unwrap_or_default();
         of.iter().map(|index| TaskKey::question(no, *index))
     };
     let open_recalls = |segment: u32| questions_of(segment).filter(|q| evidence.awaits_recall(*q)).count() as i64;
     let last = bank.segments.len().saturating_sub(1) as u32;
-    let started = evidence
-        .tasks
-        .keys()
-        .rev()
-        .find(|task| task.kind() == TaskKind::Retain)
-        .map(|task| task.index());
+    let started = evidence.tasks.keys().rev().find(|task| task.kind() == TaskKind::Retain).map(|task| task.index());
     // without any retain task, work starts where a recall is missing: segments before it need no answer any more
     let segment = started.unwrap_or_else(|| (0..=last).find(|s| open_recalls(*s) > 0).unwrap_or(0));
     let (retain, ready) = (TaskKey::retain(no, segment), TaskKey::ready(no, segment));
@@ -81,11 +72,8 @@ pub(super) fn derive(bank: &BankRow, evidence: &Evidence) -> Target {
     };
 
     let is_bank_task = |task: TaskKey| matches!(task.kind(), TaskKind::Retain | TaskKind::Ready);
-    target.failed_by = evidence
-        .tasks
-        .iter()
-        .find(|(t, s)| is_bank_task(**t) && **s == TaskState::Failed)
-        .map(|(t, _)| *t);
+    target.failed_by =
+        evidence.tasks.iter().find(|(t, s)| is_bank_task(**t) && **s == TaskState::Failed).map(|(t, _)| *t);
     if target.failed_by.is_some() {
         target.state = BankState::Failed;
         target.open_recalls = 0;
@@ -127,18 +115,9 @@ mod tests {
             questions: Sha256Hash([0; 32]),
             gold: Sha256Hash([0; 32]),
             segments: vec![
-                Segment {
-                    until: 2,
-                    questions: vec![0, 1],
-                },
-                Segment {
-                    until: 5,
-                    questions: vec![],
-                },
-                Segment {
-                    until: 6,
-                    questions: vec![2],
-                },
+                Segment { until: 2, questions: vec![0, 1] },
+                Segment { until: 5, questions: vec![] },
+                Segment { until: 6, questions: vec![2] },
             ],
             generation: 1,
             handle: None,
@@ -169,15 +148,9 @@ mod tests {
         };
         assert_eq!(look(&[], &[]), (BankState::Building, 0, 2, vec![retain(0)]));
         assert_eq!(look(&[(retain(0), Ready)], &[]), (BankState::Building, 0, 2, vec![]));
-        assert_eq!(
-            look(&[(retain(0), Done)], &[]),
-            (BankState::Building, 0, 2, vec![ready(0)])
-        );
+        assert_eq!(look(&[(retain(0), Done)], &[]), (BankState::Building, 0, 2, vec![ready(0)]));
         let proven = [(retain(0), Done), (ready(0), Done)];
-        assert_eq!(
-            look(&proven, &[]),
-            (BankState::Ready, 0, 2, vec![question(0), question(1)])
-        );
+        assert_eq!(look(&proven, &[]), (BankState::Ready, 0, 2, vec![question(0), question(1)]));
         let asked = [proven.as_slice(), &[(question(0), Ready), (question(1), Ready)]].concat();
         assert_eq!(look(&asked, &[1]), (BankState::Ready, 0, 1, vec![]));
         assert_eq!(look(&asked, &[0, 1]), (BankState::Building, 1, 0, vec![retain(1)]));
@@ -205,10 +178,7 @@ mod tests {
 
     #[test]
     fn a_bank_that_starts_anew_skips_segments_that_need_no_recall() {
-        let done = [
-            (TaskKey::question(3, 0), TaskState::Done),
-            (TaskKey::question(3, 1), TaskState::Done),
-        ];
+        let done = [(TaskKey::question(3, 0), TaskState::Done), (TaskKey::question(3, 1), TaskState::Done)];
         let target = derive(&bank(), &evidence(&done, &[0, 1]));
         assert_eq!((target.segment, target.missing), (2, vec![TaskKey::retain(3, 2)]));
     }

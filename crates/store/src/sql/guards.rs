@@ -7,11 +7,7 @@ use bench_proto::task::{TaskEvent, TaskState, Transition, states_from};
 /// The condition under which `event` is legal on row `t`; `epoch` is the SQL of the epoch that the event carries.
 pub(crate) fn allowed(event: TaskEvent, epoch: &str) -> String {
     let one = |t: &Transition| {
-        let fence = if t.needs_epoch {
-            format!(" AND t.lease_epoch = {epoch}")
-        } else {
-            String::new()
-        };
+        let fence = if t.needs_epoch { format!(" AND t.lease_epoch = {epoch}") } else { String::new() };
         format!("t.state = {}{fence}", t.from.code())
     };
     // a single state stays outside of parentheses, so that partial indexes on it are used
@@ -43,10 +39,7 @@ fn by_state(event: TaskEvent, of: impl Fn(&Transition) -> i64) -> String {
     if values.iter().all(|(_, value)| *value == first) {
         return first.to_string();
     }
-    let cases: String = values
-        .iter()
-        .map(|(from, value)| format!(" WHEN {} THEN {value}", from.code()))
-        .collect();
+    let cases: String = values.iter().map(|(from, value)| format!(" WHEN {} THEN {value}", from.code())).collect();
     format!("CASE t.state{cases} END")
 }
 
@@ -56,10 +49,8 @@ mod tests {
 
     #[test]
     fn p27_guards_are_the_lines_of_the_table() {
-        let all: Vec<String> = TaskEvent::ALL
-            .iter()
-            .map(|e| format!("{e:?}: {} -> {}", allowed(*e, "b.epoch"), change(*e)))
-            .collect();
+        let all: Vec<String> =
+            TaskEvent::ALL.iter().map(|e| format!("{e:?}: {} -> {}", allowed(*e, "b.epoch"), change(*e))).collect();
         assert_eq!(
             all,
             [

@@ -27,10 +27,7 @@ impl<B: Backend> Items for SqlStore<B> {
         // most items of a second run are there: they are not compressed again
         let hashes = Batch::default().blob(items.iter().map(|item| item.hash.0.to_vec()));
         let stored = self.fetch(&STORED, args![hashes]).await?;
-        let mut known: HashSet<Vec<u8>> = stored
-            .into_iter()
-            .map(|mut row| row.blob(0))
-            .collect::<StoreResult<_>>()?;
+        let mut known: HashSet<Vec<u8>> = stored.into_iter().map(|mut row| row.blob(0)).collect::<StoreResult<_>>()?;
         let (mut hashes, mut bodies, mut bytes) = (Vec::new(), Vec::new(), 0);
         for item in items {
             if !known.insert(item.hash.0.to_vec()) {
@@ -41,9 +38,7 @@ impl<B: Backend> Items for SqlStore<B> {
             hashes.push(item.hash.0.to_vec());
             bodies.push(body);
             if bytes >= STATEMENT_BYTES {
-                let batch = Batch::default()
-                    .blob(std::mem::take(&mut hashes))
-                    .blob(std::mem::take(&mut bodies));
+                let batch = Batch::default().blob(std::mem::take(&mut hashes)).blob(std::mem::take(&mut bodies));
                 self.execute(&INSERT, args![batch]).await?;
                 bytes = 0;
             }
@@ -51,9 +46,7 @@ impl<B: Backend> Items for SqlStore<B> {
         if hashes.is_empty() {
             return Ok(());
         }
-        self.execute(&INSERT, args![Batch::default().blob(hashes).blob(bodies)])
-            .await
-            .map(drop)
+        self.execute(&INSERT, args![Batch::default().blob(hashes).blob(bodies)]).await.map(drop)
     }
 
     async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>> {

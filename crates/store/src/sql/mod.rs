@@ -92,10 +92,7 @@ pub(crate) struct SqlStore<B> {
 impl<B: Backend> SqlStore<B> {
     /// The store over an opened database whose schema is known to fit.
     pub(crate) fn new(backend: B) -> Self {
-        Self {
-            backend,
-            swept: Mutex::default(),
-        }
+        Self { backend, swept: Mutex::default() }
     }
 
     async fn fetch(&self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {

@@ -18,42 +18,25 @@ use crate::{
 };
 
 fn check(bank: &NewBank) -> StoreResult<()> {
-    let refuse = |why: &str| {
-        Err(StoreError::BadData(format!(
-            "bank {} ({}) {why}",
-            bank.bank_no, bank.bank_id
-        )))
-    };
+    let refuse = |why: &str| Err(StoreError::BadData(format!("bank {} ({}) {why}", bank.bank_no, bank.bank_id)));
     if bank.bank_no >= TaskKey::MAX_BANKS {
         return refuse("has a number beyond the largest");
     }
     if bank.segments.is_empty() || bank.segments.len() > TaskKey::MAX_INDEX as usize {
         return refuse("has no segment, or too many");
     }
-    if bank
-        .segments
-        .iter()
-        .flat_map(|s| &s.questions)
-        .any(|index| *index >= TaskKey::MAX_INDEX)
-    {
+    if bank.segments.iter().flat_map(|s| &s.questions).any(|index| *index >= TaskKey::MAX_INDEX) {
         return refuse("has a question index beyond the largest");
     }
     // entries are step numbers, and the number after the last one says why a task failed
-    if bank
-        .segments
-        .iter()
-        .any(|s| i64::from(s.until) >= i64::from(StepNo::FAILED.0))
-    {
+    if bank.segments.iter().any(|s| i64::from(s.until) >= i64::from(StepNo::FAILED.0)) {
         return refuse("has too many stream entries");
     }
     Ok(())
 }
 
 fn rows(banks: &[NewBank]) -> StoreResult<Batch> {
-    let segments: Vec<String> = banks
-        .iter()
-        .map(|bank| to_json(&bank.segments))
-        .collect::<StoreResult<_>>()?;
+    let segments: Vec<String> = banks.iter().map(|bank| to_json(&bank.segments)).collect::<StoreResult<_>>()?;
     Ok(Batch::default()
         .int(banks.iter().map(|bank| i64::from(bank.bank_no)))
         .int(banks.iter().map(|bank| bank.segments.len() as i64 - 1))
@@ -79,25 +62,14 @@ async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i
     counters::require(conn, run).await?;
     let added = conn.fetch(&INSERT, args![run.0, batch]).await?;
     let added: std::collections::HashSet<u32> = added.iter().map(|row| row.small(0)).collect::<StoreResult<_>>()?;
-    let open: Vec<_> = added
-        .iter()
-        .map(|bank| (run, TaskKey::retain(*bank, 0), banks::first_epoch(1)))
-        .collect();
+    let open: Vec<_> = added.iter().map(|bank| (run, TaskKey::retain(*bank, 0), banks::first_epoch(1))).collect();
     tasks::open(conn, &open).await?;
     let delta = Delta {
         banks_planned: added.len() as i64,
-        entries_planned: entries
-            .iter()
-            .filter(|(bank, _)| added.contains(bank))
-            .map(|(_, entries)| entries)
-            .sum(),
+        entries_planned: entries.iter().filter(|(bank, _)| added.contains(bank)).map(|(_, entries)| entries).sum(),
         ..Delta::default()
     };
-    if added.is_empty() {
-        Ok(())
-    } else {
-        counters::add_to(conn, run, delta).await
-    }
+    if added.is_empty() { Ok(()) } else { counters::add_to(conn, run, delta).await }
 }
 
 async fn set_handle(
@@ -111,15 +83,10 @@ async fn set_handle(
         "UPDATE banks SET handle = COALESCE(handle, $4) WHERE run_no = $1 AND bank_no = $2 AND generation = $3 RETURNING handle"
             .to_owned()
     });
-    let mut rows = conn
-        .fetch(&SET, args![run.0, bank, generation, escape(&handle)])
-        .await?;
+    let mut rows = conn.fetch(&SET, args![run.0, bank, generation, escape(&handle)]).await?;
     let row = rows.first_mut();
     let row = row.ok_or_else(|| {
-        StoreError::Missing(format!(
-            "generation {generation} of bank {bank} of run number {}",
-            run.0
-        ))
+        StoreError::Missing(format!("generation {generation} of bank {bank} of run number {}", run.0))
     })?;
     row.text(0).map(crate::codec::unescape)
 }
@@ -140,27 +107,16 @@ async fn new_generation(conn: &mut dyn Conn, run: RunNo, bank_no: u32, epoch: i6
             .to_owned()
     });
     let mut found = banks::read(conn, run, Some(&[bank_no])).await?;
-    let bank = found
-        .pop()
-        .ok_or_else(|| StoreError::Missing(format!("bank {bank_no} of run number {}", run.0)))?;
+    let bank = found.pop().ok_or_else(|| StoreError::Missing(format!("bank {bank_no} of run number {}", run.0)))?;
     let retain = TaskKey::retain(bank_no, bank.segment);
     tasks::lock(conn, &[(run, retain)]).await?;
     if conn.fetch(&HELD, args![run.0, retain.0, epoch]).await?.is_empty() {
         return Ok(None);
     }
     let (low, high) = TaskKey::range(TaskKind::Retain, bank_no);
-    conn.execute(&FORGET, args![run.0, low.0, high.0, StepNo::FAILED.0])
-        .await?;
+    conn.execute(&FORGET, args![run.0, low.0, high.0, StepNo::FAILED.0]).await?;
     let raised = conn.fetch(&RAISE, args![run.0, bank_no]).await?;
-    counters::add_to(
-        conn,
-        run,
-        Delta {
-            entries_retained: -i64::from(bank.position),
-            ..Delta::default()
-        },
-    )
-    .await?;
+    counters::add_to(conn, run, Delta { entries_retained: -i64::from(bank.position), ..Delta::default() }).await?;
     raised.first().map(|row| row.int(0)).transpose()
 }
 
@@ -172,9 +128,7 @@ impl<B: Backend> Plan for SqlStore<B> {
             let batch = rows(part)?;
             let until = |bank: &NewBank| bank.segments.last().map_or(0, |segment| i64::from(segment.until));
             let entries: Vec<(u32, i64)> = part.iter().map(|bank| (bank.bank_no, until(bank))).collect();
-            self.backend
-                .write(move |conn| Box::pin(add(conn, run, batch, entries)))
-                .await?;
+            self.backend.write(move |conn| Box::pin(add(conn, run, batch, entries))).await?;
         }
         Ok(())
     }
@@ -186,24 +140,18 @@ impl<B: Backend> Plan for SqlStore<B> {
 
     async fn banks(&self, run: RunNo, bank_nos: Option<&[u32]>) -> StoreResult<Vec<BankRow>> {
         let bank_nos = bank_nos.map(<[u32]>::to_vec);
-        self.backend
-            .read(move |conn| Box::pin(async move { banks::read(conn, run, bank_nos.as_deref()).await }))
-            .await
+        self.backend.read(move |conn| Box::pin(async move { banks::read(conn, run, bank_nos.as_deref()).await })).await
     }
 
     async fn set_bank_handle(&self, run: RunNo, bank_no: u32, generation: i64, handle: &str) -> StoreResult<String> {
         let handle = handle.to_owned();
-        self.backend
-            .write(move |conn| Box::pin(set_handle(conn, run, bank_no, generation, handle)))
-            .await
+        self.backend.write(move |conn| Box::pin(set_handle(conn, run, bank_no, generation, handle))).await
     }
 
     async fn new_generation(&self, run: RunNo, bank_no: u32, epoch: i64) -> StoreResult<Option<i64>> {
         if bank_no >= TaskKey::MAX_BANKS {
             return Err(StoreError::Missing(format!("bank {bank_no} of run number {}", run.0)));
         }
-        self.backend
-            .write(move |conn| Box::pin(new_generation(conn, run, bank_no, epoch)))
-            .await
+        self.backend.write(move |conn| Box::pin(new_generation(conn, run, bank_no, epoch))).await
     }
 }

@@ -65,12 +65,7 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
     for part in bank_nos.chunks(CHUNK) {
         banks_ready += banks::settle(conn, run, part).await?.banks_ready;
     }
-    let delta = Delta {
-        infra_error: -infra_error,
-        entries_retained: -positions,
-        banks_ready,
-        ..Delta::default()
-    };
+    let delta = Delta { infra_error: -infra_error, entries_retained: -positions, banks_ready, ..Delta::default() };
     counters::add_to(conn, run, delta).await?;
     must_exist(conn.execute(&RAISE, args![run.0]).await?, run)?;
     let count = candidates.len() as u64;
@@ -88,9 +83,7 @@ async fn candidates(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> Store
             StepNo::RECALL.0
         )
     });
-    let rows = conn
-        .fetch(&SELECT, args![run.0, scope == RetryScope::ErrorsAndNotRun])
-        .await?;
+    let rows = conn.fetch(&SELECT, args![run.0, scope == RetryScope::ErrorsAndNotRun]).await?;
     let read = |row: super::Row| {
         Ok(Candidate {
             task: task_key(&row, 0)?,
@@ -157,9 +150,8 @@ async fn reopen_tasks(
     let ends: Vec<TaskKey> = questions.iter().chain(&votes).copied().collect();
     conn.execute(&FORGET, args![run.0, batch(&ends)]).await?;
     conn.execute(&REOPEN, args![run.0, batch(&ends)]).await?;
-    let unplanned = candidates
-        .iter()
-        .filter(|c| !c.recalled && c.state == TaskState::Failed && anew.contains_key(&c.task.bank()));
+    let unplanned =
+        candidates.iter().filter(|c| !c.recalled && c.state == TaskState::Failed && anew.contains_key(&c.task.bank()));
     let unplanned: Vec<TaskKey> = unplanned.map(|c| c.task).collect();
     conn.execute(&UNPLAN, args![run.0, batch(&unplanned)]).await?;
     count_votes(conn, run, batch(&questions)).await

@@ -56,12 +56,8 @@ impl<B: Backend> Results for SqlStore<B> {
         static SELECT: Sql = Sql::new(|| {
             "SELECT doc FROM facts WHERE run_no = $1 AND task_key > $2 ORDER BY task_key LIMIT $3".to_owned()
         });
-        let rows = self
-            .fetch(&SELECT, args![run.0, after.map_or(-1, |task| task.0), limit])
-            .await?;
-        rows.into_iter()
-            .map(|mut row| from_json(&row.text(0)?, || "the facts of a question".to_owned()))
-            .collect()
+        let rows = self.fetch(&SELECT, args![run.0, after.map_or(-1, |task| task.0), limit]).await?;
+        rows.into_iter().map(|mut row| from_json(&row.text(0)?, || "the facts of a question".to_owned())).collect()
     }
 
     async fn steps(

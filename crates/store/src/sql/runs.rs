@@ -72,9 +72,7 @@ fn run_state(word: &str) -> StoreResult<RunState> {
 pub(super) async fn note_event(conn: &mut dyn Conn, run: RunNo, kind: &str, message: &str) -> StoreResult<()> {
     static ADD: Sql =
         Sql::new(|| "INSERT INTO run_events (run_no, at_us, kind, message) VALUES ($1, @now, $2, $3)".to_owned());
-    conn.execute(&ADD, args![run.0, escape(kind), escape(message)])
-        .await
-        .map(drop)
+    conn.execute(&ADD, args![run.0, escape(kind), escape(message)]).await.map(drop)
 }
 
 async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) -> StoreResult<RunNo> {
@@ -100,10 +98,7 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
         RunState::Running.name(),
     ];
     let rows = conn.fetch(&INSERT, args).await?;
-    let run = rows
-        .first()
-        .ok_or_else(|| StoreError::Exists(format!("run {}", new.run_id)))?
-        .int(0)?;
+    let run = rows.first().ok_or_else(|| StoreError::Exists(format!("run {}", new.run_id)))?.int(0)?;
     conn.execute(&COUNTERS, args![run]).await?;
     note_event(conn, RunNo(run), "created", "").await?;
     Ok(RunNo(run))
@@ -139,14 +134,8 @@ async fn change_state(
     let runs = to == RunState::Running;
     let resumes = runs && (before != RunState::Running || !open);
     let ends = matches!(to, RunState::Finished | RunState::Cancelled);
-    let args = args![
-        run.0,
-        to.name(),
-        reason.as_deref().map(escape),
-        i64::from(resumes),
-        i64::from(ends),
-        i64::from(runs)
-    ];
+    let args =
+        args![run.0, to.name(), reason.as_deref().map(escape), i64::from(resumes), i64::from(ends), i64::from(runs)];
     conn.execute(&CHANGE, args).await?;
     let kind = if resumes { "resumed" } else { to.name() };
     note_event(conn, run, kind, reason.as_deref().unwrap_or_default()).await?;
@@ -171,18 +160,13 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
 impl<B: Backend> Runs for SqlStore<B> {
     async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo> {
         let (tags, spec, run) = (to_json(&run.tags)?, to_json(&run.spec)?, run.clone());
-        self.backend
-            .write(move |conn| Box::pin(create(conn, run, tags, spec)))
-            .await
+        self.backend.write(move |conn| Box::pin(create(conn, run, tags, spec))).await
     }
 
     async fn run(&self, run: RunNo) -> StoreResult<RunRow> {
         static SELECT: Sql = Sql::new(|| select("WHERE r.run_no = $1"));
         let rows = self.fetch(&SELECT, args![run.0]).await?;
-        rows.into_iter()
-            .next()
-            .ok_or_else(|| missing_run(run))
-            .and_then(run_row)
+        rows.into_iter().next().ok_or_else(|| missing_run(run)).and_then(run_row)
     }
 
     async fn run_by_id(&self, id: &RunId) -> StoreResult<Option<RunRow>> {
@@ -221,16 +205,12 @@ impl<B: Backend> Runs for SqlStore<B> {
         reason: Option<&str>,
     ) -> StoreResult<bool> {
         let (from, reason) = (from.to_vec(), reason.map(str::to_owned));
-        self.backend
-            .write(move |conn| Box::pin(change_state(conn, run, from, to, reason)))
-            .await
+        self.backend.write(move |conn| Box::pin(change_state(conn, run, from, to, reason))).await
     }
 
     async fn set_limits(&self, run: RunNo, limits: &Limits) -> StoreResult<()> {
         let limits = limits.clone();
-        self.backend
-            .write(move |conn| Box::pin(change_limits(conn, run, limits)))
-            .await
+        self.backend.write(move |conn| Box::pin(change_limits(conn, run, limits))).await
     }
 
     async fn run_states(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, RunState, i64)>> {
@@ -238,9 +218,7 @@ impl<B: Backend> Runs for SqlStore<B> {
             "SELECT r.run_no, r.state, r.state_version FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run"
                 .to_owned()
         });
-        let rows = self
-            .fetch(&SELECT, args![Batch::default().int(runs.iter().map(|run| run.0))])
-            .await?;
+        let rows = self.fetch(&SELECT, args![Batch::default().int(runs.iter().map(|run| run.0))]).await?;
         let read = |mut row: Row| Ok((RunNo(row.int(0)?), run_state(&row.text(1)?)?, row.int(2)?));
         rows.into_iter().map(read).collect()
     }
@@ -257,22 +235,16 @@ impl<B: Backend> Runs for SqlStore<B> {
 
     async fn put_summary(&self, run: RunNo, result_version: i64, summary_json: &str) -> StoreResult<String> {
         let summary = summary_json.to_owned();
-        self.backend
-            .write(move |conn| Box::pin(summaries::put(conn, run, result_version, summary)))
-            .await
+        self.backend.write(move |conn| Box::pin(summaries::put(conn, run, result_version, summary))).await
     }
 
     async fn summary(&self, run: RunNo) -> StoreResult<Option<String>> {
-        self.backend
-            .read(move |conn| Box::pin(summaries::current(conn, run)))
-            .await
+        self.backend.read(move |conn| Box::pin(summaries::current(conn, run))).await
     }
 
     async fn add_event(&self, run: RunNo, kind: &str, message: &str) -> StoreResult<()> {
         let (kind, message) = (kind.to_owned(), message.to_owned());
-        self.backend
-            .write(move |conn| Box::pin(async move { note_event(conn, run, &kind, &message).await }))
-            .await
+        self.backend.write(move |conn| Box::pin(async move { note_event(conn, run, &kind, &message).await })).await
     }
 
     async fn events(&self, run: RunNo) -> StoreResult<Vec<RunEvent>> {
@@ -280,11 +252,7 @@ impl<B: Backend> Runs for SqlStore<B> {
             Sql::new(|| "SELECT at_us, kind, message FROM run_events WHERE run_no = $1 ORDER BY event_no".to_owned());
         let read = |mut row: Row| {
             let (kind, message) = (unescape(row.text(1)?), unescape(row.text(2)?));
-            Ok(RunEvent {
-                at_ms: row.int(0)? / 1000,
-                kind,
-                message,
-            })
+            Ok(RunEvent { at_ms: row.int(0)? / 1000, kind, message })
         };
         self.fetch(&SELECT, args![run.0]).await?.into_iter().map(read).collect()
     }

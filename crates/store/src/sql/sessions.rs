@@ -30,9 +30,7 @@ impl<B: Backend> Sessions for SqlStore<B> {
         });
         let args = args![escape(worker), escape(domain), escape(info_json)];
         let rows = self.backend.write(move |conn| conn.fetch(&OPEN, args)).await?;
-        let row = rows
-            .first()
-            .ok_or_else(|| StoreError::Corrupt("a new session has no number".to_owned()))?;
+        let row = rows.first().ok_or_else(|| StoreError::Corrupt("a new session has no number".to_owned()))?;
         row.int(0).map(SessionId)
     }
 

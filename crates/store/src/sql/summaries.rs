@@ -15,24 +15,19 @@ pub(super) async fn put(conn: &mut dyn Conn, run: RunNo, version: i64, summary: 
             .to_owned()
     });
     static SELECT: Sql = Sql::new(|| "SELECT body FROM summaries WHERE run_no = $1 AND result_version = $2".to_owned());
-    if conn
-        .execute(&INSERT, args![run.0, version, compress(summary.as_bytes())?])
-        .await?
-        > 0
-    {
+    if conn.execute(&INSERT, args![run.0, version, compress(summary.as_bytes())?]).await? > 0 {
         return Ok(summary);
     }
     let mut rows = conn.fetch(&SELECT, args![run.0, version]).await?;
-    let row = rows
-        .first_mut()
-        .ok_or_else(|| StoreError::Missing(format!("the summary of run number {}", run.0)))?;
+    let row = rows.first_mut().ok_or_else(|| StoreError::Missing(format!("the summary of run number {}", run.0)))?;
     text(row, run)
 }
 
 /// The summary of a run's current result version.
 pub(super) async fn current(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Option<String>> {
-    static SELECT: Sql =
-        Sql::new(|| "SELECT s.body FROM summaries s JOIN runs r ON r.run_no = s.run_no AND r.result_version = s.result_version WHERE s.run_no = $1".to_owned());
+    static SELECT: Sql = Sql::new(|| {
+        "SELECT s.body FROM summaries s JOIN runs r ON r.run_no = s.run_no AND r.result_version = s.result_version WHERE s.run_no = $1".to_owned()
+    });
     let mut rows = conn.fetch(&SELECT, args![run.0]).await?;
     rows.first_mut().map(|row| text(row, run)).transpose()
 }

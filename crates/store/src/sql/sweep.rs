@@ -46,9 +46,7 @@ pub(super) async fn sweep(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreR
     let (mut outcome, mut banks_ready) = (CommitOutcome::default(), 0);
     for part in bank_nos.chunks(CHUNK) {
         let settled = banks::settle(conn, run, part).await?;
-        outcome
-            .opened
-            .extend(settled.opened.into_iter().map(|role| (run, role)));
+        outcome.opened.extend(settled.opened.into_iter().map(|role| (run, role)));
         banks_ready += settled.banks_ready;
     }
     outcome.opened.sort_unstable();
@@ -60,15 +58,7 @@ pub(super) async fn sweep(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreR
         let spec: RunSpec = from_json(&spec, || format!("the spec of run number {}", run.0))?;
         counters::recount(conn, run, &spec.headline_metric()).await?;
     } else if banks_ready != 0 {
-        counters::add_to(
-            conn,
-            run,
-            counters::Delta {
-                banks_ready,
-                ..counters::Delta::default()
-            },
-        )
-        .await?;
+        counters::add_to(conn, run, counters::Delta { banks_ready, ..counters::Delta::default() }).await?;
     }
     Ok(outcome)
 }
@@ -84,12 +74,8 @@ async fn count_children(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
             TaskState::Done.code()
         )
     }
-    static LOCK: Sql = Sql::new(|| {
-        format!(
-            "SELECT t.task_key FROM tasks AS t WHERE {} ORDER BY t.task_key",
-            unconcluded()
-        )
-    });
+    static LOCK: Sql =
+        Sql::new(|| format!("SELECT t.task_key FROM tasks AS t WHERE {} ORDER BY t.task_key", unconcluded()));
     static COUNT: Sql = Sql::new(|| {
         let open = format!(
             "(SELECT count(*) FROM tasks AS j WHERE j.run_no = t.run_no AND j.task_key BETWEEN t.task_key + {JUDGE_OFFSET} \
@@ -98,10 +84,7 @@ async fn count_children(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
             TaskState::Ready.code(),
             TaskState::Leased.code()
         );
-        format!(
-            "UPDATE tasks AS t SET open_children = {open} WHERE {} AND t.open_children <> {open}",
-            unconcluded()
-        )
+        format!("UPDATE tasks AS t SET open_children = {open} WHERE {} AND t.open_children <> {open}", unconcluded())
     });
     conn.lock(&LOCK, args![run.0]).await?;
     conn.execute(&COUNT, args![run.0]).await.map(drop)

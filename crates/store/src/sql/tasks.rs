@@ -23,9 +23,7 @@ pub(super) fn task_state(row: &Row, column: usize) -> StoreResult<TaskState> {
 
 /// A batch of (run, task).
 pub(super) fn pairs(tasks: &[(RunNo, TaskKey)]) -> Batch {
-    Batch::default()
-        .int(tasks.iter().map(|(run, _)| run.0))
-        .int(tasks.iter().map(|(_, task)| task.0))
+    Batch::default().int(tasks.iter().map(|(run, _)| run.0)).int(tasks.iter().map(|(_, task)| task.0))
 }
 
 /// Locks task rows in key order.
@@ -60,9 +58,7 @@ pub(super) async fn open(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey, i64)]) -
         .int(tasks.iter().map(|(_, task, _)| task.0))
         .int(tasks.iter().map(|(.., epoch)| *epoch));
     let rows = conn.fetch(&OPEN, args![batch]).await?;
-    rows.iter()
-        .map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?)))
-        .collect()
+    rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?))).collect()
 }
 
 /// The assignments of an event that makes a task ready again, apart from those of the table.
@@ -123,11 +119,8 @@ async fn release(conn: &mut dyn Conn, releases: Vec<Release>) -> StoreResult<()>
         if of.is_empty() {
             continue;
         }
-        let delay_us = |r: &&Release| {
-            i64::try_from(r.delay_ms.saturating_mul(1000))
-                .unwrap_or(i64::MAX / 4)
-                .min(i64::MAX / 4)
-        };
+        let delay_us =
+            |r: &&Release| i64::try_from(r.delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
         let batch = Batch::default()
             .int(of.iter().map(|r| r.run.0))
             .int(of.iter().map(|r| r.task.0))
@@ -179,14 +172,7 @@ impl<B: Backend> Tasks for SqlStore<B> {
         });
         let (low, high) = role_range(role);
         let rows = self.fetch(&SELECT, args![run.0, low.0, high.0, limit]).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(ReadyTask {
-                    task: task_key(row, 0)?,
-                    publish_count: row.small(1)?,
-                })
-            })
-            .collect()
+        rows.iter().map(|row| Ok(ReadyTask { task: task_key(row, 0)?, publish_count: row.small(1)? })).collect()
     }
 
     async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()> {
@@ -225,20 +211,12 @@ impl<B: Backend> Tasks for SqlStore<B> {
         let mut tasks = tasks.to_vec();
         tasks.sort_unstable();
         tasks.dedup();
-        self.backend
-            .write(move |conn| Box::pin(claim(conn, session, tasks)))
-            .await
+        self.backend.write(move |conn| Box::pin(claim(conn, session, tasks))).await
     }
 
     async fn release(&self, releases: &[Release]) -> StoreResult<()> {
-        if let Some(wrong) = releases
-            .iter()
-            .find(|r| !matches!(r.event, TaskEvent::Retry | TaskEvent::Park))
-        {
-            return Err(StoreError::BadData(format!(
-                "a release is a retry or a park, not {:?}",
-                wrong.event
-            )));
+        if let Some(wrong) = releases.iter().find(|r| !matches!(r.event, TaskEvent::Retry | TaskEvent::Park)) {
+            return Err(StoreError::BadData(format!("a release is a retry or a park, not {:?}", wrong.event)));
         }
         let releases = releases.to_vec();
         self.backend.write(move |conn| Box::pin(release(conn, releases))).await
@@ -267,24 +245,13 @@ impl<B: Backend> Tasks for SqlStore<B> {
                     for role in Role::ALL {
                         let (low, high) = role_range(role);
                         let rows = conn.fetch(&READY, args![run.0, low.0, high.0]).await?;
-                        let row = rows
-                            .first()
-                            .ok_or_else(|| StoreError::Corrupt("a count has no row".to_owned()))?;
+                        let row = rows.first().ok_or_else(|| StoreError::Corrupt("a count has no row".to_owned()))?;
                         let (ready, delayed, queued) = (row.int(0)?, row.int(1)?, row.int(2)?);
                         let next_due_ms = row.opt_int(3)?.map(|us| us.div_euclid(1000) + 1);
                         let leased = conn.fetch(&LEASED, args![run.0, low.0, high.0]).await?;
                         let leased = leased.first().map_or(Ok(0), |row| row.int(0))?;
                         let unpublished = ready - delayed - queued;
-                        open.insert(
-                            role,
-                            crate::OpenTasks {
-                                unpublished,
-                                queued,
-                                delayed,
-                                leased,
-                                next_due_ms,
-                            },
-                        );
+                        open.insert(role, crate::OpenTasks { unpublished, queued, delayed, leased, next_due_ms });
                     }
                     Ok(open)
                 })

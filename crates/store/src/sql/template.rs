@@ -48,11 +48,7 @@ type Columns<'a> = Vec<(&'a str, Kind)>;
 impl Sql {
     /// A statement whose text is made by `write` (a function, because guards are generated).
     pub(crate) const fn new(write: fn() -> String) -> Self {
-        Self {
-            write,
-            sqlite: OnceLock::new(),
-            postgres: OnceLock::new(),
-        }
+        Self { write, sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
     /// The text for a dialect.
@@ -114,10 +110,7 @@ fn push_rows(text: &mut String, dialect: Dialect, first: usize, columns: &Column
                     Kind::Int => push(text, format_args!("{comma}value->>{cell} AS {name}")),
                     Kind::Blob => push(
                         text,
-                        format_args!(
-                            "{comma}substr(${bytes}, value->>{cell}, value->>{}) AS {name}",
-                            cell + 1
-                        ),
+                        format_args!("{comma}substr(${bytes}, value->>{cell}, value->>{}) AS {name}", cell + 1),
                     ),
                     Kind::Text => push(
                         text,
@@ -139,10 +132,7 @@ fn push_rows(text: &mut String, dialect: Dialect, first: usize, columns: &Column
                     Kind::Text => "text",
                     Kind::Blob => "bytea",
                 };
-                push(
-                    text,
-                    format_args!("{}${}::{sql_type}[]", if i > 0 { ", " } else { "" }, first + i),
-                );
+                push(text, format_args!("{}${}::{sql_type}[]", if i > 0 { ", " } else { "" }, first + i));
             }
             let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
             push(text, format_args!(") AS u({}))", names.join(", ")));
@@ -187,12 +177,8 @@ fn visit<'a>(template: &'a str, mut see: impl FnMut(Mark<'a>)) {
             see(Mark::Rows(n.parse().expect("@rows names its argument"), columns));
             rest = after;
         } else {
-            let digits = rest[1..]
-                .find(|c: char| !c.is_ascii_digit())
-                .map_or(rest.len(), |end| end + 1);
-            see(Mark::Argument(
-                rest[1..digits].parse().expect("an argument has a number"),
-            ));
+            let digits = rest[1..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| end + 1);
+            see(Mark::Argument(rest[1..digits].parse().expect("an argument has a number")));
             rest = &rest[digits..];
         }
     }
@@ -200,10 +186,7 @@ fn visit<'a>(template: &'a str, mut see: impl FnMut(Mark<'a>)) {
 }
 
 fn column(declaration: &str) -> (&str, Kind) {
-    let (name, kind) = declaration
-        .trim()
-        .split_once(' ')
-        .expect("a column has a name and a type");
+    let (name, kind) = declaration.trim().split_once(' ').expect("a column has a name and a type");
     let kind = match kind {
         "int" => Kind::Int,
         "text" => Kind::Text,

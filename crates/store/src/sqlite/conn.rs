@@ -24,19 +24,13 @@ pub(super) struct Link<'c>(pub(super) &'c mut SqliteConnection);
 impl Conn for Link<'_> {
     async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
         let (text, arguments) = bind(sql, args)?;
-        let rows = sqlx::query_with(text, arguments)
-            .fetch_all(&mut *self.0)
-            .await
-            .map_err(|e| errors::of(&e))?;
+        let rows = sqlx::query_with(text, arguments).fetch_all(&mut *self.0).await.map_err(|e| errors::of(&e))?;
         rows.iter().map(read).collect()
     }
 
     async fn execute(&mut self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
         let (text, arguments) = bind(sql, args)?;
-        let done = sqlx::query_with(text, arguments)
-            .execute(&mut *self.0)
-            .await
-            .map_err(|e| errors::of(&e))?;
+        let done = sqlx::query_with(text, arguments).execute(&mut *self.0).await.map_err(|e| errors::of(&e))?;
         Ok(done.rows_affected())
     }
 
@@ -74,9 +68,7 @@ fn bind(sql: &'static Sql, args: Args) -> StoreResult<(&'static str, SqliteArgum
 
 /// The store's clock: that of the machine, which all users of the file share.
 fn now_us() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// A batch as JSON rows, with all bytes in one blob that the rows point into (place from 1, length).

@@ -71,11 +71,7 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
         .await
         .map_err(|e| errors::on_open(&path, &e))?;
     schema::check(&mut Link(&mut writing)).await?;
-    Ok(Arc::new(SqlStore::new(Sqlite {
-        path,
-        writer: Writer::start(writing),
-        readers,
-    })))
+    Ok(Arc::new(SqlStore::new(Sqlite { path, writer: Writer::start(writing), readers })))
 }
 
 /// The file that a URL names.
@@ -125,10 +121,7 @@ fn prepare_place(path: &Path) -> StoreResult<()> {
 /// Brings the schema up to date in one transaction.
 async fn migrate(conn: &mut SqliteConnection, path: &Path) -> StoreResult<()> {
     let run = |sql: &'static str| sqlx::raw_sql(sql);
-    run("BEGIN IMMEDIATE")
-        .execute(&mut *conn)
-        .await
-        .map_err(|e| errors::on_open(path, &e))?;
+    run("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(|e| errors::on_open(path, &e))?;
     let done = async {
         let tables: Vec<String> =
             sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
@@ -142,18 +135,12 @@ async fn migrate(conn: &mut SqliteConnection, path: &Path) -> StoreResult<()> {
                 .map_err(|e| errors::of(&e))?
         } else if let Some(table) = tables.first() {
             let why = format!("it is a SQLite file of something else (it has the table '{table}'); name another file");
-            return Err(StoreError::Open(format!(
-                "cannot use the store {}: {why}",
-                path.display()
-            )));
+            return Err(StoreError::Open(format!("cannot use the store {}: {why}", path.display())));
         } else {
             0
         };
         for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
-            sqlx::raw_sql(AssertSqlSafe(*migration))
-                .execute(&mut *conn)
-                .await
-                .map_err(|e| errors::of(&e))?;
+            sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut *conn).await.map_err(|e| errors::of(&e))?;
         }
         Ok(())
     }
@@ -162,11 +149,7 @@ async fn migrate(conn: &mut SqliteConnection, path: &Path) -> StoreResult<()> {
     let ended = run(end).execute(&mut *conn).await.map_err(|e| errors::of(&e));
     done.and(ended.map(drop))?;
     // this connection reads the statistics that the migration has written
-    run("ANALYZE sqlite_schema")
-        .execute(&mut *conn)
-        .await
-        .map(drop)
-        .map_err(|e| errors::of(&e))
+    run("ANALYZE sqlite_schema").execute(&mut *conn).await.map(drop).map_err(|e| errors::of(&e))
 }
 
 impl Backend for Sqlite {
@@ -192,10 +175,8 @@ impl Backend for Sqlite {
     }
 
     async fn product(&self) -> StoreResult<String> {
-        let version: String = sqlx::query_scalar("SELECT sqlite_version()")
-            .fetch_one(&self.readers)
-            .await
-            .map_err(|e| errors::of(&e))?;
+        let version: String =
+            sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&self.readers).await.map_err(|e| errors::of(&e))?;
         Ok(format!("SQLite {version} in {}", self.path.display()))
     }
 

@@ -32,10 +32,7 @@ impl Writer {
     pub(super) fn start(conn: SqliteConnection) -> Self {
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let task = tokio::spawn(write_until_closed(conn, waiting));
-        Self {
-            jobs: std::sync::Mutex::new(Some(jobs)),
-            task: Mutex::new(Some(task)),
-        }
+        Self { jobs: std::sync::Mutex::new(Some(jobs)), task: Mutex::new(Some(task)) }
     }
 
     /// Runs `work` in a transaction; answers after its commit.
@@ -47,11 +44,7 @@ impl Writer {
         let closed = || StoreError::Unavailable("the store has been closed".to_owned());
         let jobs = self.jobs.lock().ok().and_then(|jobs| jobs.clone()).ok_or_else(closed)?;
         let (answer, answered) = oneshot::channel();
-        let job = Work {
-            work: Some(work),
-            value: None,
-            answer,
-        };
+        let job = Work { work: Some(work), value: None, answer };
         jobs.send(Box::new(job)).await.map_err(|_| closed())?;
         drop(jobs);
         answered.await.map_err(|_| closed())?
@@ -99,9 +92,7 @@ where
     }
 
     fn answer(self: Box<Self>, outcome: StoreResult<()>) {
-        let value = self
-            .value
-            .ok_or_else(|| StoreError::Unavailable("the work was not done".to_owned()));
+        let value = self.value.ok_or_else(|| StoreError::Unavailable("the work was not done".to_owned()));
         // a caller that went away needs no answer
         drop(self.answer.send(outcome.and(value)));
     }
@@ -158,16 +149,10 @@ async fn run_job(conn: &mut SqliteConnection, job: &mut dyn Job) -> StoreResult<
     let mut link = Link(conn);
     match AssertUnwindSafe(job.run(&mut link)).catch_unwind().await {
         Ok(outcome) => outcome,
-        Err(_) => Err(StoreError::BadData(
-            "the store met a bug while writing; the log has the details".to_owned(),
-        )),
+        Err(_) => Err(StoreError::BadData("the store met a bug while writing; the log has the details".to_owned())),
     }
 }
 
 async fn statement(conn: &mut SqliteConnection, sql: &'static str) -> StoreResult<()> {
-    sqlx::query(sql)
-        .execute(conn)
-        .await
-        .map(drop)
-        .map_err(|e| errors::of(&e))
+    sqlx::query(sql).execute(conn).await.map(drop).map_err(|e| errors::of(&e))
 }

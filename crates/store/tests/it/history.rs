@@ -74,38 +74,19 @@ pub(crate) async fn drive(
     history: &[Happening],
     rows: impl AsyncFn(RunNo) -> Vec<(i64, i64, i64, i64)>,
 ) {
-    let run = store
-        .create_run(&bench_store::conformance::new_run(run_id))
-        .await
-        .expect("is created");
+    let run = store.create_run(&bench_store::conformance::new_run(run_id)).await.expect("is created");
     let questions: Vec<u32> = (0..TASKS).collect();
-    store
-        .add_banks(run, &[bank(0, &[(1, &questions)])])
-        .await
-        .expect("are added");
+    store.add_banks(run, &[bank(0, &[(1, &questions)])]).await.expect("are added");
     let mut session = store.open_session("w", "local", "{}").await.expect("opens");
-    let scene = Scene {
-        store: store.as_ref(),
-        run,
-        session,
-    };
+    let scene = Scene { store: store.as_ref(), run, session };
     scene.make_ready(0, 1).await;
     assert_eq!(scene.ready(Role::Question).await.len(), TASKS as usize);
-    let fresh = Model {
-        state: TaskState::Ready,
-        epoch: 0,
-        attempts: 0,
-        losses: 0,
-    };
+    let fresh = Model { state: TaskState::Ready, epoch: 0, attempts: 0, losses: 0 };
     let mut models = vec![fresh; TASKS as usize];
     for happening in history {
         let model = models[happening.task as usize];
         let task = TaskKey::question(0, happening.task);
-        let epoch = if happening.current {
-            model.epoch
-        } else {
-            model.epoch - 1
-        };
+        let epoch = if happening.current { model.epoch } else { model.epoch - 1 };
         apply(store.as_ref(), run, &mut session, task, epoch, happening.event).await;
         // a dead session takes all of its leases with it; reopening is for all that failed
         for (index, model) in models.iter_mut().enumerate() {
@@ -116,14 +97,7 @@ pub(crate) async fn drive(
         }
         let expected: Vec<_> = models
             .iter()
-            .map(|m| {
-                (
-                    i64::from(m.state.code()),
-                    m.epoch,
-                    i64::from(m.attempts),
-                    i64::from(m.losses),
-                )
-            })
+            .map(|m| (i64::from(m.state.code()), m.epoch, i64::from(m.attempts), i64::from(m.losses)))
             .collect();
         assert_eq!(rows(run).await, expected, "after {happening:?}");
     }
@@ -139,14 +113,7 @@ async fn apply(store: &dyn Store, run: RunNo, session: &mut SessionId, task: Tas
             drop(store.commit(&[recall, last]).await.expect("answers"));
         }
         TaskEvent::Retry | TaskEvent::Park => {
-            let release = Release {
-                run,
-                task,
-                epoch,
-                event,
-                delay_ms: 0,
-                reason: None,
-            };
+            let release = Release { run, task, epoch, event, delay_ms: 0, reason: None };
             store.release(&[release]).await.expect("answers");
         }
         TaskEvent::LoseLease => {
@@ -154,10 +121,7 @@ async fn apply(store: &dyn Store, run: RunNo, session: &mut SessionId, task: Tas
             *session = store.open_session("w", "local", "{}").await.expect("opens");
         }
         TaskEvent::GiveUp => {
-            let outcome = store
-                .commit(&[failing(run, task, epoch, "given_up")])
-                .await
-                .expect("answers");
+            let outcome = store.commit(&[failing(run, task, epoch, "given_up")]).await.expect("answers");
             for (_, question) in outcome.to_conclude {
                 let facts = question_facts(question, bench_proto::facts::Outcome::InfraError, 0.0);
                 store.conclude(run, HEADLINE, &[facts]).await.expect("is stored");

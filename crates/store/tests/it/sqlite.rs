@@ -17,11 +17,7 @@ async fn fresh() -> Fresh {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let url = format!("sqlite:{}", folder.path().join("sub/bench.db").display());
     let store = open(&url).await.expect("the store opens");
-    Fresh {
-        store,
-        url,
-        keep: Box::new(folder),
-    }
+    Fresh { store, url, keep: Box::new(folder) }
 }
 
 bench_store::store_conformance!(crate::sqlite::fresh);
@@ -38,22 +34,15 @@ async fn refusal(url: &str) -> String {
 async fn places_that_cannot_be_used_are_refused_with_a_reason() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let at = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
-    std::fs::write(
-        folder.path().join("text"),
-        "this is no database, and long enough to be seen as none".repeat(40),
-    )
-    .expect("is written");
+    std::fs::write(folder.path().join("text"), "this is no database, and long enough to be seen as none".repeat(40))
+        .expect("is written");
     assert!(refusal("sqlite::memory:").await.contains("resumed"));
     assert!(refusal("sqlite:").await.contains("names no file"));
     assert!(refusal("postgres://u:secret@h/db").await.contains("many machines"));
     assert!(!refusal("mysql://u:secret@h/db").await.contains("secret"));
     assert!(refusal("bench.db").await.contains("sqlite:"));
     assert!(refusal(&at("")).await.contains("names no file"));
-    assert!(
-        refusal(&format!("sqlite:{}", folder.path().display()))
-            .await
-            .contains("folder")
-    );
+    assert!(refusal(&format!("sqlite:{}", folder.path().display())).await.contains("folder"));
     assert!(refusal(&at("text")).await.contains("no SQLite file"));
     assert!(refusal(&at("text/bench.db")).await.contains("cannot be made"));
     assert!(refusal("sqlite:/proc/bench.db").await.contains("cannot be written"));
@@ -63,11 +52,7 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
 async fn raw(url: &str) -> sqlx::SqliteConnection {
     use sqlx::ConnectOptions as _;
     let path = url.strip_prefix("sqlite:").expect("a file");
-    sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(path)
-        .connect()
-        .await
-        .expect("opens")
+    sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.expect("opens")
 }
 
 async fn change(conn: &mut sqlx::SqliteConnection, sql: &'static str) {
@@ -92,19 +77,10 @@ fn p27_histories_agree_with_the_transition_table() {
         .expect("rows are read")
     };
     let number = std::cell::Cell::new(0);
-    let mut runner = TestRunner::new(Config {
-        cases: 48,
-        failure_persistence: None,
-        ..Config::default()
-    });
+    let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
     let checked = runner.run(&crate::history::histories(), |history| {
         number.set(number.get() + 1);
-        runtime.block_on(crate::history::drive(
-            fresh.store.clone(),
-            &format!("h{}", number.get()),
-            &history,
-            &rows,
-        ));
+        runtime.block_on(crate::history::drive(fresh.store.clone(), &format!("h{}", number.get()), &history, &rows));
         Ok(())
     });
     checked.expect("all histories agree");
@@ -114,26 +90,17 @@ fn p27_histories_agree_with_the_transition_table() {
 #[tokio::test]
 async fn p7_corrupted_counters_are_repaired_by_the_sweep() {
     let fresh = fresh().await;
-    let scene = Scene::start(
-        fresh.store.as_ref(),
-        &[bank(0, &[(2, &[0, 1]), (3, &[2])]), bank(1, &[(1, &[0])])],
-    )
-    .await;
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(2, &[0, 1]), (3, &[2])]), bank(1, &[(1, &[0])])]).await;
     let mut conn = raw(&fresh.url).await;
     scene.retain(0, 0, 0, 2).await;
     scene.prove(0, 0).await;
     scene.make_ready(1, 1).await;
     let vote = TaskKey::judge(0, 0, 0, 0);
-    scene
-        .answer(TaskKey::question(0, 0), 0.5, Opens::Judges(vec![vote]))
-        .await;
+    scene.answer(TaskKey::question(0, 0), 0.5, Opens::Judges(vec![vote])).await;
     let question = TaskKey::question(1, 0);
     scene.answer(question, 1.0, Opens::Nothing).await;
     scene.conclude(question, Outcome::Scored, 1.0).await;
-    let sound = (
-        fresh.store.banks(scene.run, None).await.expect("are read"),
-        scene.counters().await,
-    );
+    let sound = (fresh.store.banks(scene.run, None).await.expect("are read"), scene.counters().await);
     for damage in [
         "UPDATE banks SET open_recalls = open_recalls + 7, position = 0",
         "UPDATE banks SET open_recalls = -3, state = 0, segment = 0",
@@ -148,35 +115,21 @@ async fn p7_corrupted_counters_are_repaired_by_the_sweep() {
         let second = open(&fresh.url).await.expect("a process that takes over");
         let outcome = second.sweep(scene.run).await.expect("sweeps");
         assert_eq!(outcome.to_conclude, [], "{damage}");
-        let repaired = (
-            second.banks(scene.run, None).await.expect("are read"),
-            scene.counters().await,
-        );
+        let repaired = (second.banks(scene.run, None).await.expect("are read"), scene.counters().await);
         assert_eq!(repaired, sound, "{damage}");
         second.close().await;
     }
-    assert_eq!(
-        scene.ready(Role::Question).await,
-        [TaskKey::question(0, 1)],
-        "a missing task is made again"
-    );
+    assert_eq!(scene.ready(Role::Question).await, [TaskKey::question(0, 1)], "a missing task is made again");
     change(&mut conn, "UPDATE tasks SET open_children = 3").await;
     let epoch = scene.claim(vote).await.epoch;
     let last = ending(scene.run, vote, StepNo::JUDGE, epoch, judged(1.0), Opens::Nothing);
-    assert_eq!(
-        scene.commit(&[last]).await.to_conclude,
-        [],
-        "the counter hides that the question is complete"
-    );
+    assert_eq!(scene.commit(&[last]).await.to_conclude, [], "the counter hides that the question is complete");
     let found = fresh.store.sweep(scene.run).await.expect("sweeps").to_conclude;
     assert_eq!(found, [(scene.run, TaskKey::question(0, 0))]);
     change(&mut conn, "UPDATE banks SET open_recalls = 5").await;
     scene.recall(TaskKey::question(0, 1)).await;
     assert_eq!(scene.ready(Role::Retain).await, []);
-    assert_eq!(
-        fresh.store.sweep(scene.run).await.expect("sweeps").opened,
-        [(scene.run, Role::Retain)]
-    );
+    assert_eq!(fresh.store.sweep(scene.run).await.expect("sweeps").opened, [(scene.run, Role::Retain)]);
     assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 1)]);
 }
 
@@ -186,11 +139,7 @@ async fn other_schemas_and_other_files_are_refused() {
     store.store.close().await;
     let mut conn = raw(&store.url).await;
     change(&mut conn, "UPDATE bench_schema SET version = 9, min_writer = 1").await;
-    open(&store.url)
-        .await
-        .expect("a newer schema that still lets this build write")
-        .close()
-        .await;
+    open(&store.url).await.expect("a newer schema that still lets this build write").close().await;
     change(&mut conn, "UPDATE bench_schema SET min_writer = 9").await;
     match open(&store.url).await {
         Err(StoreError::Schema { found: 9, advice, .. }) => assert!(advice.contains("newer"), "{advice}"),
@@ -207,38 +156,17 @@ async fn damage_is_named() {
     scene.make_ready(0, 1).await;
     scene.recall(TaskKey::question(0, 0)).await;
     let item = Item::of(b"some bytes that are stored".to_vec());
-    fresh
-        .store
-        .put_items(std::slice::from_ref(&item))
-        .await
-        .expect("are stored");
+    fresh.store.put_items(std::slice::from_ref(&item)).await.expect("are stored");
     let mut conn = raw(&fresh.url).await;
     change(&mut conn, "UPDATE checkpoints SET facts = '{\"step\":'").await;
     change(&mut conn, "UPDATE items SET body = x'28b52ffd'").await;
-    let steps = fresh
-        .store
-        .question_steps(scene.run, &[TaskKey::question(0, 0)])
-        .await
-        .expect_err("is damaged");
-    assert!(
-        matches!(&steps, StoreError::Corrupt(what) if what.contains("Question(bank 0, 0")),
-        "{steps}"
-    );
+    let steps = fresh.store.question_steps(scene.run, &[TaskKey::question(0, 0)]).await.expect_err("is damaged");
+    assert!(matches!(&steps, StoreError::Corrupt(what) if what.contains("Question(bank 0, 0")), "{steps}");
     let read = fresh.store.item(item.hash).await.expect_err("is damaged");
-    assert!(
-        matches!(&read, StoreError::Corrupt(what) if what.contains(&item.hash.hex())),
-        "{read}"
-    );
+    assert!(matches!(&read, StoreError::Corrupt(what) if what.contains(&item.hash.hex())), "{read}");
     assert!(fresh.store.check().await.expect("is sound").contains("SQLite 3."));
     fresh.store.close().await;
-    assert!(
-        fresh
-            .store
-            .renew_session(scene.session)
-            .await
-            .is_err_and(|e| e.is_transient()),
-        "closed stores say so"
-    );
+    assert!(fresh.store.renew_session(scene.session).await.is_err_and(|e| e.is_transient()), "closed stores say so");
 }
 
 /// Another process holds the file for a moment: writers wait for it.
@@ -251,14 +179,7 @@ async fn writers_wait_for_another_process() {
     let waiting = tokio::spawn(async move { store.open_session("w", "local", "{}").await });
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert!(!waiting.is_finished());
-    assert!(
-        fresh
-            .store
-            .open_sessions("local")
-            .await
-            .expect("readers never wait")
-            .is_empty()
-    );
+    assert!(fresh.store.open_sessions("local").await.expect("readers never wait").is_empty());
     change(&mut conn, "COMMIT").await;
     waiting.await.expect("ends").expect("the session opens");
 }

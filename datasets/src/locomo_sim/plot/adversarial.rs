@@ -19,23 +19,10 @@ pub(super) fn write(draft: &mut Draft, questions: usize, mut swaps: Vec<Swap>) -
     draft.rng.shuffle(&mut swaps);
     swaps.truncate(questions - questions * NEVER_SAID / 100);
     let mut open = questions - swaps.len();
-    for Swap {
-        claim,
-        template,
-        key,
-        value,
-        evidence,
-    } in swaps
-    {
+    for Swap { claim, template, key, value, evidence } in swaps {
         let text = draft.ask(template, claim.0, &[("k", &key)]);
         let unsaid = Some((value, claim));
-        draft.asked.push(Asked {
-            category: Category::Adversarial,
-            text,
-            gold: Gold::Abstain,
-            evidence,
-            unsaid,
-        });
+        draft.asked.push(Asked { category: Category::Adversarial, text, gold: Gold::Abstain, evidence, unsaid });
     }
 
     let mut unknown: Vec<(usize, &'static Single, &'static str)> = Vec::new();

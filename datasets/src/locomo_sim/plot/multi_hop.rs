@@ -44,11 +44,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
     let (pairs, others) = kinds.split_at_checked(both + more)?;
     let mut told = Vec::new();
     for (index, set) in pairs.iter().enumerate() {
-        let (first, second) = if index < both {
-            in_common(draft, set)?
-        } else {
-            compared(draft, set)?
-        };
+        let (first, second) = if index < both { in_common(draft, set)? } else { compared(draft, set)? };
         told.extend([first, second]);
     }
     let mut single: Vec<(usize, &'static Set)> = others.iter().flat_map(|set| [(0, *set), (1, *set)]).collect();
@@ -63,11 +59,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
 
     draft.rng.shuffle(&mut told);
     for (index, list) in told.into_iter().enumerate().take(lists + counts) {
-        if index < lists {
-            ask_list(draft, &list, swaps)
-        } else {
-            ask_count(draft, &list)
-        }
+        if index < lists { ask_list(draft, &list, swaps) } else { ask_count(draft, &list) }
     }
     for _ in 0..bridges {
         bridge(draft, swaps)?;
@@ -102,12 +94,7 @@ fn tell_set(
         facts.push(draft.tell(who, scene, &said, None)?);
         values.push(value);
     }
-    Some(Told {
-        who,
-        set,
-        values,
-        facts,
-    })
+    Some(Told { who, set, values, facts })
 }
 
 /// Two lists with exactly one thing in common, told in two sessions.
@@ -117,19 +104,8 @@ fn in_common(draft: &mut Draft, set: &'static Set) -> Option<(Told, Told)> {
     let first = tell_set(draft, who, set, first_size, None)?;
     let place = draft.rng.below(first_size);
     let (value, fact) = (first.values[place].clone(), first.facts[place]);
-    let second = tell_set(
-        draft,
-        1 - who,
-        set,
-        second_size,
-        Some((&value, draft.facts[fact].scene)),
-    )?;
-    let other = *second
-        .facts
-        .iter()
-        .zip(&second.values)
-        .find(|(_, other)| **other == value)?
-        .0;
+    let second = tell_set(draft, 1 - who, set, second_size, Some((&value, draft.facts[fact].scene)))?;
+    let other = *second.facts.iter().zip(&second.values).find(|(_, other)| **other == value)?.0;
     let text = draft.ask(set.both, who, &[]);
     draft.push(CATEGORY, text, Gold::Text(value), vec![fact, other]);
     Some((first, second))
@@ -154,23 +130,12 @@ fn ask_list(draft: &mut Draft, list: &Told, swaps: &mut Vec<Swap>) {
     let gold = Gold::Text(list.values.join(", "));
     draft.push(CATEGORY, text, gold.clone(), list.facts.clone());
     let claim = (1 - list.who, list.set.id, "");
-    swaps.push(Swap {
-        claim,
-        template,
-        key: String::new(),
-        value: gold,
-        evidence: list.facts.clone(),
-    });
+    swaps.push(Swap { claim, template, key: String::new(), value: gold, evidence: list.facts.clone() });
 }
 
 fn ask_count(draft: &mut Draft, list: &Told) {
     let text = draft.ask(list.set.count, list.who, &[]);
-    draft.push(
-        CATEGORY,
-        text,
-        Gold::Number(list.values.len().into()),
-        list.facts.clone(),
-    );
+    draft.push(CATEGORY, text, Gold::Number(list.values.len().into()), list.facts.clone());
 }
 
 /// Somebody is introduced in one session, and in another something is said of them by name only.
@@ -187,10 +152,7 @@ fn bridge(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     let (person, value) = (draft.value(Pool::Person)?, draft.value(bridge.value)?);
     let scenes = draft.free_scenes(who, 2, &[])?;
     let introduction = fill(draft.rng.word(INTRODUCTIONS), &[("k", relation), ("v", &person)]);
-    let said = fill(
-        draft.rng.word(bridge.says),
-        &[("k", &person), ("v", &value), ("av", &with_article(&value))],
-    );
+    let said = fill(draft.rng.word(bridge.says), &[("k", &person), ("v", &value), ("av", &with_article(&value))]);
     let introduced = draft.tell(who, scenes[0], &introduction, None)?;
     let told = draft.tell(who, scenes[1], &said, None)?;
 
@@ -199,13 +161,7 @@ fn bridge(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     let (gold, evidence) = (Gold::Text(value), vec![introduced, told]);
     draft.push(CATEGORY, text, gold.clone(), evidence.clone());
     let claim = (1 - who, bridge.id, relation);
-    swaps.push(Swap {
-        claim,
-        template,
-        key: relation.to_owned(),
-        value: gold,
-        evidence,
-    });
+    swaps.push(Swap { claim, template, key: relation.to_owned(), value: gold, evidence });
     Some(())
 }
 
@@ -219,14 +175,8 @@ fn change(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     };
     let (old, new) = (draft.value(change.value)?, draft.value(change.value)?);
     let scenes = draft.free_scenes(who, 2, &[])?;
-    let before = fill(
-        draft.rng.word(change.before),
-        &[("v", &old), ("av", &with_article(&old))],
-    );
-    let after = fill(
-        draft.rng.word(change.after),
-        &[("v", &new), ("av", &with_article(&new))],
-    );
+    let before = fill(draft.rng.word(change.before), &[("v", &old), ("av", &with_article(&old))]);
+    let after = fill(draft.rng.word(change.after), &[("v", &new), ("av", &with_article(&new))]);
     let before = draft.tell(who, scenes[0], &before, None)?;
     let after = draft.tell(who, scenes[1], &after, None)?;
     let template = draft.rng.word(change.asks_before);
@@ -235,12 +185,6 @@ fn change(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     draft.push(CATEGORY, text, Gold::Text(old), vec![before, after]);
     let template = draft.rng.word(change.asks_after);
     let claim = (1 - who, change.id, "");
-    swaps.push(Swap {
-        claim,
-        template,
-        key: String::new(),
-        value: Gold::Text(new),
-        evidence: vec![after],
-    });
+    swaps.push(Swap { claim, template, key: String::new(), value: Gold::Text(new), evidence: vec![after] });
     Some(())
 }

@@ -22,11 +22,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize) -> Option<()> {
         let template = draft.rng.word(ASKS);
         let text = draft.ask(template, who, &[("k", probe.ask)]);
         let reason = fill(probe.reason, &[("n", &draft.names[who])]);
-        let (likely, plain) = if probe.yes {
-            ("Likely yes", "Yes")
-        } else {
-            ("Likely no", "No")
-        };
+        let (likely, plain) = if probe.yes { ("Likely yes", "Yes") } else { ("Likely no", "No") };
         let gold = match draft.rng.below(4) {
             0 | 1 => format!("{likely}; because {reason}"),
             2 => likely.to_owned(),

@@ -22,12 +22,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
     let changed = after_changes(draft, swaps, questions);
     let mut facts: Vec<(usize, &'static Single, &'static str)> = Vec::new();
     for single in SINGLES {
-        facts.extend(
-            single
-                .keys
-                .iter()
-                .flat_map(|key| [(0, single, *key), (1, single, *key)]),
-        );
+        facts.extend(single.keys.iter().flat_map(|key| [(0, single, *key), (1, single, *key)]));
     }
     draft.rng.shuffle(&mut facts);
     let wanted = questions - changed;
@@ -48,13 +43,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
         }
         asked += 1;
         let claim = (1 - who, single.id, key);
-        swaps.push(Swap {
-            claim,
-            template,
-            key: key_asked.to_owned(),
-            value,
-            evidence: vec![fact],
-        });
+        swaps.push(Swap { claim, template, key: key_asked.to_owned(), value, evidence: vec![fact] });
     }
     (asked >= wanted).then_some(())
 }
@@ -78,11 +67,7 @@ fn tell(draft: &mut Draft, who: usize, single: &'static Single, key: &'static st
     let scene = draft.free_scene(who)?;
     let value = draft.value(single.value)?;
     let with_article = with_article(&value);
-    let values = [
-        ("v", value.as_str()),
-        ("av", with_article.as_str()),
-        ("k", key_forms(key).0),
-    ];
+    let values = [("v", value.as_str()), ("av", with_article.as_str()), ("k", key_forms(key).0)];
     let said = fill(draft.rng.word(single.says), &values);
     let caption = single.caption.map(|caption| fill(caption, &values));
     let fact = draft.tell(who, scene, &said, caption)?;
@@ -92,7 +77,5 @@ fn tell(draft: &mut Draft, who: usize, single: &'static Single, key: &'static st
 
 /// Plain numbers are numbers, as in LoCoMo.
 pub(super) fn gold(value: &str) -> Gold {
-    value
-        .parse::<u32>()
-        .map_or_else(|_| Gold::Text(value.to_owned()), |number| Gold::Number(number.into()))
+    value.parse::<u32>().map_or_else(|_| Gold::Text(value.to_owned()), |number| Gold::Number(number.into()))
 }

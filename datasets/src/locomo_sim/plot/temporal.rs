@@ -88,11 +88,8 @@ fn past_event(
     let event = new_event(draft, who, false)?;
     let scene = draft.free_scene(who)?;
     let told = draft.day(scene);
-    let when = if exact_for.is_some() {
-        When::past_day(&mut draft.rng, told)
-    } else {
-        When::past(&mut draft.rng, told)
-    };
+    let when =
+        if exact_for.is_some() { When::past_day(&mut draft.rng, told) } else { When::past(&mut draft.rng, told) };
     let fact = tell(draft, who, scene, PAST, event.past, &when.phrase())?;
     if let Moment::Day(day) = when.moment(told) {
         dated.push(Dated { who, event, day, fact });
@@ -108,15 +105,7 @@ fn planned_event(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     let told = draft.day(scene);
     let when = When::future(&mut draft.rng, told);
     let fact = tell(draft, who, scene, PLANNED, event.plan, &when.phrase())?;
-    ask(
-        draft,
-        who,
-        "When is {n} going to {k}?",
-        event,
-        when.moment(told),
-        fact,
-        swaps,
-    );
+    ask(draft, who, "When is {n} going to {k}?", event, when.moment(told), fact, swaps);
     Some(())
 }
 
@@ -149,13 +138,7 @@ fn ask(
     let gold = gold(moment);
     draft.push(CATEGORY, text, gold.clone(), vec![fact]);
     let claim = (1 - who, "event", event.id);
-    swaps.push(Swap {
-        claim,
-        template,
-        key: event.ask.to_owned(),
-        value: gold,
-        evidence: vec![fact],
-    });
+    swaps.push(Swap { claim, template, key: event.ask.to_owned(), value: gold, evidence: vec![fact] });
 }
 
 /// A moment as LoCoMo writes it; years are numbers, as there.
@@ -184,15 +167,9 @@ fn ongoing(draft: &mut Draft) -> Option<()> {
     let span = format!("{} {}", number_word(count), if years { "years" } else { "months" });
     let fact = tell(draft, who, scene, ONGOING, state.doing, &span)?;
     let (template, gold) = if years {
-        (
-            "Since which year has {n} been {k}?",
-            Gold::Number((i64::from(told.year()) - count).into()),
-        )
+        ("Since which year has {n} been {k}?", Gold::Number((i64::from(told.year()) - count).into()))
     } else {
-        (
-            "Since which month has {n} been {k}?",
-            Gold::Text(month_text(months_before(told, count))),
-        )
+        ("Since which month has {n} been {k}?", Gold::Text(month_text(months_before(told, count))))
     };
     let text = draft.ask(template, who, &[("k", state.ask)]);
     draft.push(CATEGORY, text, gold, vec![fact]);
@@ -208,10 +185,7 @@ fn between(draft: &mut Draft, first: &Dated, second: &Dated, interval: bool) {
     let (template, gold) = if interval {
         let days = first.day.duration_until(second.day).as_hours() / 24;
         let unit = if days == 1 { "day" } else { "days" };
-        (
-            "For {n}, how many days lie between {k} and {v}?",
-            format!("{days} {unit}"),
-        )
+        ("For {n}, how many days lie between {k} and {v}?", format!("{days} {unit}"))
     } else {
         ("Which came first for {n}, {k} or {v}?", first.event.noun.to_owned())
     };

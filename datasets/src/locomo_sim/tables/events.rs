@@ -15,20 +15,12 @@ pub(crate) struct Event {
 }
 
 /// Says that it happened: `{k}` what, `{v}` when, `{cv}` the same with a capital.
-pub(crate) const PAST: &[&str] = &[
-    "I {k} {v}.",
-    "{cv} I {k}.",
-    "Did I tell you that I {k} {v}?",
-    "So, I {k} {v}, and I'm still talking about it.",
-];
+pub(crate) const PAST: &[&str] =
+    &["I {k} {v}.", "{cv} I {k}.", "Did I tell you that I {k} {v}?", "So, I {k} {v}, and I'm still talking about it."];
 
 /// Says that it is planned.
-pub(crate) const PLANNED: &[&str] = &[
-    "I'm {k} {v}.",
-    "{cv} I'm {k}.",
-    "It's settled, I'm {k} {v}.",
-    "Wish me luck, {v} I'm {k}.",
-];
+pub(crate) const PLANNED: &[&str] =
+    &["I'm {k} {v}.", "{cv} I'm {k}.", "It's settled, I'm {k} {v}.", "Wish me luck, {v} I'm {k}."];
 
 /// All events.
 pub(crate) const EVENTS: &[Event] = &[
@@ -333,13 +325,7 @@ pub(crate) const EVENTS: &[Event] = &[
         ask: "get a puncture on the motorway",
         noun: "the puncture",
     },
-    Event {
-        id: "ankle-injury",
-        past: "sprained my ankle",
-        plan: "",
-        ask: "hurt an ankle",
-        noun: "the ankle injury",
-    },
+    Event { id: "ankle-injury", past: "sprained my ankle", plan: "", ask: "hurt an ankle", noun: "the ankle injury" },
     Event {
         id: "elevator-incident",
         past: "got stuck in a lift",
@@ -417,94 +403,38 @@ pub(crate) const ONGOING: &[&str] = &[
 
 /// All states.
 pub(crate) const STATES: &[State] = &[
-    State {
-        id: "keeping-bees",
-        doing: "keeping bees",
-        ask: "looking after beehives",
-    },
-    State {
-        id: "living-without-a-television",
-        doing: "living without a television",
-        ask: "doing without a TV set",
-    },
-    State {
-        id: "writing-a-diary-every-night",
-        doing: "writing a diary every night",
-        ask: "keeping a journal",
-    },
-    State {
-        id: "seeing-a-therapist",
-        doing: "seeing a therapist",
-        ask: "going to therapy",
-    },
-    State {
-        id: "renting-an-allotment",
-        doing: "renting an allotment",
-        ask: "having an allotment",
-    },
+    State { id: "keeping-bees", doing: "keeping bees", ask: "looking after beehives" },
+    State { id: "living-without-a-television", doing: "living without a television", ask: "doing without a TV set" },
+    State { id: "writing-a-diary-every-night", doing: "writing a diary every night", ask: "keeping a journal" },
+    State { id: "seeing-a-therapist", doing: "seeing a therapist", ask: "going to therapy" },
+    State { id: "renting-an-allotment", doing: "renting an allotment", ask: "having an allotment" },
     State {
         id: "singing-in-the-parish-choir",
         doing: "singing in the parish choir",
         ask: "a member of the church choir",
     },
-    State {
-        id: "coaching-the-under-tens",
-        doing: "coaching the under-tens",
-        ask: "training the youngest team",
-    },
-    State {
-        id: "running-a-small-newsletter",
-        doing: "running a small newsletter",
-        ask: "publishing a newsletter",
-    },
-    State {
-        id: "paying-off-my-student-loan",
-        doing: "paying off my student loan",
-        ask: "repaying the student loan",
-    },
+    State { id: "coaching-the-under-tens", doing: "coaching the under-tens", ask: "training the youngest team" },
+    State { id: "running-a-small-newsletter", doing: "running a small newsletter", ask: "publishing a newsletter" },
+    State { id: "paying-off-my-student-loan", doing: "paying off my student loan", ask: "repaying the student loan" },
     State {
         id: "wearing-contact-lenses",
         doing: "wearing contact lenses",
         ask: "using contact lenses instead of glasses",
     },
-    State {
-        id: "working-from-home",
-        doing: "working from home",
-        ask: "doing the job from home",
-    },
-    State {
-        id: "restoring-an-old-motorboat",
-        doing: "restoring an old motorboat",
-        ask: "fixing up a motorboat",
-    },
-    State {
-        id: "fostering-kittens",
-        doing: "fostering kittens",
-        ask: "taking care of foster kittens",
-    },
+    State { id: "working-from-home", doing: "working from home", ask: "doing the job from home" },
+    State { id: "restoring-an-old-motorboat", doing: "restoring an old motorboat", ask: "fixing up a motorboat" },
+    State { id: "fostering-kittens", doing: "fostering kittens", ask: "taking care of foster kittens" },
     State {
         id: "sharing-a-car-with-the-neighbours",
         doing: "sharing a car with the neighbours",
         ask: "part of a car-sharing group with the neighbours",
     },
-    State {
-        id: "mentoring-a-student",
-        doing: "mentoring a student",
-        ask: "a mentor to a student",
-    },
+    State { id: "mentoring-a-student", doing: "mentoring a student", ask: "a mentor to a student" },
     State {
         id: "baking-for-the-corner-shop",
         doing: "baking for the corner shop",
         ask: "supplying the corner shop with baked goods",
     },
-    State {
-        id: "taking-cold-showers",
-        doing: "taking cold showers",
-        ask: "showering cold",
-    },
-    State {
-        id: "teaching-evening-classes",
-        doing: "teaching evening classes",
-        ask: "giving lessons in the evening",
-    },
+    State { id: "taking-cold-showers", doing: "taking cold showers", ask: "showering cold" },
+    State { id: "teaching-evening-classes", doing: "teaching evening classes", ask: "giving lessons in the evening" },
 ];

@@ -30,18 +30,7 @@ const ONE: &[&str] = &[""];
 pub(crate) const SINGLES: &[Single] = &[
     Single {
         id: "pet-name",
-        keys: &[
-            "parrot",
-            "rabbit",
-            "tortoise",
-            "hamster",
-            "goldfish",
-            "canary",
-            "guinea pig",
-            "pony",
-            "donkey",
-            "hen",
-        ],
+        keys: &["parrot", "rabbit", "tortoise", "hamster", "goldfish", "canary", "guinea pig", "pony", "donkey", "hen"],
         value: Pool::Pet,
         says: &[
             "We finally settled on a name for the {k}: {v}.",
@@ -73,10 +62,7 @@ pub(crate) const SINGLES: &[Single] = &[
             "My find of the day at the {k} was {av}.",
             "I only meant to look around the {k}, but now I own {av}.",
         ],
-        asks: &[
-            "What did {n} pick up at the {k}?",
-            "Which purchase did {n} make at the {k}?",
-        ],
+        asks: &["What did {n} pick up at the {k}?", "Which purchase did {n} make at the {k}?"],
         caption: None,
     },
     Single {
@@ -98,58 +84,26 @@ pub(crate) const SINGLES: &[Single] = &[
             "My {k} surprised me with {av} for my birthday.",
             "I unwrapped {av} on my birthday, and it was from my {k}.",
         ],
-        asks: &[
-            "What birthday present came from {n}'s {k}?",
-            "What did {n}'s {k} give {n} as a birthday gift?",
-        ],
+        asks: &["What birthday present came from {n}'s {k}?", "What did {n}'s {k} give {n} as a birthday gift?"],
         caption: None,
     },
     Single {
         id: "learned-from",
-        keys: &[
-            "neighbour",
-            "uncle",
-            "colleague",
-            "grandfather",
-            "camp leader",
-            "aunt",
-            "ship's cook",
-            "scout friend",
-        ],
+        keys: &["neighbour", "uncle", "colleague", "grandfather", "camp leader", "aunt", "ship's cook", "scout friend"],
         value: Pool::Skill,
-        says: &[
-            "It was my {k} who taught me how to {v}.",
-            "Thanks to my {k} I know how to {v}.",
-        ],
-        asks: &[
-            "What did {n} learn to do from a {k}?",
-            "Which skill did a {k} pass on to {n}?",
-        ],
+        says: &["It was my {k} who taught me how to {v}.", "Thanks to my {k} I know how to {v}."],
+        asks: &["What did {n} learn to do from a {k}?", "Which skill did a {k} pass on to {n}?"],
         caption: None,
     },
     Single {
         id: "teacher",
-        keys: &[
-            "maths",
-            "chemistry",
-            "history",
-            "music",
-            "geography",
-            "drama",
-            "Latin",
-            "physics",
-            "art",
-            "biology",
-        ],
+        keys: &["maths", "chemistry", "history", "music", "geography", "drama", "Latin", "physics", "art", "biology"],
         value: Pool::Teacher,
         says: &[
             "I still think of my {k} teacher {v} now and then.",
             "At school {v} had us for {k}, and nobody dared to be late.",
         ],
-        asks: &[
-            "Who taught {n} {k} at school?",
-            "What was the name of {n}'s {k} teacher?",
-        ],
+        asks: &["Who taught {n} {k} at school?", "What was the name of {n}'s {k} teacher?"],
         caption: None,
     },
     Single {
@@ -169,10 +123,7 @@ pub(crate) const SINGLES: &[Single] = &[
             "The {k} walls are {v} now, and I had paint in my hair for days.",
             "I ended up painting the {k} in {v}.",
         ],
-        asks: &[
-            "Which colour did {n} choose for the {k}?",
-            "In what colour has {n} painted the {k}?",
-        ],
+        asks: &["Which colour did {n} choose for the {k}?", "In what colour has {n} painted the {k}?"],
         caption: None,
     },
     Single {
@@ -188,14 +139,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "cinnamon rolls",
         ],
         value: Pool::Cafe,
-        says: &[
-            "When it comes to {k}, nothing beats {v}.",
-            "You'll find me at {v} for {k} most of the time.",
-        ],
-        asks: &[
-            "Where does {n} like to go for {k}?",
-            "Which place is {n}'s pick for {k}?",
-        ],
+        says: &["When it comes to {k}, nothing beats {v}.", "You'll find me at {v} for {k} most of the time."],
+        asks: &["Where does {n} like to go for {k}?", "Which place is {n}'s pick for {k}?"],
         caption: None,
     },
     Single {
@@ -210,10 +155,7 @@ pub(crate) const SINGLES: &[Single] = &[
             "garden gate",
         ],
         value: Pool::Plant,
-        says: &[
-            "There's {av} growing by the {k} now, and it seems happy.",
-            "I put {av} next to the {k}.",
-        ],
+        says: &["There's {av} growing by the {k} now, and it seems happy.", "I put {av} next to the {k}."],
         asks: &["Which plant has {n} put by the {k}?", "What grows next to {n}'s {k}?"],
         caption: None,
     },
@@ -232,14 +174,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "karaoke final",
         ],
         value: Pool::Object,
-        says: &[
-            "I actually won {av} at the {k}!",
-            "They handed me {av} as a prize at the {k}.",
-        ],
-        asks: &[
-            "What prize did {n} take home from the {k}?",
-            "What was {n} awarded at the {k}?",
-        ],
+        says: &["I actually won {av} at the {k}!", "They handed me {av} as a prize at the {k}."],
+        asks: &["What prize did {n} take home from the {k}?", "What was {n} awarded at the {k}?"],
         caption: None,
     },
     Single {
@@ -277,14 +213,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "stadium",
         ],
         value: Pool::Belonging,
-        says: &[
-            "Silly me, I left my {v} at the {k}.",
-            "My {v} is gone, it must still be lying around at the {k}.",
-        ],
-        asks: &[
-            "What did {n} leave behind at the {k}?",
-            "Which item did {n} lose at the {k}?",
-        ],
+        says: &["Silly me, I left my {v} at the {k}.", "My {v} is gone, it must still be lying around at the {k}."],
+        asks: &["What did {n} leave behind at the {k}?", "Which item did {n} lose at the {k}?"],
         caption: None,
     },
     Single {
@@ -302,23 +232,13 @@ pub(crate) const SINGLES: &[Single] = &[
             "raincoat",
         ],
         value: Pool::Money,
-        says: &[
-            "I paid {v} for the new {k}, which hurt a little.",
-            "The {k} set me back {v}.",
-        ],
+        says: &["I paid {v} for the new {k}, which hurt a little.", "The {k} set me back {v}."],
         asks: &["How much did {n} spend on the {k}?", "What did the {k} cost {n}?"],
         caption: None,
     },
     Single {
         id: "wedding-song",
-        keys: &[
-            "colleague",
-            "childhood friend",
-            "goddaughter",
-            "old professor",
-            "choir director",
-            "swimming coach",
-        ],
+        keys: &["colleague", "childhood friend", "goddaughter", "old professor", "choir director", "swimming coach"],
         value: Pool::Song,
         says: &[
             "At my {k}'s wedding they opened the dancing with \"{v}\".",
@@ -341,33 +261,15 @@ pub(crate) const SINGLES: &[Single] = &[
             "hummus",
         ],
         value: Pool::Ingredient,
-        says: &[
-            "The trick with my {k} is a bit of {v}.",
-            "Don't tell anyone, but I always put {v} in my {k}.",
-        ],
-        asks: &[
-            "What is the secret ingredient in {n}'s {k}?",
-            "What does {n} add to {k} that nobody should know of?",
-        ],
+        says: &["The trick with my {k} is a bit of {v}.", "Don't tell anyone, but I always put {v} in my {k}."],
+        asks: &["What is the secret ingredient in {n}'s {k}?", "What does {n} add to {k} that nobody should know of?"],
         caption: None,
     },
     Single {
         id: "vehicle-name",
-        keys: &[
-            "bike=bicycle",
-            "van",
-            "canoe",
-            "scooter",
-            "caravan",
-            "sledge",
-            "rowing boat",
-            "lawn tractor",
-        ],
+        keys: &["bike=bicycle", "van", "canoe", "scooter", "caravan", "sledge", "rowing boat", "lawn tractor"],
         value: Pool::Pet,
-        says: &[
-            "Yes, I do call my {k} {v}, don't laugh.",
-            "My {k} has a name too, it's {v}.",
-        ],
+        says: &["Yes, I do call my {k} {v}, don't laugh.", "My {k} has a name too, it's {v}."],
         asks: &["Which nickname does {n} use for the {k}?", "How does {n} call the {k}?"],
         caption: None,
     },
@@ -384,14 +286,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "tenant upstairs=upstairs tenant",
         ],
         value: Pool::Object,
-        says: &[
-            "I still have to return {av} that I borrowed from a {k}.",
-            "A {k} lent me {av} for the holidays.",
-        ],
-        asks: &[
-            "What has {n} borrowed from a {k}?",
-            "Which item was lent to {n} by a {k}?",
-        ],
+        says: &["I still have to return {av} that I borrowed from a {k}.", "A {k} lent me {av} for the holidays."],
+        asks: &["What has {n} borrowed from a {k}?", "Which item was lent to {n} by a {k}?"],
         caption: None,
     },
     Single {
@@ -406,10 +302,7 @@ pub(crate) const SINGLES: &[Single] = &[
             "cycling club picnic",
         ],
         value: Pool::Cake,
-        says: &[
-            "For the {k} I baked a {v}.",
-            "My {v} was gone in ten minutes at the {k}.",
-        ],
+        says: &["For the {k} I baked a {v}.", "My {v} was gone in ten minutes at the {k}."],
         asks: &["Which cake did {n} make for the {k}?", "What did {n} bake for the {k}?"],
         caption: None,
     },
@@ -425,14 +318,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "street parade",
         ],
         value: Pool::Animal,
-        says: &[
-            "I went to the {k} dressed as {av}.",
-            "My {v} costume was the talk of the {k}.",
-        ],
-        asks: &[
-            "What was {n}'s costume at the {k}?",
-            "As what did {n} dress up for the {k}?",
-        ],
+        says: &["I went to the {k} dressed as {av}.", "My {v} costume was the talk of the {k}."],
+        asks: &["What was {n}'s costume at the {k}?", "As what did {n} dress up for the {k}?"],
         caption: None,
     },
     Single {
@@ -448,14 +335,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "at the campsite",
         ],
         value: Pool::Animal,
-        says: &[
-            "You won't believe it, I saw {av} {k}.",
-            "There was {av} {k}, just looking at me.",
-        ],
-        asks: &[
-            "Which animal did {n} come across {k}?",
-            "What creature did {n} spot {k}?",
-        ],
+        says: &["You won't believe it, I saw {av} {k}.", "There was {av} {k}, just looking at me."],
+        asks: &["Which animal did {n} come across {k}?", "What creature did {n} spot {k}?"],
         caption: None,
     },
     Single {
@@ -473,10 +354,7 @@ pub(crate) const SINGLES: &[Single] = &[
             "postman=mail carrier",
         ],
         value: Pool::Person,
-        says: &[
-            "My new {k} is called {v} and tells the best stories.",
-            "I ran into {v}, you know, my {k}.",
-        ],
+        says: &["My new {k} is called {v} and tells the best stories.", "I ran into {v}, you know, my {k}."],
         asks: &["What is the name of {n}'s {k}?", "Who is {n}'s {k}?"],
         caption: None,
     },
@@ -484,24 +362,15 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "poster-above",
         keys: &["desk", "bed", "sofa", "piano", "bookshelf", "fireplace", "workbench"],
         value: Pool::Animal,
-        says: &[
-            "What do you think of the new poster above my {k}?",
-            "Look what is hanging above my {k} now!",
-        ],
-        asks: &[
-            "What does the poster above {n}'s {k} show?",
-            "Which animal is on the poster over {n}'s {k}?",
-        ],
+        says: &["What do you think of the new poster above my {k}?", "Look what is hanging above my {k} now!"],
+        asks: &["What does the poster above {n}'s {k} show?", "Which animal is on the poster over {n}'s {k}?"],
         caption: Some("a photo of a framed poster of {av} on a wall"),
     },
     Single {
         id: "class-on",
         keys: &["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"],
         value: Pool::Class,
-        says: &[
-            "My {k} evenings are taken, I go to {v}.",
-            "I joined {v} that meets every {k}.",
-        ],
+        says: &["My {k} evenings are taken, I go to {v}.", "I joined {v} that meets every {k}."],
         asks: &["What does {n} attend on {k}s?", "Where does {n} go every {k}?"],
         caption: None,
     },
@@ -518,14 +387,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "painting walls",
         ],
         value: Pool::Podcast,
-        says: &[
-            "I always have the podcast {v} on while {k}.",
-            "While {k} I listen to {v}, it's so funny.",
-        ],
-        asks: &[
-            "Which podcast accompanies {n} while {k}?",
-            "What does {n} listen to while {k}?",
-        ],
+        says: &["I always have the podcast {v} on while {k}.", "While {k} I listen to {v}, it's so funny."],
+        asks: &["Which podcast accompanies {n} while {k}?", "What does {n} listen to while {k}?"],
         caption: None,
     },
     Single {
@@ -540,14 +403,8 @@ pub(crate) const SINGLES: &[Single] = &[
             "open university",
         ],
         value: Pool::Talk,
-        says: &[
-            "They had me give a talk on {v} at the {k}.",
-            "My speech at the {k} was about {v}.",
-        ],
-        asks: &[
-            "What did {n} speak about at the {k}?",
-            "What was the subject of {n}'s talk at the {k}?",
-        ],
+        says: &["They had me give a talk on {v} at the {k}.", "My speech at the {k} was about {v}."],
+        asks: &["What did {n} speak about at the {k}?", "What was the subject of {n}'s talk at the {k}?"],
         caption: None,
     },
     Single {
@@ -565,10 +422,7 @@ pub(crate) const SINGLES: &[Single] = &[
             "cucumbers",
         ],
         value: Pool::Count,
-        says: &[
-            "We counted {v} {k} from our own garden this year!",
-            "Our garden gave us {v} {k}, can you imagine?",
-        ],
+        says: &["We counted {v} {k} from our own garden this year!", "Our garden gave us {v} {k}, can you imagine?"],
         asks: &["How many {k} did {n} harvest?", "How many {k} came from {n}'s garden?"],
         caption: None,
     },
@@ -585,21 +439,13 @@ pub(crate) const SINGLES: &[Single] = &[
             "parents-in-law",
         ],
         value: Pool::Knit,
-        says: &[
-            "I spent my evenings making {av} for my {k}.",
-            "The {v} for my {k} is done at last.",
-        ],
-        asks: &[
-            "What did {n} make for the {k}?",
-            "Which handmade thing did {n}'s {k} get?",
-        ],
+        says: &["I spent my evenings making {av} for my {k}.", "The {v} for my {k} is done at last."],
+        asks: &["What did {n} make for the {k}?", "Which handmade thing did {n}'s {k} get?"],
         caption: None,
     },
     Single {
         id: "puzzle-pal",
-        keys: &[
-            "Bolivia", "Finland", "Ghana", "Japan", "Kenya", "Latvia", "Malta", "Nepal", "Peru",
-        ],
+        keys: &["Bolivia", "Finland", "Ghana", "Japan", "Kenya", "Latvia", "Malta", "Nepal", "Peru"],
         value: Pool::Person,
         says: &[
             "I swap crossword puzzles by mail with {v} from {k}.",
@@ -615,10 +461,7 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "first-employer",
         keys: ONE,
         value: Pool::Company,
-        says: &[
-            "I earned my very first money at {v}.",
-            "My first job ever was at {v}, sweeping floors.",
-        ],
+        says: &["I earned my very first money at {v}.", "My first job ever was at {v}, sweeping floors."],
         asks: &["Where did {n} work for the very first time?"],
         caption: None,
     },
@@ -626,24 +469,15 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "grew-up",
         keys: ONE,
         value: Pool::City,
-        says: &[
-            "I grew up in {v}, so I know all about long winters there.",
-            "My whole childhood took place in {v}.",
-        ],
-        asks: &[
-            "In which city did {n} spend the childhood years?",
-            "Where was {n} raised?",
-        ],
+        says: &["I grew up in {v}, so I know all about long winters there.", "My whole childhood took place in {v}."],
+        asks: &["In which city did {n} spend the childhood years?", "Where was {n} raised?"],
         caption: None,
     },
     Single {
         id: "childhood-street",
         keys: ONE,
         value: Pool::Street,
-        says: &[
-            "Our old family house stood on {v}.",
-            "As children we ruled {v}, every hedge of it.",
-        ],
+        says: &["Our old family house stood on {v}.", "As children we ruled {v}, every hedge of it."],
         asks: &["On which street was {n}'s family home?"],
         caption: None,
     },
@@ -651,28 +485,16 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "dream-job",
         keys: ONE,
         value: Pool::Job,
-        says: &[
-            "When I was seven I told everyone I'd be {av}.",
-            "As a kid I was sure I would become {av}.",
-        ],
-        asks: &[
-            "What did {n} want to be as a child?",
-            "Which profession was {n}'s childhood dream?",
-        ],
+        says: &["When I was seven I told everyone I'd be {av}.", "As a kid I was sure I would become {av}."],
+        asks: &["What did {n} want to be as a child?", "Which profession was {n}'s childhood dream?"],
         caption: None,
     },
     Single {
         id: "degree",
         keys: ONE,
         value: Pool::Subject,
-        says: &[
-            "My degree is in {v}, not that anybody asks.",
-            "At university I took {v} because a friend did.",
-        ],
-        asks: &[
-            "What did {n} study at university?",
-            "In which subject does {n} hold a degree?",
-        ],
+        says: &["My degree is in {v}, not that anybody asks.", "At university I took {v} because a friend did."],
+        asks: &["What did {n} study at university?", "In which subject does {n} hold a degree?"],
         caption: None,
     },
     Single {
@@ -683,10 +505,7 @@ pub(crate) const SINGLES: &[Single] = &[
             "My partner and I met at a {v} of all places.",
             "If I had skipped that {v}, I'd never have met my partner.",
         ],
-        asks: &[
-            "Where did {n} get to know the partner?",
-            "On what occasion did {n} meet the partner?",
-        ],
+        asks: &["Where did {n} get to know the partner?", "On what occasion did {n} meet the partner?"],
         caption: None,
     },
     Single {
@@ -704,10 +523,7 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "lucky-charm",
         keys: ONE,
         value: Pool::Belonging,
-        says: &[
-            "I never sit an exam without my lucky {v}.",
-            "My {v} has always brought me luck.",
-        ],
+        says: &["I never sit an exam without my lucky {v}.", "My {v} has always brought me luck."],
         asks: &["What is {n}'s lucky charm?"],
         caption: None,
     },
@@ -715,10 +531,7 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "mug",
         keys: ONE,
         value: Pool::Animal,
-        says: &[
-            "My favourite mug is the one with {av} on it.",
-            "I only drink from my mug with {av} printed on it.",
-        ],
+        says: &["My favourite mug is the one with {av} on it.", "I only drink from my mug with {av} printed on it."],
         asks: &["What is printed on {n}'s favourite mug?"],
         caption: None,
     },
@@ -726,10 +539,7 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "wallpaper",
         keys: ONE,
         value: Pool::Animal,
-        says: &[
-            "I changed my phone wallpaper, isn't it sweet?",
-            "Every time I unlock my phone I see this little one.",
-        ],
+        says: &["I changed my phone wallpaper, isn't it sweet?", "Every time I unlock my phone I see this little one."],
         asks: &["Which animal is on {n}'s phone wallpaper?"],
         caption: Some("a photo of a phone screen that shows {av}"),
     },
@@ -737,10 +547,7 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "tattoo",
         keys: ONE,
         value: Pool::Bird,
-        says: &[
-            "I got {av} tattooed on my shoulder.",
-            "My tattoo is {av}, it took three sittings.",
-        ],
+        says: &["I got {av} tattooed on my shoulder.", "My tattoo is {av}, it took three sittings."],
         asks: &["What does {n}'s tattoo show?"],
         caption: None,
     },
@@ -748,10 +555,7 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "team",
         keys: ONE,
         value: Pool::Team,
-        says: &[
-            "I've been shouting for the {v} since I could walk.",
-            "As a fan of the {v} I'm used to suffering.",
-        ],
+        says: &["I've been shouting for the {v} since I could walk.", "As a fan of the {v} I'm used to suffering."],
         asks: &["Which team does {n} support?", "Of which team is {n} a fan?"],
         caption: None,
     },
@@ -759,24 +563,15 @@ pub(crate) const SINGLES: &[Single] = &[
         id: "dream-place",
         keys: ONE,
         value: Pool::Wonder,
-        says: &[
-            "Once in my life I want to see {v}.",
-            "If money were no object I'd leave for {v} today.",
-        ],
-        asks: &[
-            "Which place does {n} dream of seeing?",
-            "Where would {n} go if money were no object?",
-        ],
+        says: &["Once in my life I want to see {v}.", "If money were no object I'd leave for {v} today."],
+        asks: &["Which place does {n} dream of seeing?", "Where would {n} go if money were no object?"],
         caption: None,
     },
     Single {
         id: "favourite-flower",
         keys: ONE,
         value: Pool::Plant,
-        says: &[
-            "Nothing smells as good to me as {av}.",
-            "If you ever bring me flowers, my favourite is the {v}.",
-        ],
+        says: &["Nothing smells as good to me as {av}.", "If you ever bring me flowers, my favourite is the {v}."],
         asks: &["Which flower does {n} like best?"],
         caption: None,
     },

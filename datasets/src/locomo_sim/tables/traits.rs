@@ -22,19 +22,12 @@ const fn yes(ask: &'static str, reason: &'static str) -> Probe {
 }
 
 const fn no(ask: &'static str, reason: &'static str) -> Probe {
-    Probe {
-        yes: false,
-        ask,
-        reason,
-    }
+    Probe { yes: false, ask, reason }
 }
 
 /// Asks: `{k}` is the probe.
-pub(crate) const ASKS: &[&str] = &[
-    "Would {n} likely {k}?",
-    "Judging by the conversations, would {n} {k}?",
-    "Is it likely that {n} would {k}?",
-];
+pub(crate) const ASKS: &[&str] =
+    &["Would {n} likely {k}?", "Judging by the conversations, would {n} {k}?", "Is it likely that {n} would {k}?"];
 
 /// Pairs of traits that one speaker does not have together.
 pub(crate) const CONTRADICTIONS: &[(&str, &str)] = &[("planet", "cars"), ("sleep", "evenings")];
@@ -49,10 +42,7 @@ pub(crate) const TRAITS: &[Trait] = &[
         ],
         probes: &[
             no("enjoy a hot-air balloon ride", "heights frighten {n}"),
-            no(
-                "book a room on the top floor of a glass tower",
-                "{n} can't stand heights",
-            ),
+            no("book a room on the top floor of a glass tower", "{n} can't stand heights"),
         ],
     },
     Trait {
@@ -63,18 +53,12 @@ pub(crate) const TRAITS: &[Trait] = &[
         ],
         probes: &[
             yes("enjoy a chilli eating contest", "{n} loves very hot food"),
-            yes(
-                "like a basket of hot sauces as a gift",
-                "{n} puts hot sauce on everything",
-            ),
+            yes("like a basket of hot sauces as a gift", "{n} puts hot sauce on everything"),
         ],
     },
     Trait {
         id: "nuts",
-        says: &[
-            "I carry an adrenaline pen, one peanut could put me in hospital.",
-            "I have a bad peanut allergy.",
-        ],
+        says: &["I carry an adrenaline pen, one peanut could put me in hospital.", "I have a bad peanut allergy."],
         probes: &[
             no("order a satay dish", "satay is made with peanuts and {n} is allergic"),
             no("eat a peanut butter sandwich", "{n} is allergic to peanuts"),
@@ -85,32 +69,20 @@ pub(crate) const TRAITS: &[Trait] = &[
         says: &["I haven't eaten meat since my teens.", "I'm a convinced vegetarian."],
         probes: &[
             no("choose a steakhouse for a birthday dinner", "{n} is a vegetarian"),
-            yes(
-                "appreciate a restaurant without meat on the menu",
-                "{n} doesn't eat meat",
-            ),
+            yes("appreciate a restaurant without meat on the menu", "{n} doesn't eat meat"),
         ],
     },
     Trait {
         id: "alcohol",
-        says: &[
-            "I don't touch alcohol at all.",
-            "I quit drinking for good and feel great.",
-        ],
+        says: &["I don't touch alcohol at all.", "I quit drinking for good and feel great."],
         probes: &[
             no("enjoy a tour of whisky distilleries", "{n} doesn't drink alcohol"),
-            yes(
-                "welcome a menu with many alcohol-free drinks",
-                "{n} stays away from alcohol",
-            ),
+            yes("welcome a menu with many alcohol-free drinks", "{n} stays away from alcohol"),
         ],
     },
     Trait {
         id: "coffee",
-        says: &[
-            "Nobody should talk to me before my third espresso.",
-            "I run on coffee, five cups a day.",
-        ],
+        says: &["Nobody should talk to me before my third espresso.", "I run on coffee, five cups a day."],
         probes: &[
             yes("be pleased with a home espresso machine", "{n} drinks a lot of coffee"),
             no("find it easy to give up caffeine", "{n} depends on coffee"),
@@ -118,18 +90,12 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "heat",
-        says: &[
-            "Anything above twenty-five degrees melts me.",
-            "I suffer in the heat, give me snow any day.",
-        ],
+        says: &["Anything above twenty-five degrees melts me.", "I suffer in the heat, give me snow any day."],
         probes: &[no("enjoy a trek through the desert", "{n} suffers in the heat")],
     },
     Trait {
         id: "flying",
-        says: &[
-            "I haven't boarded a plane in years, I panic at take-off.",
-            "Planes scare me to death.",
-        ],
+        says: &["I haven't boarded a plane in years, I panic at take-off.", "Planes scare me to death."],
         probes: &[
             no("take a job as a flight attendant", "{n} is afraid of flying"),
             yes("choose the train over a short flight", "{n} is afraid of planes"),
@@ -137,10 +103,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "horror",
-        says: &[
-            "I can't sleep for a week after a scary film.",
-            "Horror films are simply too much for me.",
-        ],
+        says: &["I can't sleep for a week after a scary film.", "Horror films are simply too much for me."],
         probes: &[no("go to a haunted house at night", "scary things keep {n} awake")],
     },
     Trait {
@@ -184,10 +147,7 @@ pub(crate) const TRAITS: &[Trait] = &[
         ],
         probes: &[
             yes("support a ban on plastic bags", "{n} cares about the environment"),
-            yes(
-                "enjoy a workshop on living without waste",
-                "{n} tries to protect the climate",
-            ),
+            yes("enjoy a workshop on living without waste", "{n} tries to protect the climate"),
         ],
     },
     Trait {
@@ -209,34 +169,19 @@ pub(crate) const TRAITS: &[Trait] = &[
         ],
         probes: &[
             yes("do well at organising a messy archive", "{n} is very tidy"),
-            no(
-                "feel comfortable sharing a room with a messy person",
-                "{n} needs everything in order",
-            ),
+            no("feel comfortable sharing a room with a messy person", "{n} needs everything in order"),
         ],
     },
     Trait {
         id: "rain",
-        says: &[
-            "I love walking in the pouring rain.",
-            "Rain makes me happy, the heavier the better.",
-        ],
-        probes: &[yes(
-            "move to a place that is known for its wet weather",
-            "{n} loves rain",
-        )],
+        says: &["I love walking in the pouring rain.", "Rain makes me happy, the heavier the better."],
+        probes: &[yes("move to a place that is known for its wet weather", "{n} loves rain")],
     },
     Trait {
         id: "spiders",
-        says: &[
-            "I scream when I see a spider, I really do.",
-            "Spiders are the one thing I can't handle.",
-        ],
+        says: &["I scream when I see a spider, I really do.", "Spiders are the one thing I can't handle."],
         probes: &[
-            no(
-                "apply for a job in the insect house of a zoo",
-                "{n} is afraid of spiders",
-            ),
+            no("apply for a job in the insect house of a zoo", "{n} is afraid of spiders"),
             no("keep a tarantula as a pet", "{n} is scared of spiders"),
         ],
     },
@@ -247,10 +192,7 @@ pub(crate) const TRAITS: &[Trait] = &[
             "I can name the designer of any coat on the street.",
         ],
         probes: &[
-            yes(
-                "like front row seats at a fashion show",
-                "{n} is passionate about clothes",
-            ),
+            yes("like front row seats at a fashion show", "{n} is passionate about clothes"),
             yes("enjoy a job as a stylist", "{n} knows a lot about fashion"),
         ],
     },
@@ -260,10 +202,7 @@ pub(crate) const TRAITS: &[Trait] = &[
             "I read about the Romans whenever I can.",
             "Old ruins give me goosebumps, I could listen to guides for hours.",
         ],
-        probes: &[yes(
-            "enjoy a guided tour of an excavation site",
-            "{n} loves ancient history",
-        )],
+        probes: &[yes("enjoy a guided tour of an excavation site", "{n} loves ancient history")],
     },
     Trait {
         id: "sweets",
@@ -278,10 +217,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "competition",
-        says: &[
-            "I have to win, even at snap against my own nephew.",
-            "I'm far too competitive for friendly matches.",
-        ],
+        says: &["I have to win, even at snap against my own nephew.", "I'm far too competitive for friendly matches."],
         probes: &[
             yes("take part in a regional championship", "{n} loves to compete"),
             no("shrug off losing an important match", "{n} hates to lose"),
@@ -289,10 +225,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "risk",
-        says: &[
-            "I read the insurance terms before I cross the street.",
-            "I avoid every risk I can see coming.",
-        ],
+        says: &["I read the insurance terms before I cross the street.", "I avoid every risk I can see coming."],
         probes: &[
             no("put all savings into a friend's start-up", "{n} avoids risks"),
             no("try parachuting", "{n} is very cautious"),
@@ -300,10 +233,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "stage",
-        says: &[
-            "Give me a stage and I won't leave it.",
-            "I feel most alive with a spotlight on me.",
-        ],
+        says: &["Give me a stage and I won't leave it.", "I feel most alive with a spotlight on me."],
         probes: &[
             yes("audition for a musical", "{n} loves being on stage"),
             yes("enjoy hosting a talent show", "{n} likes the spotlight"),
@@ -319,10 +249,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "evenings",
-        says: &[
-            "I'm asleep by nine, every single night.",
-            "After dinner I'm good for nothing but my bed.",
-        ],
+        says: &["I'm asleep by nine, every single night.", "After dinner I'm good for nothing but my bed."],
         probes: &[
             no("enjoy a party that starts at midnight", "{n} goes to bed early"),
             no("be happy with a late shift", "{n} gets tired early in the evening"),
@@ -330,10 +257,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "dust",
-        says: &[
-            "One speck of dust and I sneeze for an hour.",
-            "I'm allergic to dust, it's a nuisance.",
-        ],
+        says: &["One speck of dust and I sneeze for an hour.", "I'm allergic to dust, it's a nuisance."],
         probes: &[
             no("offer to clear out an old attic", "dust makes {n} sneeze"),
             no("enjoy working in a sawmill", "{n} is allergic to dust"),
@@ -341,10 +265,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "caves",
-        says: &[
-            "Tight spaces make me panic.",
-            "I'm claustrophobic, I can't stay in narrow rooms.",
-        ],
+        says: &["Tight spaces make me panic.", "I'm claustrophobic, I can't stay in narrow rooms."],
         probes: &[
             no("join a tour through a narrow cave", "{n} panics in tight spaces"),
             no("want to travel in a submarine", "{n} is claustrophobic"),
@@ -352,24 +273,15 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "orientation",
-        says: &[
-            "I never need a map, I always know where north is.",
-            "Drop me anywhere and I'll find the way home.",
-        ],
+        says: &["I never need a map, I always know where north is.", "Drop me anywhere and I'll find the way home."],
         probes: &[
-            yes(
-                "do well in an orienteering race",
-                "{n} has an excellent sense of direction",
-            ),
+            yes("do well in an orienteering race", "{n} has an excellent sense of direction"),
             yes("be a good guide in an unknown forest", "{n} always finds the way"),
         ],
     },
     Trait {
         id: "royals",
-        says: &[
-            "I follow every royal wedding minute by minute.",
-            "I know the family trees of all the royal houses.",
-        ],
+        says: &["I follow every royal wedding minute by minute.", "I know the family trees of all the royal houses."],
         probes: &[
             yes("watch a coronation on television", "{n} follows the royals"),
             yes("enjoy a tour of a palace", "{n} is fascinated by royalty"),
@@ -385,10 +297,7 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "sleep",
-        says: &[
-            "The slightest movement wakes me up at night.",
-            "I'm a terribly light sleeper.",
-        ],
+        says: &["The slightest movement wakes me up at night.", "I'm a terribly light sleeper."],
         probes: &[
             no("sleep well in a shared dormitory", "{n} is a light sleeper"),
             no("be rested after a night on a coach", "{n} wakes up easily"),
@@ -407,45 +316,27 @@ pub(crate) const TRAITS: &[Trait] = &[
     },
     Trait {
         id: "butterflies",
-        says: &[
-            "I can name every butterfly in the region.",
-            "I planted nettles so that the caterpillars have food.",
-        ],
+        says: &["I can name every butterfly in the region.", "I planted nettles so that the caterpillars have food."],
         probes: &[yes("enjoy a visit to a butterfly house", "{n} loves butterflies")],
     },
     Trait {
         id: "buildings",
-        says: &[
-            "I photograph concrete facades wherever I go.",
-            "Modern buildings make my heart beat faster.",
-        ],
-        probes: &[yes(
-            "join a walking tour of modern architecture",
-            "{n} is enthusiastic about modern buildings",
-        )],
+        says: &["I photograph concrete facades wherever I go.", "Modern buildings make my heart beat faster."],
+        probes: &[yes("join a walking tour of modern architecture", "{n} is enthusiastic about modern buildings")],
     },
     Trait {
         id: "opera",
-        says: &[
-            "Opera bores me to tears.",
-            "Two minutes of an aria and I'm out of the door.",
-        ],
+        says: &["Opera bores me to tears.", "Two minutes of an aria and I'm out of the door."],
         probes: &[no("be pleased with tickets for a five-hour opera", "opera bores {n}")],
     },
     Trait {
         id: "clowns",
-        says: &[
-            "Clowns creep me out, always have.",
-            "I leave the room when a clown comes in.",
-        ],
+        says: &["Clowns creep me out, always have.", "I leave the room when a clown comes in."],
         probes: &[no("enjoy an evening at the circus", "{n} is uneasy around clowns")],
     },
     Trait {
         id: "handed",
-        says: &[
-            "I'm left-handed and smear everything I write.",
-            "As a left-hander I fight with every can opener.",
-        ],
+        says: &["I'm left-handed and smear everything I write.", "As a left-hander I fight with every can opener."],
         probes: &[yes("find ordinary scissors awkward to use", "{n} is left-handed")],
     },
 ];

@@ -23,26 +23,13 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-const WEEKDAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
-const WORDS: [&str; 11] = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-];
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const WORDS: [&str; 11] = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"];
 const MONTH_NAMES: &str = "January February March April May June July August September October November December";
 
 fn month(year: i64, month: i64) -> String {
     let index = year * 12 + month - 1;
-    let name = MONTH_NAMES
-        .split(' ')
-        .nth(index.rem_euclid(12) as usize)
-        .expect("twelve names");
+    let name = MONTH_NAMES.split(' ').nth(index.rem_euclid(12) as usize).expect("twelve names");
     format!("{name} {}", index.div_euclid(12))
 }
 
@@ -69,10 +56,7 @@ pub(super) fn reading(text: &str, told: i64) -> (String, Option<i64>) {
         let index = index as i64;
         if text.contains(&format!("last {name}")) {
             return exact(
-                (1..=7)
-                    .map(|back| told - back)
-                    .find(|day| (day + 3).rem_euclid(7) == index)
-                    .expect("a week"),
+                (1..=7).map(|back| told - back).find(|day| (day + 3).rem_euclid(7) == index).expect("a week"),
             );
         }
         if text.contains(&format!("this coming {name}")) {
@@ -113,10 +97,7 @@ pub(super) fn reading(text: &str, told: i64) -> (String, Option<i64>) {
         ("next year", (year + 1).to_string(), None),
         ("", "no time in this turn".to_owned(), None),
     ];
-    let (_, gold, exact) = fixed
-        .into_iter()
-        .find(|(form, ..)| text.contains(form))
-        .expect("the last one always is");
+    let (_, gold, exact) = fixed.into_iter().find(|(form, ..)| text.contains(form)).expect("the last one always is");
     (gold, exact)
 }
 

@@ -27,15 +27,9 @@ impl<'a> Index<'a> {
     fn new(bank: &'a Bank) -> Self {
         let mut turns = HashMap::new();
         for entry in &bank.content.entries {
-            let StreamEntry::Session(session) = entry else {
-                panic!("only sessions")
-            };
+            let StreamEntry::Session(session) = entry else { panic!("only sessions") };
             for turn in &session.turns {
-                assert!(
-                    turns.insert(turn.id.as_str(), (session, turn)).is_none(),
-                    "{} is there twice",
-                    turn.id
-                );
+                assert!(turns.insert(turn.id.as_str(), (session, turn)).is_none(), "{} is there twice", turn.id);
             }
         }
         Self { turns }
@@ -54,44 +48,19 @@ fn check(generator: &LocomoSim, number: usize) {
 
     // the outline is what the bank will be
     assert_eq!(outline.bank_id, bank.content.bank_id);
-    assert_eq!(
-        (outline.entries as usize, bank.content.entries.len()),
-        (shape.sessions, shape.sessions)
-    );
+    assert_eq!((outline.entries as usize, bank.content.entries.len()), (shape.sessions, shape.sessions));
     let turns: usize = bank.content.entries.iter().map(StreamEntry::turns).sum();
     assert_eq!((outline.turns as usize, turns), (shape.turns, shape.turns));
-    let outlined = |question: &Question| {
-        (
-            question.question_id.clone(),
-            question.category.clone(),
-            question.ask_after,
-        )
-    };
+    let outlined = |question: &Question| (question.question_id.clone(), question.category.clone(), question.ask_after);
     let expected: Vec<_> = bank.questions.iter().map(outlined).collect();
-    let found: Vec<_> = outline
-        .questions
-        .iter()
-        .map(|q| (q.question_id.clone(), q.category.clone(), q.ask_after))
-        .collect();
+    let found: Vec<_> =
+        outline.questions.iter().map(|q| (q.question_id.clone(), q.category.clone(), q.ask_after)).collect();
     assert_eq!(found, expected);
-    assert!(
-        bank.questions
-            .iter()
-            .enumerate()
-            .all(|(index, question)| question.index as usize == index)
-    );
-    let ids: HashSet<&str> = bank
-        .questions
-        .iter()
-        .map(|question| question.question_id.as_str())
-        .collect();
+    assert!(bank.questions.iter().enumerate().all(|(index, question)| question.index as usize == index));
+    let ids: HashSet<&str> = bank.questions.iter().map(|question| question.question_id.as_str()).collect();
     assert_eq!(ids.len(), bank.questions.len());
     for category in Category::ALL {
-        let count = bank
-            .questions
-            .iter()
-            .filter(|question| question.category == category.name())
-            .count();
+        let count = bank.questions.iter().filter(|question| question.category == category.name()).count();
         assert_eq!(count, shape.count(category), "{}", category.name());
     }
 
@@ -100,27 +69,10 @@ fn check(generator: &LocomoSim, number: usize) {
 
     let index = Index::new(&bank);
     for entry in &bank.content.entries {
-        let StreamEntry::Session(session) = entry else {
-            panic!("only sessions")
-        };
-        assert!(
-            session
-                .turns
-                .iter()
-                .all(|turn| bank.content.speakers.contains(&turn.speaker))
-        );
-        assert!(
-            session.turns.windows(2).all(|pair| pair[0].speaker != pair[1].speaker),
-            "speakers take turns"
-        );
-        assert_eq!(
-            session.time,
-            session
-                .time_text
-                .as_deref()
-                .and_then(locomo::time::parse)
-                .map(locomo::time::iso)
-        );
+        let StreamEntry::Session(session) = entry else { panic!("only sessions") };
+        assert!(session.turns.iter().all(|turn| bank.content.speakers.contains(&turn.speaker)));
+        assert!(session.turns.windows(2).all(|pair| pair[0].speaker != pair[1].speaker), "speakers take turns");
+        assert_eq!(session.time, session.time_text.as_deref().and_then(locomo::time::parse).map(locomo::time::iso));
     }
     assert_eq!(bank.questions.len(), bank.gold.len());
     for (question, gold) in bank.questions.iter().zip(&bank.gold) {
@@ -133,25 +85,12 @@ fn check_question(index: &Index<'_>, bank: &Bank, question: &Question, gold: &Go
     let text = &question.text;
     assert!(!text.contains(['{', '}']) && text.ends_with('?'), "{text}");
     let named = |name: &&String| text.contains(name.as_str());
-    assert!(
-        bank.content.speakers.iter().any(|name| named(&name)),
-        "{text} names nobody"
-    );
+    assert!(bank.content.speakers.iter().any(|name| named(&name)), "{text} names nobody");
     let evidence = index.evidence(gold);
     let sessions: HashSet<&str> = evidence.iter().map(|(session, _)| session.id.as_str()).collect();
-    assert_eq!(
-        gold.evidence_sessions
-            .iter()
-            .map(String::as_str)
-            .collect::<HashSet<_>>(),
-        sessions
-    );
+    assert_eq!(gold.evidence_sessions.iter().map(String::as_str).collect::<HashSet<_>>(), sessions);
     assert_eq!(gold.evidence_turns.iter().collect::<HashSet<_>>().len(), evidence.len());
-    let said = evidence
-        .iter()
-        .map(|(_, turn)| turn.line())
-        .collect::<Vec<_>>()
-        .join("\n");
+    let said = evidence.iter().map(|(_, turn)| turn.line()).collect::<Vec<_>>().join("\n");
 
     match Category::from_name(&question.category).expect("a category") {
         Category::MultiHop => {
@@ -164,10 +103,7 @@ fn check_question(index: &Index<'_>, bank: &Bank, question: &Question, gold: &Go
                     assert!(by(name) * 2 > evidence.len(), "{text}: {said}");
                 }
                 Gold::Text(values) => {
-                    assert!(
-                        values.split(", ").all(|value| said.contains(value)),
-                        "{text}: {values}: {said}"
-                    );
+                    assert!(values.split(", ").all(|value| said.contains(value)), "{text}: {values}: {said}");
                     assert!(
                         !evidence.iter().any(|(_, turn)| values.split(", ").count() > 1
                             && values.split(", ").all(|value| says(turn, value))),
@@ -185,13 +121,9 @@ fn check_question(index: &Index<'_>, bank: &Bank, question: &Question, gold: &Go
         Category::OpenDomain => {
             assert_eq!(evidence.len(), 1, "{text}");
             assert!(text.contains(evidence[0].1.speaker.as_str()), "{text}: {said}");
-            let Gold::Text(answer) = &gold.gold else {
-                panic!("{text}")
-            };
+            let Gold::Text(answer) = &gold.gold else { panic!("{text}") };
             assert!(
-                ["Likely yes", "Likely no", "Yes, since ", "No, since "]
-                    .iter()
-                    .any(|start| answer.starts_with(start))
+                ["Likely yes", "Likely no", "Yes, since ", "No, since "].iter().any(|start| answer.starts_with(start))
             );
         }
         Category::Temporal => check_date(text, gold, &evidence),
@@ -199,28 +131,19 @@ fn check_question(index: &Index<'_>, bank: &Bank, question: &Question, gold: &Go
             assert_eq!(gold.gold, Gold::Abstain);
             let wrong = gold.hidden.get("adversarial_answer").expect("a wrong answer");
             let asked = bank.content.speakers.iter().find(named).expect("a name");
-            assert!(
-                evidence.iter().all(|(_, turn)| turn.speaker != *asked),
-                "{text}: {said}"
-            );
+            assert!(evidence.iter().all(|(_, turn)| turn.speaker != *asked), "{text}: {said}");
             // single words and numbers may occur for other reasons; what has two words is drawn once in a bank
             let composed = |wrong: &&str| wrong.contains(' ') && !wrong.contains(|c: char| c.is_ascii_digit());
             let Some(wrong) = wrong.as_str().filter(composed) else {
                 return;
             };
-            if let Some((_, turn)) = index
-                .turns
-                .values()
-                .find(|(_, turn)| turn.speaker == *asked && says(turn, wrong))
+            if let Some((_, turn)) = index.turns.values().find(|(_, turn)| turn.speaker == *asked && says(turn, wrong))
             {
                 // the other one told a list of which this person told a part: a thing in common
                 assert!(wrong.contains(", "), "{text}: {wrong}: {}", turn.line());
             }
             if evidence.is_empty() {
-                assert!(
-                    !index.turns.values().any(|(_, turn)| says(turn, wrong)),
-                    "{text}: {wrong}"
-                );
+                assert!(!index.turns.values().any(|(_, turn)| says(turn, wrong)), "{text}: {wrong}");
             }
         }
     }
@@ -251,11 +174,7 @@ fn check_date(text: &str, gold: &GoldRecord, evidence: &[(&Session, &Turn)]) {
             let days = read(second).1.expect("an exact day") - read(first).1.expect("an exact day");
             assert!(days > 0, "{text}");
             if text.starts_with("For ") {
-                assert_eq!(
-                    gold,
-                    format!("{days} {}", if days == 1 { "day" } else { "days" }),
-                    "{text}"
-                );
+                assert_eq!(gold, format!("{days} {}", if days == 1 { "day" } else { "days" }), "{text}");
             } else {
                 let event = tables::event_by_noun(&gold);
                 assert!(read(first).2.contains(event.past), "{text}: {gold}");
@@ -301,18 +220,8 @@ fn all_shapes_of_the_default_seed_hold() {
             }
         }
     }
-    assert_eq!(
-        categories,
-        MANIFEST
-            .categories
-            .iter()
-            .map(|(name, count)| ((*name).to_owned(), *count))
-            .collect()
-    );
-    assert_eq!(
-        generator.outline(10).expect("an outline").questions.len(),
-        shape::of(0).layout.len()
-    );
+    assert_eq!(categories, MANIFEST.categories.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect());
+    assert_eq!(generator.outline(10).expect("an outline").questions.len(), shape::of(0).layout.len());
     assert!(generator.bank(12).is_err() && generator.outline(12).is_err());
 }
 
@@ -321,10 +230,8 @@ fn all_shapes_of_the_default_seed_hold() {
 fn the_default_data_has_all_kinds() {
     let generator = sim(Value::from(1), 10);
     let banks: Vec<Bank> = (0..10).map(|bank| generator.bank(bank).expect("a bank")).collect();
-    let all: Vec<(&Question, &GoldRecord)> = banks
-        .iter()
-        .flat_map(|bank| bank.questions.iter().zip(&bank.gold))
-        .collect();
+    let all: Vec<(&Question, &GoldRecord)> =
+        banks.iter().flat_map(|bank| bank.questions.iter().zip(&bank.gold)).collect();
     let count = |found: &dyn Fn(&Question, &GoldRecord) -> bool| all.iter().filter(|(q, g)| found(q, g)).count();
     assert!(count(&|q, g| q.category == "open-domain" && g.gold.text().contains(';')) > 20);
     assert!(count(&|q, g| q.category == "multi-hop" && g.gold.text().contains(", ")) > 80);
@@ -332,22 +239,15 @@ fn the_default_data_has_all_kinds() {
     assert!(count(&|q, g| q.category == "temporal" && g.gold.text().ends_with(" days")) > 20);
     assert!(count(&|q, g| q.category == "adversarial" && g.evidence_turns.is_empty()) > 80);
     let turns = || {
-        banks
-            .iter()
-            .flat_map(|bank| &bank.content.entries)
-            .flat_map(|entry| match entry {
-                StreamEntry::Session(session) => session.turns.as_slice(),
-                _ => &[],
-            })
+        banks.iter().flat_map(|bank| &bank.content.entries).flat_map(|entry| match entry {
+            StreamEntry::Session(session) => session.turns.as_slice(),
+            _ => &[],
+        })
     };
     let captions = turns().filter(|turn| turn.caption.is_some()).count();
     assert!((18..=25).contains(&(captions * 100 / turns().count())), "{captions}");
     let texts: HashSet<&str> = turns().map(|turn| turn.text.as_str()).collect();
-    assert!(
-        texts.len() * 100 / turns().count() >= 95,
-        "{} different texts",
-        texts.len()
-    );
+    assert!(texts.len() * 100 / turns().count() >= 95, "{} different texts", texts.len());
 }
 
 #[test]
@@ -367,11 +267,7 @@ fn a_seed_is_repeatable_and_others_differ() {
         let (other_speakers, other) = texts(seed);
         assert_ne!(other_speakers, speakers);
         let same = other.intersection(&first).count();
-        assert!(
-            same * 100 < other.len() * 5,
-            "{same} of {} texts are the same",
-            other.len()
-        );
+        assert!(same * 100 < other.len() * 5, "{same} of {} texts are the same", other.len());
     }
 }
 

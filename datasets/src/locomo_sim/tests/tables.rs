@@ -13,47 +13,31 @@ use crate::locomo_sim::tables::{
 
 /// The event of a noun.
 pub(super) fn event_by_noun(noun: &str) -> &'static Event {
-    EVENTS
-        .iter()
-        .find(|event| event.noun == noun)
-        .unwrap_or_else(|| panic!("no event is '{noun}'"))
+    EVENTS.iter().find(|event| event.noun == noun).unwrap_or_else(|| panic!("no event is '{noun}'"))
 }
 
 /// Placeholders of a template.
 fn placeholders(template: &str) -> HashSet<&str> {
-    template
-        .split('{')
-        .skip(1)
-        .map(|rest| rest.split_once('}').expect("closed").0)
-        .collect()
+    template.split('{').skip(1).map(|rest| rest.split_once('}').expect("closed").0).collect()
 }
 
 fn only(templates: &[&str], known: &[&str]) {
     for template in templates {
-        assert!(
-            placeholders(template).is_subset(&known.iter().copied().collect()),
-            "{template}"
-        );
+        assert!(placeholders(template).is_subset(&known.iter().copied().collect()), "{template}");
     }
 }
 
 fn all_have(templates: &[&str], wanted: &[&str]) {
     for template in templates {
         let found = placeholders(template);
-        assert!(
-            wanted.iter().any(|placeholder| found.contains(placeholder)),
-            "{template} needs one of {wanted:?}"
-        );
+        assert!(wanted.iter().any(|placeholder| found.contains(placeholder)), "{template} needs one of {wanted:?}");
     }
 }
 
 fn different<'a>(what: &str, ids: impl IntoIterator<Item = &'a str>) {
     let mut seen = HashSet::new();
     for id in ids {
-        assert!(
-            !id.is_empty() && seen.insert(id),
-            "{what}: '{id}' is empty or there twice"
-        );
+        assert!(!id.is_empty() && seen.insert(id), "{what}: '{id}' is empty or there twice");
     }
 }
 
@@ -116,15 +100,10 @@ fn templates_have_their_placeholders() {
 
 #[test]
 fn ids_and_keys_are_different() {
-    let topics = SINGLES
-        .iter()
-        .map(|single| single.id)
-        .chain(SETS.iter().map(|set| set.id));
+    let topics = SINGLES.iter().map(|single| single.id).chain(SETS.iter().map(|set| set.id));
     different(
         "topics",
-        topics
-            .chain(BRIDGES.iter().map(|bridge| bridge.id))
-            .chain(CHANGES.iter().map(|change| change.id)),
+        topics.chain(BRIDGES.iter().map(|bridge| bridge.id)).chain(CHANGES.iter().map(|change| change.id)),
     );
     different("events", EVENTS.iter().map(|event| event.id));
     different("event nouns", EVENTS.iter().map(|event| event.noun));
@@ -180,15 +159,10 @@ fn lists_have_no_repeats() {
     ] {
         different("words", list.iter().copied());
         for word in list.iter() {
-            let part_of = list
-                .iter()
-                .find(|other| other.split_once(' ').is_some_and(|(_, last)| last == *word));
+            let part_of = list.iter().find(|other| other.split_once(' ').is_some_and(|(_, last)| last == *word));
             assert!(part_of.is_none(), "'{word}' is part of '{}'", part_of.unwrap_or(&""));
         }
-        assert!(
-            list.iter()
-                .all(|word| !word.contains(['\n', '{', '"']) && word.trim() == *word)
-        );
+        assert!(list.iter().all(|word| !word.contains(['\n', '{', '"']) && word.trim() == *word));
     }
 }
 
@@ -207,19 +181,8 @@ fn values_are_not_in_templates() {
     }
     texts.extend(STATES.iter().flat_map(|state| [state.doing, state.ask]));
     texts.extend(RELATIONS);
-    let lists = [
-        &words::JOBS,
-        &words::VENUES,
-        &words::SUBJECTS,
-        &words::SKILLS,
-        &words::WONDERS,
-        &words::TALKS,
-    ];
-    for value in lists
-        .into_iter()
-        .flat_map(|list| list.iter())
-        .filter(|value| value.contains(' '))
-    {
+    let lists = [&words::JOBS, &words::VENUES, &words::SUBJECTS, &words::SKILLS, &words::WONDERS, &words::TALKS];
+    for value in lists.into_iter().flat_map(|list| list.iter()).filter(|value| value.contains(' ')) {
         let second = texts.iter().find(|text| text.contains(value));
         assert!(second.is_none(), "'{value}' is also in '{}'", second.unwrap_or(&""));
     }
@@ -239,16 +202,7 @@ fn small_talk_has_no_dates() {
     ];
     for text in lists.concat() {
         let lower = text.to_lowercase();
-        for word in [
-            "yesterday",
-            "tomorrow",
-            " ago",
-            "last ",
-            "next w",
-            "next m",
-            "next y",
-            "coming ",
-        ] {
+        for word in ["yesterday", "tomorrow", " ago", "last ", "next w", "next m", "next y", "coming "] {
             assert!(!lower.contains(word), "{text}");
         }
     }

@@ -38,14 +38,7 @@ impl ChatModel for Scripted {
 }
 
 fn attempt(result: Result<ChatReply, AttemptError>, retry_after_ms: Option<u64>) -> Attempt {
-    Attempt {
-        result,
-        pace: PaceHint {
-            retry_after_ms,
-            ..PaceHint::default()
-        },
-        duration_us: 1000,
-    }
+    Attempt { result, pace: PaceHint { retry_after_ms, ..PaceHint::default() }, duration_us: 1000 }
 }
 
 fn good(text: &str) -> Attempt {
@@ -61,21 +54,14 @@ fn good(text: &str) -> Attempt {
 }
 
 fn answered(status: u16, body: &str, retry_after_ms: Option<u64>) -> Attempt {
-    attempt(
-        Err(classify::response(status, body.as_bytes(), retry_after_ms, None)),
-        retry_after_ms,
-    )
+    attempt(Err(classify::response(status, body.as_bytes(), retry_after_ms, None)), retry_after_ms)
 }
 
 fn broken(kind: Transport) -> Attempt {
     attempt(Err(classify::transport(kind, 0, "", None)), None)
 }
 
-const PRICE: Price = Price {
-    input: PicoUsd(1000),
-    cached_input: PicoUsd(500),
-    output: PicoUsd(4000),
-};
+const PRICE: Price = Price { input: PicoUsd(1000), cached_input: PicoUsd(500), output: PicoUsd(4000) };
 
 struct Setup {
     model: Arc<Scripted>,
@@ -83,15 +69,8 @@ struct Setup {
 }
 
 fn setup(script: Vec<Attempt>) -> Setup {
-    let model = Arc::new(Scripted {
-        script: Mutex::new(script.into()),
-        sent: Mutex::default(),
-        takes: Duration::ZERO,
-    });
-    let backoff = BackoffSettings {
-        initial_interval: Duration::from_millis(2),
-        ..BackoffSettings::default()
-    };
+    let model = Arc::new(Scripted { script: Mutex::new(script.into()), sent: Mutex::default(), takes: Duration::ZERO });
+    let backoff = BackoffSettings { initial_interval: Duration::from_millis(2), ..BackoffSettings::default() };
     let parts = CallerParts {
         model: model.clone(),
         account: "openai".to_owned(),
@@ -101,21 +80,14 @@ fn setup(script: Vec<Attempt>) -> Setup {
         budget: Budget::new(Some(PicoUsd(1_000_000_000)), PicoUsd::ZERO),
         price: Some(PRICE),
         store: None,
-        settings: CallSettings {
-            retries: 2,
-            backoff,
-            ..CallSettings::default()
-        },
+        settings: CallSettings { retries: 2, backoff, ..CallSettings::default() },
     };
     Setup { model, parts }
 }
 
 fn request() -> ChatRequest {
     ChatRequest {
-        messages: vec![ChatMessage {
-            role: MessageRole::User,
-            text: "Is it blue?".to_owned(),
-        }],
+        messages: vec![ChatMessage { role: MessageRole::User, text: "Is it blue?".to_owned() }],
         params: BTreeMap::new(),
         schema: None,
         max_output_tokens: 50,
@@ -156,18 +128,10 @@ async fn a_good_reply_is_recorded_priced_and_settled() {
     let answered = result.outcome.expect("a verdict");
     assert!(answered.value && !answered.cached);
     let cost = PicoUsd(60 * 1000 + 40 * 500 + 10 * 4000);
-    let usage = Usage {
-        calls: 1,
-        prompt_tokens: 100,
-        completion_tokens: 10,
-        cost,
-        ..Usage::default()
-    };
+    let usage = Usage { calls: 1, prompt_tokens: 100, completion_tokens: 10, cost, ..Usage::default() };
     assert_eq!(result.usage, usage);
     assert_eq!((budget.state().spent, budget.state().reserved), (cost, PicoUsd::ZERO));
-    let [record] = result.records.as_slice() else {
-        panic!("one record: {:?}", result.records)
-    };
+    let [record] = result.records.as_slice() else { panic!("one record: {:?}", result.records) };
     assert_eq!(
         (record.outcome, record.cost, record.model.as_str()),
         (CallOutcome::Accepted, cost, "gpt-4o-mini-2024-07-18")
@@ -181,14 +145,8 @@ async fn a_good_reply_is_recorded_priced_and_settled() {
 async fn malformed_replies_are_paid_recorded_and_asked_again() {
     let Setup { parts, .. } = setup(vec![good("perhaps"), good("well")]);
     let result = call(parts).await;
-    assert_eq!(
-        outcomes(&result),
-        [CallOutcome::Rejected, CallOutcome::Rejected, CallOutcome::Accepted]
-    );
-    assert_eq!(
-        (result.usage.calls, result.usage.retries, result.usage.prompt_tokens),
-        (1, 2, 300)
-    );
+    assert_eq!(outcomes(&result), [CallOutcome::Rejected, CallOutcome::Rejected, CallOutcome::Accepted]);
+    assert_eq!((result.usage.calls, result.usage.retries, result.usage.prompt_tokens), (1, 2, 300));
     assert!(result.outcome.is_ok());
 
     let Setup { parts, model } = setup(vec![good("a"), good("b"), good("c"), good("yes")]);
@@ -201,18 +159,9 @@ async fn malformed_replies_are_paid_recorded_and_asked_again() {
 
 #[tokio::test]
 async fn p10_what_may_have_been_billed_is_uncertain_at_its_worst_case() {
-    let Setup { parts, .. } = setup(vec![
-        broken(Transport::Timeout),
-        answered(500, "", None),
-        broken(Transport::Connect),
-    ]);
-    let parts = CallerParts {
-        settings: CallSettings {
-            retries: 3,
-            ..parts.settings
-        },
-        ..parts
-    };
+    let Setup { parts, .. } =
+        setup(vec![broken(Transport::Timeout), answered(500, "", None), broken(Transport::Connect)]);
+    let parts = CallerParts { settings: CallSettings { retries: 3, ..parts.settings }, ..parts };
     let budget = parts.budget.clone();
     let result = call(parts).await;
     assert_eq!(outcomes(&result), [CallOutcome::Uncertain, CallOutcome::Accepted]);
@@ -222,10 +171,7 @@ async fn p10_what_may_have_been_billed_is_uncertain_at_its_worst_case() {
     assert_eq!(budget.state().spent, worst.saturating_add(result.records[1].cost));
     assert_eq!(result.usage.cost, budget.state().spent);
     assert_eq!((result.usage.retries, result.timing.attempts), (3, 4));
-    assert_eq!(
-        result.timing.calls.iter().map(|call| call.2).collect::<Vec<_>>(),
-        [0, 500, 0, 200]
-    );
+    assert_eq!(result.timing.calls.iter().map(|call| call.2).collect::<Vec<_>>(), [0, 500, 0, 200]);
 }
 
 #[tokio::test]
@@ -234,10 +180,7 @@ async fn rate_limits_are_no_attempts() {
     let Setup { parts, .. } = setup(refusals);
     let result = call(parts).await;
     assert!(result.outcome.is_ok());
-    assert_eq!(
-        (result.usage.rate_limited, result.usage.retries, result.usage.calls),
-        (10, 10, 1)
-    );
+    assert_eq!((result.usage.rate_limited, result.usage.retries, result.usage.calls), (10, 10, 1));
     assert_eq!(outcomes(&result), [CallOutcome::Accepted]);
     assert!(result.timing.rate_wait_us >= 10_000, "{:?}", result.timing);
 }
@@ -250,18 +193,8 @@ async fn rate_limits_end_at_the_longest_elapsed_time() {
         max_interval: Duration::from_millis(5),
         ..parts.settings.backoff
     };
-    let result = call(CallerParts {
-        settings: CallSettings {
-            backoff,
-            ..parts.settings
-        },
-        ..parts
-    })
-    .await;
-    assert!(
-        matches!(&result.outcome, Err(CallStop::Failed(failure)) if failure.code == "rate_limited"),
-        "{result:?}"
-    );
+    let result = call(CallerParts { settings: CallSettings { backoff, ..parts.settings }, ..parts }).await;
+    assert!(matches!(&result.outcome, Err(CallStop::Failed(failure)) if failure.code == "rate_limited"), "{result:?}");
 }
 
 #[tokio::test]
@@ -269,24 +202,13 @@ async fn retry_after_is_honoured_and_p11_long_ones_park() {
     let Setup { parts, model } = setup(vec![answered(429, "", Some(80))]);
     assert!(call(parts).await.outcome.is_ok());
     let sent = model.sent.lock().expect("no panic").clone();
-    assert!(
-        sent[1] - sent[0] >= Duration::from_millis(75),
-        "{:?}",
-        sent[1] - sent[0]
-    );
+    assert!(sent[1] - sent[0] >= Duration::from_millis(75), "{:?}", sent[1] - sent[0]);
 
     let Setup { parts, .. } = setup(vec![broken(Transport::Connect), answered(503, "busy", Some(60_000))]);
     let gate = parts.gate.clone();
     match call(parts).await.outcome {
-        Err(CallStop::Park {
-            wait,
-            failed_attempts: 2,
-            reason,
-        }) => {
-            assert!(
-                wait >= Duration::from_secs(60) && reason.contains("busy"),
-                "{wait:?} {reason}"
-            );
+        Err(CallStop::Park { wait, failed_attempts: 2, reason }) => {
+            assert!(wait >= Duration::from_secs(60) && reason.contains("busy"), "{wait:?} {reason}");
         }
         other => panic!("{other:?}"),
     }
@@ -302,10 +224,7 @@ async fn retry_after_is_honoured_and_p11_long_ones_park() {
 #[tokio::test]
 async fn attempts_before_a_park_count() {
     let Setup { parts, model } = setup(vec![broken(Transport::Connect), broken(Transport::Connect)]);
-    let context = CallContext {
-        failed_attempts: 2,
-        ..CONTEXT
-    };
+    let context = CallContext { failed_attempts: 2, ..CONTEXT };
     let result = Caller::new(parts).call(context, &request(), &yes).await;
     assert!(matches!(result.outcome, Err(CallStop::Failed(failure)) if failure.code == "connect"));
     assert_eq!(model.sent.lock().expect("no panic").len(), 1);
@@ -324,9 +243,7 @@ async fn permanent_failures_are_not_repeated_and_terminal_ones_stop_all() {
     let Setup { parts, .. } = setup(vec![answered(429, body, None)]);
     let stop = parts.stop.clone();
     let result = call(parts).await;
-    let Err(CallStop::Terminal(failure)) = result.outcome else {
-        panic!("{result:?}")
-    };
+    let Err(CallStop::Terminal(failure)) = result.outcome else { panic!("{result:?}") };
     assert!(failure.message.contains("You exceeded your current quota"), "{failure}");
     assert_eq!(stop.cause(), Some(StopCause::Terminal(failure)));
     assert_eq!(result.usage.rate_limited, 0, "it is no rate limit");
@@ -343,19 +260,10 @@ async fn p23_a_stop_wakes_waits_and_nothing_is_sent_after_it() {
     let running = tokio::spawn(call(parts));
     tokio::time::sleep(Duration::from_millis(50)).await;
     stop.stop("pause");
-    let result = tokio::time::timeout(Duration::from_secs(1), running)
-        .await
-        .expect("woken")
-        .expect("no panic");
-    assert_eq!(
-        result.outcome,
-        Err(CallStop::Stopped(StopCause::Asked("pause".to_owned())))
-    );
+    let result = tokio::time::timeout(Duration::from_secs(1), running).await.expect("woken").expect("no panic");
+    assert_eq!(result.outcome, Err(CallStop::Stopped(StopCause::Asked("pause".to_owned()))));
     assert_eq!(model.sent.lock().expect("no panic").len(), 1);
-    assert_eq!(
-        (budget.state().spent, budget.state().reserved),
-        (PicoUsd::ZERO, PicoUsd::ZERO)
-    );
+    assert_eq!((budget.state().spent, budget.state().reserved), (PicoUsd::ZERO, PicoUsd::ZERO));
 }
 
 #[tokio::test]
@@ -363,9 +271,7 @@ async fn p10_a_call_that_does_not_fit_is_not_sent() {
     let Setup { parts, model } = setup(vec![]);
     let budget = Budget::new(Some(PicoUsd(200_000)), PicoUsd::ZERO);
     let result = call(CallerParts { budget, ..parts }).await;
-    let Err(CallStop::Budget(OverCap { needed, left })) = result.outcome else {
-        panic!("{result:?}")
-    };
+    let Err(CallStop::Budget(OverCap { needed, left })) = result.outcome else { panic!("{result:?}") };
     assert!(needed > left && left == PicoUsd(200_000));
     assert!(model.sent.lock().expect("no panic").is_empty());
 }
@@ -373,27 +279,15 @@ async fn p10_a_call_that_does_not_fit_is_not_sent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p10_the_cap_holds_with_many_calls_at_once() {
     let Setup { parts, .. } = setup(vec![]);
-    let model = Arc::new(Scripted {
-        script: Mutex::default(),
-        sent: Mutex::default(),
-        takes: Duration::from_millis(2),
-    });
+    let model =
+        Arc::new(Scripted { script: Mutex::default(), sent: Mutex::default(), takes: Duration::from_millis(2) });
     let cap = PicoUsd(120_000 * 20);
     let budget = Budget::new(Some(cap), PicoUsd::ZERO);
-    let caller = Arc::new(Caller::new(CallerParts {
-        model: model.clone(),
-        budget: budget.clone(),
-        ..parts
-    }));
+    let caller = Arc::new(Caller::new(CallerParts { model: model.clone(), budget: budget.clone(), ..parts }));
     let calls: Vec<_> = (0..100)
         .map(|draw| {
             let caller = caller.clone();
-            tokio::spawn(async move {
-                caller
-                    .call(CallContext { draw, ..CONTEXT }, &request(), &yes)
-                    .await
-                    .outcome
-            })
+            tokio::spawn(async move { caller.call(CallContext { draw, ..CONTEXT }, &request(), &yes).await.outcome })
         })
         .collect();
     let mut answered = 0;
@@ -432,10 +326,7 @@ async fn adapted_refusals_are_repeated_at_once_and_free() {
         error.adapted = true;
     }
     let Setup { parts, model } = setup(vec![refusal]);
-    let settings = CallSettings {
-        retries: 0,
-        ..parts.settings
-    };
+    let settings = CallSettings { retries: 0, ..parts.settings };
     let result = call(CallerParts { settings, ..parts }).await;
     assert!(result.outcome.is_ok());
     assert_eq!(model.sent.lock().expect("no panic").len(), 2);
@@ -465,33 +356,15 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
     let Setup { parts, .. } = setup(vec![]);
     let first = call(parts).await;
     let record = first.records[0].clone();
-    let store = Arc::new(Found {
-        calls: HashMap::from([(record.key, record)]),
-        ..Found::default()
-    });
+    let store = Arc::new(Found { calls: HashMap::from([(record.key, record)]), ..Found::default() });
     let with_store = |store: &Arc<Found>| {
         let Setup { parts, model } = setup(vec![]);
-        (
-            Caller::new(CallerParts {
-                store: Some(store.clone()),
-                ..parts
-            }),
-            model,
-        )
+        (Caller::new(CallerParts { store: Some(store.clone()), ..parts }), model)
     };
     let (caller, model) = with_store(&store);
     let again = caller.call(CONTEXT, &request(), &yes).await;
     assert!(again.outcome.expect("served").cached);
-    assert_eq!(
-        (again.usage, again.records.len()),
-        (
-            Usage {
-                cached_calls: 1,
-                ..Usage::default()
-            },
-            0
-        )
-    );
+    assert_eq!((again.usage, again.records.len()), (Usage { cached_calls: 1, ..Usage::default() }, 0));
     assert!(model.sent.lock().expect("no panic").is_empty());
 
     let other_draw = caller.call(CallContext { draw: 1, ..CONTEXT }, &request(), &yes).await;
@@ -499,42 +372,19 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
 
     let stricter = caller
         .call(CONTEXT, &request(), &|reply| {
-            if reply.model.is_empty() {
-                Ok(())
-            } else {
-                Err("no".to_owned())
-            }
+            if reply.model.is_empty() { Ok(()) } else { Err("no".to_owned()) }
         })
         .await;
     assert!(matches!(stricter.outcome, Err(CallStop::Failed(_))));
     assert_eq!(stricter.usage.cached_calls, 0, "a parser that refuses it asks anew");
 
     *store.asked.lock().expect("no panic") = 0;
-    let unknown = caller
-        .call(
-            CallContext {
-                known_calls: false,
-                ..CONTEXT
-            },
-            &request(),
-            &yes,
-        )
-        .await;
-    assert_eq!(
-        (unknown.usage.calls, *store.asked.lock().expect("no panic")),
-        (1, 0),
-        "nothing to find, nothing asked"
-    );
+    let unknown = caller.call(CallContext { known_calls: false, ..CONTEXT }, &request(), &yes).await;
+    assert_eq!((unknown.usage.calls, *store.asked.lock().expect("no panic")), (1, 0), "nothing to find, nothing asked");
 
-    let (caller, model) = with_store(&Arc::new(Found {
-        broken: true,
-        ..Found::default()
-    }));
+    let (caller, model) = with_store(&Arc::new(Found { broken: true, ..Found::default() }));
     let away = caller.call(CONTEXT, &request(), &yes).await;
-    assert!(
-        matches!(away.outcome, Err(CallStop::Park { .. })),
-        "calling could pay twice: {away:?}"
-    );
+    assert!(matches!(away.outcome, Err(CallStop::Park { .. })), "calling could pay twice: {away:?}");
     assert!(model.sent.lock().expect("no panic").is_empty());
 }
 
@@ -542,48 +392,24 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
 async fn explicit_pace_spaces_calls_and_long_waits_park() {
     let Setup { parts, model } = setup(vec![]);
     let pace = Arc::new(LocalPace::new(Some(1200), Some(1_000_000)).expect("limits"));
-    let caller = Caller::new(CallerParts {
-        pace: Some(pace),
-        ..parts
-    });
+    let caller = Caller::new(CallerParts { pace: Some(pace), ..parts });
     for draw in 0..3 {
-        assert!(
-            caller
-                .call(CallContext { draw, ..CONTEXT }, &request(), &yes)
-                .await
-                .outcome
-                .is_ok()
-        );
+        assert!(caller.call(CallContext { draw, ..CONTEXT }, &request(), &yes).await.outcome.is_ok());
     }
     let sent = model.sent.lock().expect("no panic").clone();
-    assert!(
-        sent[2] - sent[0] >= Duration::from_millis(95),
-        "{:?}",
-        sent[2] - sent[0]
-    );
+    assert!(sent[2] - sent[0] >= Duration::from_millis(95), "{:?}", sent[2] - sent[0]);
 
     let Setup { parts, .. } = setup(vec![]);
     let pace = Arc::new(LocalPace::new(Some(6), None).expect("a limit"));
-    let caller = Caller::new(CallerParts {
-        pace: Some(pace),
-        ..parts
-    });
+    let caller = Caller::new(CallerParts { pace: Some(pace), ..parts });
     assert!(caller.call(CONTEXT, &request(), &yes).await.outcome.is_ok());
     let parked = caller.call(CONTEXT, &request(), &yes).await.outcome;
-    assert!(
-        matches!(parked, Err(CallStop::Park { wait, .. }) if wait > Duration::from_secs(9)),
-        "{parked:?}"
-    );
+    assert!(matches!(parked, Err(CallStop::Park { wait, .. }) if wait > Duration::from_secs(9)), "{parked:?}");
 }
 
 #[test]
 fn timings_add_up() {
-    let call = CallTiming {
-        rate_wait_us: 5,
-        provider_us: 7,
-        attempts: 2,
-        calls: vec![(1, 3, 500), (6, 4, 200)],
-    };
+    let call = CallTiming { rate_wait_us: 5, provider_us: 7, attempts: 2, calls: vec![(1, 3, 500), (6, 4, 200)] };
     let mut timing = Timing::default();
     call.add_to(&mut timing, 100);
     assert_eq!(timing.calls, [(101, 3, 500), (106, 4, 200)]);

@@ -19,19 +19,10 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-const WEEKDAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-const NUMBERS: [&str; 12] = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-];
+const NUMBERS: [&str; 12] =
+    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
 /// Answers "when": by the sentence, by the other sentences of its turn, by the turn's own date.
 pub(super) fn answer(sentence: &str, body: &str, time: Option<&str>) -> Option<String> {
@@ -45,12 +36,7 @@ pub(super) fn answer(sentence: &str, body: &str, time: Option<&str>) -> Option<S
 /// Reads a date such as `1:56 pm on 8 May, 2023`, `May 8, 2023` or `2023-05-08`.
 pub(super) fn read(text: &str) -> Option<Date> {
     let words = words(text);
-    let numbers = || {
-        words
-            .iter()
-            .enumerate()
-            .filter_map(|(at, word)| Some((at, leading_number(word.text)?)))
-    };
+    let numbers = || words.iter().enumerate().filter_map(|(at, word)| Some((at, leading_number(word.text)?)));
     let year_at = numbers().find(|(_, number)| (1_000..10_000).contains(number));
     let (year_at, year) = year_at?;
     let (month, day) = match words.iter().position(|word| month(word.text).is_some()) {
@@ -70,10 +56,8 @@ pub(super) fn read(text: &str) -> Option<Date> {
 /// The first date that a text names or implies, as `7 May 2023`, `May 2023`, `2023` or `the week before 7 May 2023`.
 pub(super) fn resolve(text: &str, said: Option<Date>) -> Option<String> {
     let words: Vec<&str> = words(text).iter().map(|word| word.text).collect();
-    (0..words.len()).find_map(|at| {
-        said.and_then(|said| relative(&words[at..], said))
-            .or_else(|| absolute(&words, at, said))
-    })
+    (0..words.len())
+        .find_map(|at| said.and_then(|said| relative(&words[at..], said)).or_else(|| absolute(&words, at, said)))
 }
 
 fn relative(words: &[&str], said: Date) -> Option<String> {
@@ -132,10 +116,7 @@ fn ago(words: &[&str], said: Date) -> Option<String> {
         "week" if number == 1 => Some(format!("the week before {}", show(said))),
         "week" => Some(format!("{number} weeks before {}", show(said))),
         "month" => said.checked_sub(number.months()).ok().map(show_month),
-        "year" => said
-            .checked_sub(number.years())
-            .ok()
-            .map(|date| date.year().to_string()),
+        "year" => said.checked_sub(number.years()).ok().map(|date| date.year().to_string()),
         _ => None,
     }
 }
@@ -147,10 +128,7 @@ fn absolute(words: &[&str], at: usize, said: Option<Date>) -> Option<String> {
         let next_day = words.get(at + 1).and_then(|next| day(next));
         let day = at.checked_sub(1).and_then(|before| day(words[before])).or(next_day);
         let year_at = at + 1 + usize::from(next_day.is_some());
-        let year = words
-            .get(year_at)
-            .and_then(|word| year(word))
-            .or(said.map(Date::year))?;
+        let year = words.get(year_at).and_then(|word| year(word)).or(said.map(Date::year))?;
         let date = Date::new(year, month, day.unwrap_or(1)).ok()?;
         return Some(if day.is_some() { show(date) } else { show_month(date) });
     }
@@ -167,22 +145,17 @@ fn show_month(date: Date) -> String {
 
 /// A month by its name or its first three letters.
 fn month(word: &str) -> Option<i8> {
-    let at = MONTHS
-        .iter()
-        .position(|month| lower_eq(word, month) || (word.len() == 3 && lower_eq(word, &month[..3])))?;
+    let at =
+        MONTHS.iter().position(|month| lower_eq(word, month) || (word.len() == 3 && lower_eq(word, &month[..3])))?;
     i8::try_from(at + 1).ok()
 }
 
 fn day(word: &str) -> Option<i8> {
-    leading_number(word)
-        .filter(|day| (1..=31).contains(day))
-        .and_then(|day| i8::try_from(day).ok())
+    leading_number(word).filter(|day| (1..=31).contains(day)).and_then(|day| i8::try_from(day).ok())
 }
 
 fn year(word: &str) -> Option<i16> {
-    leading_number(word)
-        .filter(|year| (1_900..2_100).contains(year))
-        .and_then(|year| i16::try_from(year).ok())
+    leading_number(word).filter(|year| (1_900..2_100).contains(year)).and_then(|year| i16::try_from(year).ok())
 }
 
 fn count(word: &str) -> Option<i64> {
@@ -192,10 +165,7 @@ fn count(word: &str) -> Option<i64> {
     if !is_number(word) {
         return None;
     }
-    let named = NUMBERS
-        .iter()
-        .position(|number| lower_eq(word, number))
-        .map(|at| at as i64 + 1);
+    let named = NUMBERS.iter().position(|number| lower_eq(word, number)).map(|at| at as i64 + 1);
     named.or_else(|| leading_number(word)).filter(|count| *count < 10_000)
 }
 
@@ -211,24 +181,12 @@ mod tests {
 
     #[test]
     fn dates_are_read_in_the_usual_forms() {
-        for text in [
-            "1:56 pm on 8 May, 2031",
-            "May 8, 2031",
-            "2031-05-08T13:56:00",
-            "2031/05/08 (Thu) 02:21",
-            "8th May 2031",
-        ] {
+        for text in
+            ["1:56 pm on 8 May, 2031", "May 8, 2031", "2031-05-08T13:56:00", "2031/05/08 (Thu) 02:21", "8th May 2031"]
+        {
             assert_eq!(read(text), Some(Date::constant(2031, 5, 8)), "{text}");
         }
-        for text in [
-            "",
-            "May",
-            "31 February, 2031",
-            "2031",
-            "2031-13-40",
-            "soon",
-            "99999999999999999999",
-        ] {
+        for text in ["", "May", "31 February, 2031", "2031", "2031-13-40", "soon", "99999999999999999999"] {
             assert_eq!(read(text), None, "{text}");
         }
     }
@@ -264,12 +222,7 @@ mod tests {
         ];
         let lines: Vec<String> = said
             .iter()
-            .map(|text| {
-                format!(
-                    "{text}: {}",
-                    resolve(text, thursday).unwrap_or_else(|| "nothing".to_owned())
-                )
-            })
+            .map(|text| format!("{text}: {}", resolve(text, thursday).unwrap_or_else(|| "nothing".to_owned())))
             .collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         I went yesterday: 7 May 2031
@@ -302,15 +255,9 @@ mod tests {
     #[test]
     fn the_ends_of_the_calendar_do_no_harm() {
         for said in [Date::MIN, Date::MAX] {
-            for text in [
-                "yesterday",
-                "tomorrow",
-                "last year",
-                "next month",
-                "9999 years ago",
-                "next Monday",
-                "last Monday",
-            ] {
+            for text in
+                ["yesterday", "tomorrow", "last year", "next month", "9999 years ago", "next Monday", "last Monday"]
+            {
                 let _ = resolve(text, Some(said));
             }
         }

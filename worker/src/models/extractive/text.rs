@@ -62,11 +62,7 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
         let end = words.last().map_or(0, |last| last.start + last.text.len());
         let clause_starts =
             text[end..start].contains([',', ';', ':', '(', ')', '[', ']', '—', '–', '\n', '!', '?', '"']);
-        words.push(Word {
-            text: word,
-            start,
-            clause_starts,
-        });
+        words.push(Word { text: word, start, clause_starts });
     });
     words
 }
@@ -101,9 +97,7 @@ pub(super) fn is_function_word(word: &str) -> bool {
     };
     lower.copy_from_slice(word.as_bytes());
     lower.make_ascii_lowercase();
-    FUNCTION_WORDS
-        .binary_search_by(|known| known.as_bytes().cmp(lower))
-        .is_ok()
+    FUNCTION_WORDS.binary_search_by(|known| known.as_bytes().cmp(lower)).is_ok()
 }
 
 /// Whether a word equals `lower`, which is in lower case.
@@ -136,15 +130,8 @@ pub(super) fn stem(word: &str) -> &str {
             _ => stem,
         };
     }
-    let stem = without("ies")
-        .or_else(|| without("es"))
-        .or_else(|| without("s"))
-        .unwrap_or(stem);
-    if stem.len() > 3 {
-        stem.strip_suffix(['e', 'y', 'E', 'Y']).unwrap_or(stem)
-    } else {
-        stem
-    }
+    let stem = without("ies").or_else(|| without("es")).or_else(|| without("s")).unwrap_or(stem);
+    if stem.len() > 3 { stem.strip_suffix(['e', 'y', 'E', 'Y']).unwrap_or(stem) } else { stem }
 }
 
 /// Whether two stems are the same but for case.
@@ -152,9 +139,7 @@ pub(super) fn same_stem(a: &str, b: &str) -> bool {
     if a.is_ascii() && b.is_ascii() {
         return a.eq_ignore_ascii_case(b);
     }
-    a.chars()
-        .flat_map(char::to_lowercase)
-        .eq(b.chars().flat_map(char::to_lowercase))
+    a.chars().flat_map(char::to_lowercase).eq(b.chars().flat_map(char::to_lowercase))
 }
 
 /// The text from the first to the last of some words.
@@ -170,17 +155,12 @@ pub(super) fn is_number(word: &str) -> bool {
 
 /// The first number; `one` is mostly a pronoun.
 pub(super) fn number(words: &[Word<'_>]) -> Option<String> {
-    words
-        .iter()
-        .find(|word| is_number(word.text) && !lower_eq(word.text, "one"))
-        .map(|word| word.text.to_lowercase())
+    words.iter().find(|word| is_number(word.text) && !lower_eq(word.text, "one")).map(|word| word.text.to_lowercase())
 }
 
 /// The first stretch of time, such as `three years`.
 pub(super) fn duration(text: &str, words: &[Word<'_>]) -> Option<String> {
-    let unit = words
-        .iter()
-        .position(|word| UNITS.iter().any(|unit| same_stem(stem(word.text), stem(unit))))?;
+    let unit = words.iter().position(|word| UNITS.iter().any(|unit| same_stem(stem(word.text), stem(unit))))?;
     let amount = words.get(unit.checked_sub(1)?)?;
     (is_number(amount.text) || is_one_of(amount.text, &["a", "an", "few", "several", "couple", "many"]))
         .then(|| cut(text, &words[unit - 1..=unit]))?
@@ -226,19 +206,15 @@ pub(super) fn place(text: &str, words: &[Word<'_>], in_question: impl Fn(&str) -
         cut(text, &rest[..run.count().min(MAX_WORDS)])
     });
     named.or_else(|| {
-        prepositions.iter().find_map(|at| {
-            follows(*at)
-                .filter(|rest| !in_question(rest[0].text))
-                .and_then(|rest| clause(text, rest))
-        })
+        prepositions
+            .iter()
+            .find_map(|at| follows(*at).filter(|rest| !in_question(rest[0].text)).and_then(|rest| clause(text, rest)))
     })
 }
 
 /// What follows a word that gives a reason.
 pub(super) fn reason(text: &str, words: &[Word<'_>]) -> Option<String> {
-    let at = words
-        .iter()
-        .position(|word| is_one_of(word.text, &["because", "since", "so"]))?;
+    let at = words.iter().position(|word| is_one_of(word.text, &["because", "since", "so"]))?;
     clause(text, &words[at + 1..])
 }
 
@@ -264,11 +240,7 @@ pub(super) fn quoted(text: &str) -> Option<String> {
 pub(super) fn clause(text: &str, words: &[Word<'_>]) -> Option<String> {
     let from = words.iter().position(|word| !is_function_word(word.text))?;
     let rest = &words[from..];
-    let mut len = 1 + rest[1..]
-        .iter()
-        .take_while(|word| !word.clause_starts)
-        .count()
-        .min(MAX_WORDS - 1);
+    let mut len = 1 + rest[1..].iter().take_while(|word| !word.clause_starts).count().min(MAX_WORDS - 1);
     while is_function_word(rest[len - 1].text) {
         len -= 1; // ends at the latest at the first word, which is none
     }
@@ -310,15 +282,10 @@ mod tests {
 
     #[test]
     fn words_and_sentences_come_apart() {
-        let texts: Vec<&str> = words("Don't — it’s 'fine', O'Neil! 3.5")
-            .iter()
-            .map(|word| word.text)
-            .collect();
+        let texts: Vec<&str> = words("Don't — it’s 'fine', O'Neil! 3.5").iter().map(|word| word.text).collect();
         assert_eq!(texts, ["Don't", "it’s", "fine", "O'Neil", "3", "5"]);
         let mut sentences = Vec::new();
-        for_each_sentence("One. Two? 3.5 is a number!\nEnd", |sentence| {
-            sentences.push(sentence.trim())
-        });
+        for_each_sentence("One. Two? 3.5 is a number!\nEnd", |sentence| sentences.push(sentence.trim()));
         assert_eq!(sentences, ["One.", "Two?", "3.5 is a number!", "", "End"]);
     }
 

@@ -74,9 +74,7 @@ impl Accepted {
 
     /// Calls per second since the beginning, if the first second's worth was a burst.
     fn without_burst(&self, now_us: u64) -> f64 {
-        let seconds = self
-            .since_us
-            .map_or(0.0, |since| now_us.saturating_sub(since) as f64 / 1e6);
+        let seconds = self.since_us.map_or(0.0, |since| now_us.saturating_sub(since) as f64 / 1e6);
         self.total as f64 / (seconds + 1.0)
     }
 
@@ -91,9 +89,7 @@ impl Accepted {
 
     /// Calls in the newest `buckets`, as of the last time that was told.
     fn count(&self, buckets: usize) -> u32 {
-        (0..buckets as u64)
-            .map(|i| self.buckets[(self.newest.wrapping_sub(i) % BUCKETS as u64) as usize])
-            .sum()
+        (0..buckets as u64).map(|i| self.buckets[(self.newest.wrapping_sub(i) % BUCKETS as u64) as usize]).sum()
     }
 }
 
@@ -283,21 +279,14 @@ impl Adaptive {
             None => accepted,
         };
         // a pause (Retry-After) empties the window of accepted calls: never fall by more than half at once
-        let per_second = per_second
-            .max(before.map_or(MIN_RATE, |before| before / 2.0))
-            .max(MIN_RATE);
+        let per_second = per_second.max(before.map_or(MIN_RATE, |before| before / 2.0)).max(MIN_RATE);
         // places enough for this rate (twice Little's law, latencies vary): from here on the rate is the bound
         let enough = (per_second * self.mean_us / 1e6 * 2.0).ceil() as usize + 1;
         self.limit = (self.limit * 7 / 10).max(enough.min(self.limit)).max(1);
         // slots that were handed out stay taken
         let arrival_us = self.rate.as_ref().map_or(now_us as f64, |rate| rate.arrival_us);
-        self.rate = Some(LearnedRate {
-            per_second,
-            ceiling,
-            hold_until_us: now_us + HOLD_US,
-            grown_at_us: now_us,
-            arrival_us,
-        });
+        self.rate =
+            Some(LearnedRate { per_second, ceiling, hold_until_us: now_us + HOLD_US, grown_at_us: now_us, arrival_us });
     }
 }
 
@@ -366,13 +355,9 @@ mod tests {
                 break;
             }
             let second = (now / 1_000_000) as usize;
-            outcome
-                .by_second
-                .resize(outcome.by_second.len().max(second + 1), (0, 0));
+            outcome.by_second.resize(outcome.by_second.len().max(second + 1), (0, 0));
             if kind == 0 {
-                let slowdown = world
-                    .capacity
-                    .map_or(1.0, |capacity| (places as f64 / capacity as f64).max(1.0));
+                let slowdown = world.capacity.map_or(1.0, |capacity| (places as f64 / capacity as f64).max(1.0));
                 let took = (latency(&mut rng, world.median_us, world.sigma) as f64 * slowdown) as u64;
                 let refused = world.bucket.is_some_and(|(rate, burst)| {
                     tokens = (tokens + rate * (now - filled_us) as f64 / 1e6).min(burst);
@@ -404,28 +389,15 @@ mod tests {
 
     #[test]
     fn p19_grows_quickly_without_limits() {
-        let outcome = run(
-            &World {
-                bucket: None,
-                capacity: None,
-                median_us: 200_000.0,
-                sigma: 0.4,
-            },
-            3972,
-            f64::INFINITY,
-        );
+        let outcome =
+            run(&World { bucket: None, capacity: None, median_us: 200_000.0, sigma: 0.4 }, 3972, f64::INFINITY);
         assert_eq!(outcome.largest_limit, 512, "latency noise is no knee");
         assert!(outcome.seconds < 4.5, "{}", outcome.seconds);
     }
 
     #[test]
     fn p19_stops_at_a_latency_knee() {
-        let world = World {
-            bucket: None,
-            capacity: Some(40),
-            median_us: 200_000.0,
-            sigma: 0.4,
-        };
+        let world = World { bucket: None, capacity: Some(40), median_us: 200_000.0, sigma: 0.4 };
         let outcome = run(&world, 20_000, 60.0);
         // doubling learns of the knee, at 80, a round trip late; after that it stays where it is
         assert!((80..=260).contains(&outcome.last_limit), "{}", outcome.last_limit);
@@ -434,17 +406,10 @@ mod tests {
     #[test]
     fn p19_finds_an_unknown_rate() {
         for rate in [20.0, 50.0, 100.0, 200.0, 400.0] {
-            let world = World {
-                bucket: Some((rate, rate)),
-                capacity: None,
-                median_us: 200_000.0,
-                sigma: 0.4,
-            };
+            let world = World { bucket: Some((rate, rate)), capacity: None, median_us: 200_000.0, sigma: 0.4 };
             let outcome = run(&world, u64::MAX / 2, 120.0);
             let sum = |range: std::ops::Range<usize>| {
-                outcome.by_second[range]
-                    .iter()
-                    .fold((0, 0), |sum, second| (sum.0 + second.0, sum.1 + second.1))
+                outcome.by_second[range].iter().fold((0, 0), |sum, second| (sum.0 + second.0, sum.1 + second.1))
             };
             let (accepted, refused) = sum(0..15);
             assert!(
@@ -454,10 +419,7 @@ mod tests {
             let (accepted, _) = sum(15..30);
             assert!(accepted as f64 > 0.9 * 15.0 * rate, "{rate}: {accepted} in 15 s");
             let (accepted, refused) = sum(60..120);
-            assert!(
-                refused as f64 <= 0.002 * accepted as f64 + 1.0,
-                "{rate}: {refused} of {accepted} refused later"
-            );
+            assert!(refused as f64 <= 0.002 * accepted as f64 + 1.0, "{rate}: {refused} of {accepted} refused later");
             assert!(accepted as f64 > 0.9 * 60.0 * rate, "{rate}: {accepted} in 60 s");
         }
     }
@@ -485,20 +447,13 @@ mod tests {
         for i in 0..2000 {
             adaptive.learn(i * 1000, i * 1000, true, Seen::Accepted { latency_us: 1000 });
         }
-        let hint = PaceHint {
-            requests: Some((600, 0, 6000)),
-            ..PaceHint::default()
-        };
+        let hint = PaceHint { requests: Some((600, 0, 6000)), ..PaceHint::default() };
         adaptive.learn(2_000_000, 1_999_000, true, Seen::RateLimited(hint));
         assert_eq!(adaptive.learned_rate(), Some(98.0), "600 in 6 s, less 2 %");
 
         let mut adaptive = Adaptive::new(512);
         adaptive.learn(1000, 1, true, Seen::RateLimited(PaceHint::default()));
-        assert_eq!(
-            adaptive.learned_rate(),
-            None,
-            "one refusal and nothing accepted teach no rate"
-        );
+        assert_eq!(adaptive.learned_rate(), None, "one refusal and nothing accepted teach no rate");
         adaptive.learn(3000, 2000, true, Seen::RateLimited(hint));
         assert_eq!(adaptive.learned_rate(), Some(98.0));
     }

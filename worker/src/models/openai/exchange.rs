@@ -58,10 +58,7 @@ impl From<Fault> for OpenAIError {
 
 impl Fault {
     fn broken(kind: Transport, detail: impl Into<String>) -> Self {
-        Self::Broken {
-            kind,
-            detail: detail.into(),
-        }
+        Self::Broken { kind, detail: detail.into() }
     }
 
     /// What a `reqwest` error means; the URL is left out of the words.
@@ -135,10 +132,7 @@ impl<S> Layer<S> for ObserveLayer {
     type Service = Observe<S>;
 
     fn layer(&self, inner: S) -> Observe<S> {
-        Observe {
-            inner,
-            max_reply_bytes: self.max_reply_bytes,
-        }
+        Observe { inner, max_reply_bytes: self.max_reply_bytes }
     }
 }
 
@@ -164,19 +158,13 @@ where
             let pace = headers::pace_hint(response.headers());
             // outside an attempt there is nobody to tell
             let _ = EXCHANGE.try_with(|exchange| {
-                *exchange.borrow_mut() = Exchange {
-                    status: status.as_u16(),
-                    pace,
-                };
+                *exchange.borrow_mut() = Exchange { status: status.as_u16(), pace };
             });
             if !status.is_success() {
                 // an error's words are worth having even when its body breaks off
                 let mut body = Vec::new();
                 let _ = read_body(response, limit, &mut body).await;
-                return Err(Fault::Response {
-                    status: status.as_u16(),
-                    body,
-                });
+                return Err(Fault::Response { status: status.as_u16(), body });
             }
             let mut body = Vec::new();
             read_body(response, limit, &mut body).await?;

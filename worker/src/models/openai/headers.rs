@@ -18,25 +18,13 @@ pub(super) fn pace_hint(headers: &HeaderMap) -> PaceHint {
         .or_else(|| text("retry-after").and_then(|value| retry_after(value, SystemTime::now())));
     let family = |what: &str| {
         let number = |kind: &str| text(&format!("x-ratelimit-{kind}-{what}"))?.parse::<u64>().ok();
-        Some((
-            number("limit")?,
-            number("remaining")?,
-            duration_ms(text(&format!("x-ratelimit-reset-{what}"))?)?,
-        ))
+        Some((number("limit")?, number("remaining")?, duration_ms(text(&format!("x-ratelimit-reset-{what}"))?)?))
     };
     // most servers send none of these, and looking for them costs a name each
     let limited =
         headers.contains_key("x-ratelimit-limit-requests") || headers.contains_key("x-ratelimit-limit-tokens");
-    let (requests, tokens) = if limited {
-        (family("requests"), family("tokens"))
-    } else {
-        (None, None)
-    };
-    PaceHint {
-        retry_after_ms,
-        requests,
-        tokens,
-    }
+    let (requests, tokens) = if limited { (family("requests"), family("tokens")) } else { (None, None) };
+    PaceHint { retry_after_ms, requests, tokens }
 }
 
 /// Milliseconds, if the number is a sane wait.
@@ -63,9 +51,7 @@ fn duration_ms(value: &str) -> Option<u64> {
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let number: f64 = rest[..digits].parse().ok()?;
-        let unit_len = rest[digits..]
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(rest.len() - digits);
+        let unit_len = rest[digits..].find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len() - digits);
         let (unit, after) = rest[digits..].split_at(unit_len);
         total += number
             * match unit {

@@ -56,10 +56,7 @@ struct Server {
 impl Server {
     async fn start(answer: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let server = Self {
-            address: listener.local_addr().expect("bound"),
-            requests: Arc::default(),
-        };
+        let server = Self { address: listener.local_addr().expect("bound"), requests: Arc::default() };
         let app = Router::new()
             .route(
                 "/v1/chat/completions",
@@ -76,10 +73,7 @@ impl Server {
     /// A server that reads a request, writes `bytes`, and keeps or drops the connection.
     async fn raw(bytes: &'static [u8], hold: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let server = Self {
-            address: listener.local_addr().expect("bound"),
-            requests: Arc::default(),
-        };
+        let server = Self { address: listener.local_addr().expect("bound"), requests: Arc::default() };
         let requests = server.requests.clone();
         tokio::spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
@@ -105,13 +99,7 @@ impl Server {
     }
 
     fn model(&self) -> OpenAiChat {
-        self.model_with(
-            HttpSettings {
-                request_timeout: Duration::from_secs(5),
-                ..HttpSettings::default()
-            },
-            "",
-        )
+        self.model_with(HttpSettings { request_timeout: Duration::from_secs(5), ..HttpSettings::default() }, "")
     }
 
     fn count(&self) -> usize {
@@ -121,10 +109,7 @@ impl Server {
 
 fn request() -> ChatRequest {
     ChatRequest {
-        messages: vec![ChatMessage {
-            role: MessageRole::User,
-            text: "hello".to_owned(),
-        }],
+        messages: vec![ChatMessage { role: MessageRole::User, text: "hello".to_owned() }],
         params: BTreeMap::new(),
         schema: None,
         max_output_tokens: 16,
@@ -164,17 +149,8 @@ async fn an_attempt_sends_what_it_should_and_reads_what_came() {
     let model = server.model_with(HttpSettings::default(), "?api-version=1");
     let attempt = model.attempt(&request()).await;
     let reply = attempt.result.expect("a reply");
-    assert_eq!(
-        (reply.text.as_str(), reply.prompt_tokens, reply.completion_tokens),
-        ("hi", Some(8), Some(3))
-    );
-    assert_eq!(
-        attempt.pace,
-        PaceHint {
-            requests: Some((60, 59, 1000)),
-            ..PaceHint::default()
-        }
-    );
+    assert_eq!((reply.text.as_str(), reply.prompt_tokens, reply.completion_tokens), ("hi", Some(8), Some(3)));
+    assert_eq!(attempt.pace, PaceHint { requests: Some((60, 59, 1000)), ..PaceHint::default() });
     assert!(attempt.duration_us > 0);
     assert_eq!(model.endpoint(), format!("http://{}/v1?api-version=1", server.address));
 }
@@ -182,11 +158,7 @@ async fn an_attempt_sends_what_it_should_and_reads_what_came() {
 #[tokio::test]
 async fn no_failure_is_repeated_by_the_client() {
     let answers: [(Answer, &str, Option<u64>); 6] = [
-        (
-            |_, _, _, _| StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            "http_500",
-            None,
-        ),
+        (|_, _, _, _| StatusCode::INTERNAL_SERVER_ERROR.into_response(), "http_500", None),
         (
             |_, _, _, _| (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "1")], "slow").into_response(),
             "rate_limited",
@@ -202,16 +174,8 @@ async fn no_failure_is_repeated_by_the_client() {
             "http_503",
             Some(2000),
         ),
-        (
-            |_, _, _, _| (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(),
-            "redirected",
-            None,
-        ),
-        (
-            |_, _, _, _| (StatusCode::OK, "not json").into_response(),
-            "garbage",
-            None,
-        ),
+        (|_, _, _, _| (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(), "redirected", None),
+        (|_, _, _, _| (StatusCode::OK, "not json").into_response(), "garbage", None),
     ];
     for (answer, code, retry_after_ms) in answers {
         let server = Server::start(answer).await;
@@ -234,20 +198,14 @@ async fn the_key_is_never_shown() {
     .await;
     let model = server.model();
     let error = error_of(model.attempt(&request()).await);
-    assert_eq!(
-        (error.failure.class, error.failure.code.as_str()),
-        (FailureClass::Terminal, "invalid_api_key")
-    );
+    assert_eq!((error.failure.class, error.failure.code.as_str()), (FailureClass::Terminal, "invalid_api_key"));
     assert!(error.failure.message.contains("[key]"), "{}", error.failure.message);
     assert!(!format!("{model:?} {:?}", model.client).contains(KEY));
 }
 
 #[tokio::test]
 async fn time_outs_and_cuts_may_have_been_billed_and_refusals_not() {
-    let settings = HttpSettings {
-        request_timeout: Duration::from_millis(150),
-        ..HttpSettings::default()
-    };
+    let settings = HttpSettings { request_timeout: Duration::from_millis(150), ..HttpSettings::default() };
     const HEAD: &[u8] =
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"choices\": [";
     for (bytes, hold, code, status) in [
@@ -260,46 +218,22 @@ async fn time_outs_and_cuts_may_have_been_billed_and_refusals_not() {
         let server = Server::raw(bytes, hold).await;
         let error = error_of(server.model_with(settings, "").attempt(&request()).await);
         assert_eq!((error.failure.code.as_str(), error.status), (code, status), "{error:?}");
-        assert!(
-            error.maybe_billed && error.failure.class == FailureClass::Transient,
-            "{error:?}"
-        );
+        assert!(error.maybe_billed && error.failure.class == FailureClass::Transient, "{error:?}");
         assert_eq!(server.count(), 1, "{code}: exactly one attempt");
     }
-    let gone = TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port")
-        .local_addr()
-        .expect("bound");
-    let server = Server {
-        address: gone,
-        requests: Arc::default(),
-    };
+    let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("bound");
+    let server = Server { address: gone, requests: Arc::default() };
     let error = error_of(server.model().attempt(&request()).await);
-    assert_eq!(
-        (error.failure.code.as_str(), error.maybe_billed),
-        ("connect", false),
-        "{error:?}"
-    );
-    assert!(
-        error.failure.message.to_lowercase().contains("refused"),
-        "{}",
-        error.failure.message
-    );
+    assert_eq!((error.failure.code.as_str(), error.maybe_billed), ("connect", false), "{error:?}");
+    assert!(error.failure.message.to_lowercase().contains("refused"), "{}", error.failure.message);
 }
 
 #[tokio::test]
 async fn replies_are_bounded() {
     let server = Server::start(|_, _, _, _| completion(&"x".repeat(20_000))).await;
-    let small = HttpSettings {
-        max_reply_bytes: 10_000,
-        ..HttpSettings::default()
-    };
+    let small = HttpSettings { max_reply_bytes: 10_000, ..HttpSettings::default() };
     let error = error_of(server.model_with(small, "").attempt(&request()).await);
-    assert_eq!(
-        (error.failure.code.as_str(), error.maybe_billed),
-        ("reply_too_large", true)
-    );
+    assert_eq!((error.failure.code.as_str(), error.maybe_billed), ("reply_too_large", true));
     assert!(server.model().attempt(&request()).await.result.is_ok());
 }
 
@@ -322,20 +256,13 @@ async fn servers_without_schemas_are_asked_in_a_simpler_way_and_remembered() {
         None => completion("{}"),
         Some(format) => {
             let message = format!("response_format '{format}' is not supported");
-            (
-                StatusCode::BAD_REQUEST,
-                axum::Json(json!({"error": {"message": message}})),
-            )
-                .into_response()
+            (StatusCode::BAD_REQUEST, axum::Json(json!({"error": {"message": message}}))).into_response()
         }
     })
     .await;
     let model = server.model();
     let mut request = request();
-    request.schema = Some(ReplySchema {
-        name: "verdict".to_owned(),
-        schema: json!({"type": "object"}),
-    });
+    request.schema = Some(ReplySchema { name: "verdict".to_owned(), schema: json!({"type": "object"}) });
     for _ in 0..2 {
         let error = error_of(model.attempt(&request).await);
         assert!(error.adapted && error.failure.code == "no_json_schema", "{error:?}");
@@ -374,17 +301,11 @@ async fn a_caller_gets_through_a_bad_day() {
         _ => completion("yes"),
     })
     .await;
-    let account = registry::Account {
-        name: "sim".to_owned(),
-        base_url: format!("http://{}/v1", server.address),
-        key: None,
-    };
+    let account =
+        registry::Account { name: "sim".to_owned(), base_url: format!("http://{}/v1", server.address), key: None };
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let model = registry::build_chat("openai", "gpt-4o-mini", &account, &http).expect("builds");
-    let backoff = BackoffSettings {
-        initial_interval: Duration::from_millis(1),
-        ..BackoffSettings::default()
-    };
+    let backoff = BackoffSettings { initial_interval: Duration::from_millis(1), ..BackoffSettings::default() };
     let budget = Budget::new(Some(PicoUsd(1_000_000_000_000)), PicoUsd::ZERO);
     let caller = Caller::new(CallerParts {
         gate: Gates::default().gate(model.endpoint(), &account.name, prices::limit_group(model.model())),
@@ -395,10 +316,7 @@ async fn a_caller_gets_through_a_bad_day() {
         budget: budget.clone(),
         price: prices::price_of("gpt-4o-mini", &BTreeMap::new()),
         store: None,
-        settings: CallSettings {
-            backoff,
-            ..CallSettings::default()
-        },
+        settings: CallSettings { backoff, ..CallSettings::default() },
     });
     let context = CallContext {
         run: RunNo(1),
@@ -411,25 +329,15 @@ async fn a_caller_gets_through_a_bad_day() {
         failed_attempts: 0,
     };
     let accept = |reply: &ChatReply| {
-        if reply.text == "yes" {
-            Ok(())
-        } else {
-            Err("no".to_owned())
-        }
+        if reply.text == "yes" { Ok(()) } else { Err("no".to_owned()) }
     };
     let result = caller.call(context, &request(), &accept).await;
     assert!(result.outcome.is_ok(), "{result:?}");
     let statuses: Vec<u16> = result.timing.calls.iter().map(|call| call.2).collect();
     assert_eq!(statuses, [502, 429, 200, 200, 200]);
     let outcomes: Vec<CallOutcome> = result.records.iter().map(|record| record.outcome).collect();
-    assert_eq!(
-        outcomes,
-        [CallOutcome::Uncertain, CallOutcome::Rejected, CallOutcome::Accepted]
-    );
-    assert_eq!(
-        (result.usage.calls, result.usage.retries, result.usage.rate_limited),
-        (1, 4, 1)
-    );
+    assert_eq!(outcomes, [CallOutcome::Uncertain, CallOutcome::Rejected, CallOutcome::Accepted]);
+    assert_eq!((result.usage.calls, result.usage.retries, result.usage.rate_limited), (1, 4, 1));
     assert_eq!(budget.state().spent, result.usage.cost);
     assert_eq!(server.count(), 5);
 }

@@ -56,35 +56,19 @@ impl Serialize for WireRequest<'_> {
             map.serialize_entry(name, value)?;
         }
         if max_tokens_of(&self.request.params).is_none() {
-            map.serialize_entry(
-                Capabilities::of(self.model).max_tokens_name,
-                &self.request.max_output_tokens,
-            )?;
+            map.serialize_entry(Capabilities::of(self.model).max_tokens_name, &self.request.max_output_tokens)?;
         }
         if let Some(schema) = &self.request.schema {
             match self.format {
                 Format::Schema => {
-                    let json_schema = JsonSchema {
-                        name: &schema.name,
-                        schema: &schema.schema,
-                        strict: true,
-                    };
+                    let json_schema = JsonSchema { name: &schema.name, schema: &schema.schema, strict: true };
                     map.serialize_entry(
                         "response_format",
-                        &Typed {
-                            r#type: "json_schema",
-                            json_schema: Some(json_schema),
-                        },
+                        &Typed { r#type: "json_schema", json_schema: Some(json_schema) },
                     )?;
                 }
                 Format::JsonMode => {
-                    map.serialize_entry(
-                        "response_format",
-                        &Typed {
-                            r#type: "json_object",
-                            json_schema: None,
-                        },
-                    )?;
+                    map.serialize_entry("response_format", &Typed { r#type: "json_object", json_schema: None })?;
                 }
                 Format::Plain => {}
             }
@@ -185,20 +169,12 @@ impl Completion {
             choice.finish_reason.unwrap_or_else(|| "stop".to_owned())
         };
         Some(ChatReply {
-            text: choice
-                .message
-                .content
-                .filter(|text| !text.is_empty())
-                .or(refusal)
-                .unwrap_or_default(),
+            text: choice.message.content.filter(|text| !text.is_empty()).or(refusal).unwrap_or_default(),
             finish,
             model: self.model,
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
-            cached_prompt_tokens: usage
-                .prompt_tokens_details
-                .and_then(|details| details.cached_tokens)
-                .unwrap_or(0),
+            cached_prompt_tokens: usage.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
         })
     }
 }
@@ -211,15 +187,9 @@ mod tests {
     use crate::models::ReplySchema;
 
     fn request(schema: bool) -> ChatRequest {
-        let message = |role, text: &str| ChatMessage {
-            role,
-            text: text.to_owned(),
-        };
+        let message = |role, text: &str| ChatMessage { role, text: text.to_owned() };
         ChatRequest {
-            messages: vec![
-                message(MessageRole::System, "Be brief."),
-                message(MessageRole::User, "Say \"hi\"."),
-            ],
+            messages: vec![message(MessageRole::System, "Be brief."), message(MessageRole::User, "Say \"hi\".")],
             params: serde_json::from_value(json!({"temperature": 0.0, "seed": 7})).expect("an object"),
             schema: schema.then(|| ReplySchema {
                 name: "verdict".to_owned(),
@@ -249,20 +219,13 @@ mod tests {
         assert!(body(&request(true), "llama", Format::Plain).ends_with(r#""max_tokens":64}"#));
         let mut named = request(false);
         named.params.insert("max_tokens".to_owned(), json!(99));
-        assert!(
-            !body(&named, "gpt-4o", Format::Schema).contains("max_completion_tokens"),
-            "sent as stored"
-        );
+        assert!(!body(&named, "gpt-4o", Format::Schema).contains("max_completion_tokens"), "sent as stored");
         assert_eq!(named.output_limit(), 99);
     }
 
     #[test]
     fn replies_of_many_servers_are_read() {
-        let read = |value: Value| {
-            serde_json::from_value::<Completion>(value)
-                .ok()
-                .and_then(Completion::into_reply)
-        };
+        let read = |value: Value| serde_json::from_value::<Completion>(value).ok().and_then(Completion::into_reply);
         let full = read(
             json!({"id": "x", "model": "m-1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi", "refusal": null}, "finish_reason": "stop", "logprobs": null}],
             "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0}}}),
@@ -284,16 +247,10 @@ mod tests {
         let filtered =
             read(json!({"model": null, "choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}))
                 .expect("a reply");
-        assert_eq!(
-            (filtered.text.as_str(), filtered.finish.as_str()),
-            ("", "content_filter")
-        );
+        assert_eq!((filtered.text.as_str(), filtered.finish.as_str()), ("", "content_filter"));
         let bare =
             read(json!({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": 1}})).expect("a reply");
-        assert_eq!(
-            (bare.finish.as_str(), bare.prompt_tokens, bare.completion_tokens),
-            ("stop", Some(1), None)
-        );
+        assert_eq!((bare.finish.as_str(), bare.prompt_tokens, bare.completion_tokens), ("stop", Some(1), None));
         assert_eq!(read(json!({"choices": []})), None);
         assert_eq!(read(json!({"choices": null})), None);
     }

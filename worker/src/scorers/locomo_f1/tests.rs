@@ -19,15 +19,8 @@ fn equal(score: f64, expected: &Value) -> bool {
 
 fn both(prediction: &str, gold: &str, category: &str) -> (f64, f64) {
     let gold = text(gold);
-    let case = ScoreCase {
-        prediction,
-        gold: Some(&gold),
-        category,
-    };
-    (
-        OFFICIAL.score(&case).expect("text has a score"),
-        ASTROCYTE.score(&case).expect("text has a score"),
-    )
+    let case = ScoreCase { prediction, gold: Some(&gold), category };
+    (OFFICIAL.score(&case).expect("text has a score"), ASTROCYTE.score(&case).expect("text has a score"))
 }
 
 #[test]
@@ -39,12 +32,7 @@ fn rules_per_category() {
         ("the", "a", "single-hop", (0.0, 0.0)),
         ("1,000", "1000", "temporal", (1.0, 1.0)),
         ("likely no", "Likely no; she paints", "open-domain", (1.0, 1.0)),
-        (
-            "likely no",
-            "Likely no; she paints",
-            "single-hop",
-            (2.0 / 3.0, 2.0 / 3.0),
-        ),
+        ("likely no", "Likely no; she paints", "single-hop", (2.0 / 3.0, 2.0 / 3.0)),
         ("red, green", "green, red", "multi-hop", (1.0, 1.0)),
         ("red", "red, green", "multi-hop", (0.5, 0.5)),
         ("red, green,", "red, green,", "multi-hop", (2.0 / 3.0, 1.0)),
@@ -56,14 +44,8 @@ fn rules_per_category() {
         ("", "ignored", "adversarial", (0.0, 0.0)),
     ] {
         let (official, astrocyte) = both(prediction, gold, category);
-        assert!(
-            (official - expected.0).abs() < 1e-12,
-            "{prediction} / {gold}: {official}"
-        );
-        assert!(
-            (astrocyte - expected.1).abs() < 1e-12,
-            "{prediction} / {gold}: {astrocyte}"
-        );
+        assert!((official - expected.0).abs() < 1e-12, "{prediction} / {gold}: {official}");
+        assert!((astrocyte - expected.1).abs() < 1e-12, "{prediction} / {gold}: {astrocyte}");
     }
 }
 
@@ -79,15 +61,7 @@ fn kinds_of_gold() {
         (None, "temporal", "x", None),
         (Some(&rubric), "temporal", "x", None),
     ] {
-        assert_eq!(
-            OFFICIAL.score(&ScoreCase {
-                prediction,
-                gold,
-                category
-            }),
-            expected,
-            "{category}"
-        );
+        assert_eq!(OFFICIAL.score(&ScoreCase { prediction, gold, category }), expected, "{category}");
     }
 }
 
@@ -119,13 +93,7 @@ fn official_vectors() {
         let number = case["category"].as_u64().expect("a category number");
         let category = Category::from_number(number).expect("LoCoMo has five").name();
         let prediction = reference::str(&case["prediction"]);
-        let score = OFFICIAL
-            .score(&ScoreCase {
-                prediction,
-                gold: gold.as_ref(),
-                category,
-            })
-            .expect("a score");
+        let score = OFFICIAL.score(&ScoreCase { prediction, gold: gold.as_ref(), category }).expect("a score");
         assert!(equal(score, &case["score"]), "{score}: {case}");
     }
 }
@@ -140,32 +108,19 @@ fn astrocyte_vectors() {
         let (official, astrocyte) = both(prediction, gold, reference::str(&case["category"]));
         let expected = &case["expected"];
         assert!(equal(official, &expected["official_nltk_porter"]), "{official}: {case}");
-        assert!(
-            equal(astrocyte, &expected["astrocyte_snowball_porter2"]),
-            "{astrocyte}: {case}"
-        );
+        assert!(equal(astrocyte, &expected["astrocyte_snowball_porter2"]), "{astrocyte}: {case}");
         for (stem, suffix) in [(porter_nltk::stem as StemFn, "nltk"), (porter2::stem, "snowball")] {
             for (side, of) in [(prediction, "pred"), (gold, "gold")] {
-                let expected: Vec<&str> = reference::list(&case[format!("{of}_tokens_{suffix}")])
-                    .iter()
-                    .map(reference::str)
-                    .collect();
+                let expected: Vec<&str> =
+                    reference::list(&case[format!("{of}_tokens_{suffix}")]).iter().map(reference::str).collect();
                 assert_eq!(stems(side, stem), expected, "{side}");
             }
         }
     }
     for example in reference::list(&vectors["sections"]["stem_divergence"]["examples"]) {
         let word = reference::str(&example["word"]);
-        assert_eq!(
-            stems(word, porter_nltk::stem),
-            [reference::str(&example["nltk"])],
-            "{word}"
-        );
-        assert_eq!(
-            stems(word, porter2::stem),
-            [reference::str(&example["snowball"])],
-            "{word}"
-        );
+        assert_eq!(stems(word, porter_nltk::stem), [reference::str(&example["nltk"])], "{word}");
+        assert_eq!(stems(word, porter2::stem), [reference::str(&example["snowball"])], "{word}");
     }
 }
 
@@ -185,13 +140,8 @@ fn full_dataset_baselines() {
             _ => continue, // the word overlap's own test
         };
         let mut sums: HashMap<&str, (f64, f64)> = HashMap::new();
-        for qa in reference::list(&data)
-            .iter()
-            .flat_map(|conversation| reference::list(&conversation["qa"]))
-        {
-            let category = Category::from_number(qa["category"].as_u64().expect("a number"))
-                .expect("of five")
-                .name();
+        for qa in reference::list(&data).iter().flat_map(|conversation| reference::list(&conversation["qa"])) {
+            let category = Category::from_number(qa["category"].as_u64().expect("a number")).expect("of five").name();
             let gold = match &qa["answer"] {
                 Value::Number(number) => Some(Gold::Number(number.clone())),
                 Value::String(string) => Some(text(string)),
@@ -200,17 +150,9 @@ fn full_dataset_baselines() {
             let prediction = match reference::str(&baseline["predictor"]) {
                 "echo the question" => reference::str(&qa["question"]).to_owned(),
                 "constant 'no information available'" => "no information available".to_owned(),
-                _ => gold
-                    .as_ref()
-                    .filter(|_| category != "adversarial")
-                    .map(Gold::text)
-                    .unwrap_or_default(),
+                _ => gold.as_ref().filter(|_| category != "adversarial").map(Gold::text).unwrap_or_default(),
             };
-            let score = scorer.score(&ScoreCase {
-                prediction: &prediction,
-                gold: gold.as_ref(),
-                category,
-            });
+            let score = scorer.score(&ScoreCase { prediction: &prediction, gold: gold.as_ref(), category });
             let score = score.expect("every question has a score");
             for key in [category, ""] {
                 let sum = sums.entry(key).or_default();
@@ -221,10 +163,7 @@ fn full_dataset_baselines() {
         let expected = reference::number(&baseline["overall_mean"]);
         assert!((mean("") - expected).abs() < 1e-12, "{baseline}");
         for (category, expected) in baseline["per_category_mean"].as_object().expect("means by category") {
-            assert!(
-                (mean(category) - reference::number(expected)).abs() < 1e-12,
-                "{baseline} {category}"
-            );
+            assert!((mean(category) - reference::number(expected)).abs() < 1e-12, "{baseline} {category}");
         }
         checked += 1;
     }
@@ -234,9 +173,7 @@ fn full_dataset_baselines() {
 fn stems(text: &str, stem: StemFn) -> Vec<String> {
     let mut stems = Vec::new();
     let mut buffer = StemBuffer::default();
-    normalize::for_each_token(text, &mut String::new(), |token| {
-        stems.push(stem(token, &mut buffer).to_owned())
-    });
+    normalize::for_each_token(text, &mut String::new(), |token| stems.push(stem(token, &mut buffer).to_owned()));
     stems
 }
 
@@ -256,26 +193,17 @@ fn plain(rules: &LocomoF1, prediction: &str, gold: &str, category: &str) -> f64 
     };
     let parts = |text: &'_ str| -> Vec<String> {
         let parts = text.split(',').map(|part| trim(part).to_owned());
-        parts
-            .filter(|part| !rules.drop_empty_parts || !part.is_empty())
-            .collect()
+        parts.filter(|part| !rules.drop_empty_parts || !part.is_empty()).collect()
     };
     match category {
         "adversarial" => f64::from(u8::from(
-            rules
-                .abstention_phrases
-                .iter()
-                .any(|phrase| prediction.to_lowercase().contains(phrase)),
+            rules.abstention_phrases.iter().any(|phrase| prediction.to_lowercase().contains(phrase)),
         )),
         "multi-hop" => {
             let predictions = parts(prediction);
             let best = |gold: &String| predictions.iter().map(|part| one(part, gold)).fold(0.0, f64::max);
             let scores: Vec<f64> = parts(gold).iter().map(best).collect();
-            if scores.is_empty() {
-                0.0
-            } else {
-                (rules.sum)(&scores) / scores.len() as f64
-            }
+            if scores.is_empty() { 0.0 } else { (rules.sum)(&scores) / scores.len() as f64 }
         }
         "open-domain" => one(prediction, trim(gold.split(';').next().expect("a first part"))),
         _ => one(prediction, gold),
