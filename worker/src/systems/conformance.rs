@@ -267,7 +267,7 @@ async fn what_each_built_in_is_for() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
     bm25: D1:2 D2:2 D3:2 D1:3
-    full_context: D1:1 D1:2 D1:3 D1:4 D1:5 D2:1 D2:2 D2:3 D2:4 D2:5 D3:1 D3:2 D3:3 D3:4 D3:5
+    full-context: D1:1 D1:2 D1:3 D1:4 D1:5 D2:1 D2:2 D2:3 D2:4 D2:5 D3:1 D3:2 D3:3 D3:4 D3:5
     none: 
     random: D2:3 D2:4 D3:3 D2:2
     oracle: D1:3 D2:1

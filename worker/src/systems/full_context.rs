@@ -1,4 +1,4 @@
-//! `full_context`: hands over the whole bank, in order. What memory is worth when the context window is the memory.
+//! `full-context`: hands over the whole bank, in order. What memory is worth when the context window is the memory.
 
 use std::sync::Arc;
 

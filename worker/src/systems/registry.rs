@@ -140,9 +140,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, full_context, none, random, oracle");
-        insta::assert_snapshot!(error("full-context", &[]), @"unknown memory system 'full-context', did you mean 'full_context'? known systems: bm25, full_context, none, random, oracle");
-        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, full_context, none, random, oracle");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, full-context, none, random, oracle");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context', did you mean 'full-context'? known systems: bm25, full-context, none, random, oracle");
+        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, full-context, none, random, oracle");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
@@ -174,7 +174,7 @@ mod tests {
             .collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
         bm25 1.0.0: from_items
-        full_context 1.0.0: from_items ignores_k
+        full-context 1.0.0: from_items ignores_k
         none 1.0.0: from_items empty_by_design
         random 1.0.0: from_items
         oracle 1.0.0: from_items sees_gold

@@ -63,6 +63,12 @@ fn by_category(sample: &Sample) -> Vec<(&str, u64)> {
     sample.spec.by_category.iter().map(|(name, n)| (name.as_str(), *n)).collect()
 }
 
+/// A sample without the request that led to it: what is asked, however it was put.
+fn asked(mut sample: Sample) -> Sample {
+    sample.spec.request = serde_json::Value::Null;
+    sample
+}
+
 #[test]
 fn fair_takes_twenty_per_conversation() {
     let outlines = locomo_shape();
@@ -73,7 +79,7 @@ fn fair_takes_twenty_per_conversation() {
     assert_eq!((sample.spec.n, sample.spec.banks), (200, 10));
     assert!(sample.spec.stratified && !sample.spec.census && sample.spec.notes.is_empty());
     assert_eq!((sample.population.questions, sample.population.entries), (1986, 272));
-    assert_eq!(sample, super::sample(&outlines, SampleRequest::default()).expect("fair is the default"));
+    assert_eq!(asked(sample), asked(super::sample(&outlines, SampleRequest::default()).expect("fair is the default")));
 }
 
 #[test]
@@ -160,7 +166,7 @@ fn limit_is_a_slice_of_the_file_and_says_so() {
     "#);
     let full = super::sample(locomo_shape(), SampleRequest { limit: Some(50), ..preset(Preset::Full) })
         .expect("a valid request");
-    assert_eq!(full, sample, "everything, cut, is the same slice");
+    assert_eq!(asked(full), asked(sample), "everything, cut, is the same slice");
 
     let request = SampleRequest { limit: Some(5000), ..SampleRequest::default() };
     let all = super::sample(locomo_shape(), request).expect("a valid request");

@@ -118,8 +118,13 @@ pub async fn p36_the_first_summary_of_a_version_stays(fresh: &Fresh) {
     assert_eq!(store.summary(run).await.expect("is read"), None);
     assert_eq!(store.put_summary(run, 1, r#"{"a":1}"#).await.expect("is stored"), r#"{"a":1}"#);
     assert_eq!(store.put_summary(run, 1, r#"{"a":2}"#).await.expect("is answered"), r#"{"a":1}"#);
+    assert_eq!(store.summary(run).await.expect("is read").as_deref(), Some(r#"{"a":1}"#));
     store.put_summary(run, 2, r#"{"b":1}"#).await.expect("is stored");
-    assert_eq!(store.summary(run).await.expect("is read").as_deref(), Some(r#"{"b":1}"#));
+    assert_eq!(store.summary(run).await.expect("is read").as_deref(), Some(r#"{"a":1}"#), "of the current version");
+    let all = [RunState::Running];
+    assert!(store.set_run_state(run, &all, RunState::Paused, None).await.expect("is paused"));
+    assert!(store.set_run_state(run, &[RunState::Paused], RunState::Running, None).await.expect("is resumed"));
+    assert_eq!(store.summary(run).await.expect("is read").as_deref(), Some(r#"{"b":1}"#), "a resume is a new version");
 }
 
 /// Events come back oldest first.

@@ -47,7 +47,7 @@ pub(super) fn on_open(path: &Path, error: &sqlx::Error) -> StoreError {
     let place = path.display();
     match of(error) {
         StoreError::Corrupt(message) => {
-            StoreError::Open(format!("{place} is no SQLite file, or a damaged one ({message})"))
+            StoreError::Corrupt(format!("{place} is no SQLite file, or a damaged one ({message})"))
         }
         StoreError::Unavailable(message) | StoreError::Open(message) => {
             StoreError::Open(format!("cannot open the store {place}: {message}"))
