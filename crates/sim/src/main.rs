@@ -2,24 +2,36 @@
 
 mod args;
 
-use std::io::Write as _;
+use std::{io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use args::Args;
-use bench_sim::Sim;
+use bench_sim::{Sim, StartError};
 use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
     let args = Args::parse();
+    match serve(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            // as for arguments that cannot be read
+            ExitCode::from(if e.is::<StartError>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn serve(args: &Args) -> anyhow::Result<()> {
     let mut runtime = if args.threads == 1 {
         // the cheapest per request: no work is moved between threads
         tokio::runtime::Builder::new_current_thread()
     } else {
-        tokio::runtime::Builder::new_multi_thread()
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(usize::from(args.threads));
+        runtime
     };
-    let runtime = runtime.worker_threads(usize::from(args.threads)).enable_all().build()?;
-    runtime.block_on(run(&args))
+    runtime.enable_all().build()?.block_on(run(args))
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {

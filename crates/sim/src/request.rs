@@ -44,8 +44,8 @@ pub(crate) struct ChatRequest<'a> {
 }
 
 impl<'a> ChatRequest<'a> {
-    /// Reads a body. The draw is the header `x-bench-draw`, else the parameter `seed`, else 0; streaming does not change the
-    /// identity, every other parameter does.
+    /// Reads a body. The draw is the header `x-bench-draw`, else the parameter `seed`, else 0; streaming and who asks do not
+    /// change the identity, every other parameter does.
     pub(crate) fn parse(body: &'a [u8], draw_header: Option<&str>) -> Result<Self, ApiError> {
         let fields = read_fields(body)?;
         let model = model(&fields)?;
@@ -215,10 +215,15 @@ fn draw(fields: &Fields<'_>, header: Option<&str>) -> Result<i64, ApiError> {
     }
 }
 
+/// Parameters that tell the provider who asks or how to account for it: they change no reply.
+const WITHOUT_INFLUENCE: [&str; 6] =
+    ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"];
+
 /// Adds all parameters except `skip`, in order of their names; `null` is the same as absent.
 fn parameters(key: &mut KeyBuilder, fields: &Fields<'_>, skip: &[&str]) {
     for (name, raw) in fields {
-        if !skip.contains(&name.as_ref()) && raw.get() != "null" {
+        let counts = !skip.contains(&name.as_ref()) && !WITHOUT_INFLUENCE.contains(&name.as_ref());
+        if counts && raw.get() != "null" {
             key.part(name.as_bytes());
             key.part(raw.get().as_bytes());
         }
@@ -337,7 +342,7 @@ mod tests {
         let base = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0}"#;
         let same = [
             r#"{ "temperature": 0, "messages":[{"content":"hi","role":"user"}], "model":"m" }"#,
-            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"temperature":0,"n":null}"#,
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"temperature":0,"n":null,"user":"run-7"}"#,
             r#"{"model":"m","messages":[{"role":"user","content":"h\u0069"}],"temperature":0,"stream":true,"stream_options":{"include_usage":true}}"#,
         ];
         for body in same {

@@ -57,11 +57,9 @@ fn equal_runs_have_equal_digests_and_other_seeds_have_others() {
 fn controls_stand_beside_the_result_in_their_order() {
     let bench = Bench::new();
     // without the unanswerable questions: their evidence misleads by design, so it helps nobody
-    let args = ["submit", "--dataset", "locomo-sim", "--preset", "fair", "--exclude-category", "adversarial", "--controls"];
-    let report = bench
-        .run(args.iter().chain(&["--json"]))
-        .expect_code(0)
-        .json();
+    let args =
+        ["submit", "--dataset", "locomo-sim", "--preset", "fair", "--exclude-category", "adversarial", "--controls"];
+    let report = bench.run(args.iter().chain(&["--json"])).expect_code(0).json();
     let control = |name: &str| {
         let all = report["controls"].as_array().expect("controls");
         all.iter()

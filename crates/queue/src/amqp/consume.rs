@@ -18,7 +18,7 @@ use lapin::{
     options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, BasicRejectOptions},
     types::FieldTable,
 };
-use tokio::time::Instant;
+use tokio::{task::JoinHandle, time::Instant};
 
 use super::{acks::Unsettled, fault::Doing, link::Link, topology::short, wire};
 use crate::{Consumer, Delivery, QueueError};
@@ -39,7 +39,24 @@ pub(super) struct AmqpConsumer {
 #[derive(Debug)]
 enum State {
     Live(Live),
-    Lost { reason: QueueError, again_at: Instant, delays: ExponentialBackoff },
+    Lost(Lost),
+}
+
+#[derive(Debug)]
+struct Lost {
+    reason: QueueError,
+    again_at: Instant,
+    delays: ExponentialBackoff,
+    /// The attempt under way: apart, so that it outlives a receive whose wait is over.
+    attempt: Option<JoinHandle<Result<Live, QueueError>>>,
+}
+
+impl Drop for Lost {
+    fn drop(&mut self) {
+        if let Some(attempt) = &self.attempt {
+            attempt.abort();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -78,37 +95,44 @@ impl AmqpConsumer {
         }
         // what was read and not handed out comes again
         self.read.clear();
-        self.state = State::Lost { reason, again_at: Instant::now(), delays: delays() };
+        self.state = State::Lost(Lost { reason, again_at: Instant::now(), delays: delays(), attempt: None });
     }
 
-    /// Opens the channel again, when its time has come by `deadline`; else waits until then and says why.
+    /// Waits until the channel is open again, but not past `deadline`; then says why it is not.
     async fn come_back(&mut self, deadline: Instant) -> Result<(), QueueError> {
-        let State::Lost { reason, again_at, delays } = &mut self.state else {
+        let State::Lost(lost) = &mut self.state else {
             return Ok(());
         };
-        let until = (*again_at).min(deadline);
-        tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
-            () = self.link.closed().cancelled() => return Err(QueueError::Closed),
-        }
-        if *again_at > deadline {
-            return Err(reason.clone());
-        }
-        // the next time is set first: an attempt that is dropped counts
-        *again_at = Instant::now() + delays.next().unwrap_or(Duration::from_secs(5));
-        match open(&self.link, &self.queue, self.prefetch).await {
+        let closed = self.link.closed().clone();
+        let attempt = async {
+            tokio::time::sleep_until(lost.again_at).await;
+            let attempt = lost.attempt.get_or_insert_with(|| {
+                let (link, queue, prefetch) = (Arc::clone(&self.link), self.queue.clone(), self.prefetch);
+                tokio::spawn(async move { open(&link, &queue, prefetch).await })
+            });
+            attempt.await
+        };
+        let attempted = tokio::select! {
+            () = closed.cancelled() => return Err(QueueError::Closed),
+            attempted = tokio::time::timeout_at(deadline, attempt) => attempted,
+        };
+        let Ok(attempted) = attempted else {
+            return Err(lost.reason.clone());
+        };
+        lost.attempt = None;
+        let opened =
+            attempted.unwrap_or_else(|e| Err(QueueError::Unavailable(format!("the attempt to come back failed: {e}"))));
+        match opened {
             Ok(live) => {
                 tracing::info!("consumer of {} is back", self.queue);
                 self.state = State::Live(live);
                 Ok(())
             }
-            Err(QueueError::Unavailable(why)) => {
-                *reason = QueueError::Unavailable(why);
-                Ok(())
-            }
-            Err(other) => {
-                *reason = other.clone();
-                Err(other)
+            Err(reason) => {
+                lost.again_at = Instant::now() + lost.delays.next().unwrap_or(Duration::from_secs(5));
+                lost.reason = reason;
+                // what does not pass by itself is told at once
+                if let QueueError::Setup(_) = lost.reason { Err(lost.reason.clone()) } else { Ok(()) }
             }
         }
     }
