@@ -30,8 +30,8 @@ use crate::{
 
 /// Slots for tasks that wait for a model: the call limiter, not the slots, finds the right number of calls in flight.
 const SLOTS_WITH_MODEL: usize = 512;
-/// Slots for tasks that only compute.
-const SLOTS_COMPUTING: usize = 64;
+/// Slots for tasks that only compute: as many as make large commits, since a commit takes as long for few as for many.
+const SLOTS_COMPUTING: usize = 512;
 /// Slots for retaining: whole banks, each with its own memory.
 const SLOTS_RETAIN: usize = 16;
 

@@ -39,6 +39,8 @@ pub fn run(cli: cli::Cli) -> u8 {
             return Exit::Usage as u8;
         }
     };
+    // a panic is a failed attempt of its task: one line in the log, never a trace on the person's screen
+    std::panic::set_hook(Box::new(|panic| tracing::warn!("caught {panic}")));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

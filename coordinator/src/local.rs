@@ -13,7 +13,7 @@ use bench_worker::{
 };
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::{
     dispatcher::{RunWindow, dispatch},
@@ -159,7 +159,9 @@ impl LocalRun {
             stop.clone(),
         ));
 
+        debug!("worker started");
         let end = self.watch(run, &worker, planning, interrupts).await;
+        debug!("run ended");
 
         stop.cancel();
         // a run that is finished has nothing in flight; everything else drains what it paid for
@@ -213,6 +215,7 @@ impl LocalRun {
                 }
                 planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
                     planning = None;
+                    debug!("plan written");
                     planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
                 }
                 _ = broken.changed() => {}
@@ -248,6 +251,7 @@ impl LocalRun {
                 let finished = self.sweep(&row, worker).await?;
                 // a sweep over a very large run takes its time: it may use 5 % of it
                 next_sweep = tokio::time::Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20);
+                debug!("swept in {:?}", began.elapsed());
                 if finished {
                     self.store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
                     return Ok(RunEnd::Finished);

@@ -20,6 +20,8 @@ const BANKS_PER_BATCH: usize = 8;
 const BYTES_PER_BATCH: usize = 4 << 20;
 /// Banks that may be planned and not yet ready: more would only fill the store ahead of time.
 const BANKS_AHEAD: i64 = 64;
+/// Questions that may be planned and not yet ended: a bound on the rows that the dispatcher looks through.
+const QUESTIONS_AHEAD: u64 = 8192;
 /// How often the planner looks whether it may go on.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -49,12 +51,16 @@ impl Planner {
         stop: CancellationToken,
     ) -> Result<(), CliError> {
         let mut next = self.done as usize;
+        let questions = |banks: &[SampledBank]| banks.iter().map(|bank| bank.questions.len() as u64).sum::<u64>();
+        let mut questions_planned = questions(&self.banks[..next.min(self.banks.len())]);
         while next < self.banks.len() {
             if stop.is_cancelled() {
                 return Ok(());
             }
             let counters = store.run(self.run).await?.counters;
-            if counters.banks_planned - counters.banks_ready >= BANKS_AHEAD {
+            let ended = u64::try_from(counters.ended()).unwrap_or(0);
+            let ahead = counters.banks_planned - counters.banks_ready;
+            if ahead >= BANKS_AHEAD || (questions_planned.saturating_sub(ended) >= QUESTIONS_AHEAD) {
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
                     () = tokio::time::sleep(LOOK_AGAIN) => continue,
@@ -72,7 +78,9 @@ impl Planner {
             })
             .await
             .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
-            next += prepared.banks.len();
+            let planned = next + prepared.banks.len();
+            questions_planned += questions(&self.banks[next..planned]);
+            next = planned;
             store.put_items(&prepared.items).await?;
             store.add_banks(self.run, &prepared.banks).await?;
             opened.notify_one();

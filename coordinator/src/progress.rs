@@ -19,6 +19,8 @@ pub(crate) struct Snapshot {
     pub ended: u64,
     /// Questions answered (they may wait for a judge).
     pub answered: u64,
+    /// A model judges the answers.
+    pub judged: bool,
     /// Of the ended: scored, abstained, infra_error.
     pub scored: u64,
     /// See `scored`.
@@ -112,6 +114,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         questions: run.spec.sample.n,
         ended,
         answered: count(answered),
+        judged: !run.spec.judges.is_empty(),
         scored: count(scored),
         abstained: count(abstained),
         infra_error: count(infra_error),
@@ -135,7 +138,7 @@ pub(crate) fn line(s: &Snapshot) -> String {
     if s.banks_ready < s.banks {
         parts.push(format!("{}/{} banks ready ({} sessions retained)", s.banks_ready, s.banks, s.entries_retained));
     }
-    if s.answered > s.ended {
+    if s.judged && s.answered > s.ended {
         parts.push(format!("{} to judge", s.answered - s.ended));
     }
     if let Some(score) = s.score {
@@ -180,6 +183,7 @@ mod tests {
             questions: 200,
             ended: 120,
             answered: 130,
+            judged: true,
             scored: 110,
             abstained: 8,
             infra_error: 2,

@@ -146,24 +146,26 @@ async fn fill_worst(store: &dyn Store, run: &RunRow, summary: &mut Summary) -> R
     if wanted.is_empty() {
         return Ok(());
     }
-    let mut texts: HashMap<String, (Option<String>, Option<String>)> = HashMap::new();
-    let mut keys = Vec::new();
-    'banks: for row in store.banks(run.run_no, None).await? {
-        let bank_no = row.bank_no;
-        let bank = BankData::read(store, row).await?;
-        for question in bank.questions().iter().filter(|q| wanted.contains(&q.question_id)) {
-            let gold = bank.gold(&question.question_id).map(|g| g.gold.text());
-            texts.insert(question.question_id.clone(), (gold, None));
-            keys.push((TaskKey::question(bank_no, question.index), question.question_id.clone()));
-            if keys.len() == wanted.len() {
-                break 'banks;
-            }
-        }
+    let mut found: HashMap<TaskKey, String> = HashMap::new();
+    let mut after = None;
+    while found.len() < wanted.len() {
+        let page = store.facts(run.run_no, after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.task);
+        found.extend(page.into_iter().filter(|f| wanted.contains(&f.question_id)).map(|f| (f.task, f.question_id)));
     }
-    let by_key: HashMap<TaskKey, String> = keys.iter().cloned().collect();
-    let keys: Vec<TaskKey> = keys.into_iter().map(|(key, _)| key).collect();
+    let mut keys: Vec<TaskKey> = found.keys().copied().collect();
+    keys.sort_unstable();
+    let mut texts: HashMap<String, (Option<String>, Option<String>)> = HashMap::new();
+    for key in &keys {
+        let mut rows = store.banks(run.run_no, Some(&[key.bank()])).await?;
+        let Some(row) = rows.pop() else { continue };
+        let bank = BankData::read(store, row).await?;
+        let gold = bank.gold(&found[key]).map(|g| g.gold.text());
+        texts.insert(found[key].clone(), (gold, None));
+    }
     for (task, _, text) in store.question_texts(run.run_no, &keys).await? {
-        if let (StepText::Answered { answer, .. }, Some(id)) = (text, by_key.get(&task))
+        if let (StepText::Answered { answer, .. }, Some(id)) = (text, found.get(&task))
             && let Some(entry) = texts.get_mut(id)
         {
             entry.1 = Some(answer);
@@ -302,7 +304,7 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
     for row in store.banks(run.run_no, None).await? {
         let bank_no = row.bank_no;
         let bank = BankData::read(store, row).await?;
-        let mut facts = facts_of_bank(store, run.run_no, bank_no).await?;
+        let mut facts = facts_of_bank(store, run.run_no, &bank).await?;
         for questions in bank.questions().chunks(TEXT_PAGE) {
             let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
             let mut texts: BTreeMap<TaskKey, Vec<(StepNo, StepText)>> = BTreeMap::new();
@@ -324,23 +326,12 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
 async fn facts_of_bank(
     store: &dyn Store,
     run: RunNo,
-    bank_no: u32,
+    bank: &BankData,
 ) -> Result<HashMap<TaskKey, QuestionFacts>, CliError> {
-    let (low, high) = TaskKey::range(TaskKind::Question, bank_no);
-    let mut facts = HashMap::new();
-    let mut after = Some(TaskKey(low.0 - 1));
-    'pages: loop {
-        let page = store.facts(run, after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.task);
-        for fact in page {
-            if fact.task > high {
-                break 'pages;
-            }
-            facts.insert(fact.task, fact);
-        }
-    }
-    Ok(facts)
+    let (low, high) = TaskKey::range(TaskKind::Question, bank.row.bank_no);
+    let most = u32::try_from(bank.questions().len()).unwrap_or(u32::MAX);
+    let page = store.facts(run, Some(TaskKey(low.0 - 1)), most).await?;
+    Ok(page.into_iter().filter(|facts| facts.task <= high).map(|facts| (facts.task, facts)).collect())
 }
 
 fn question_line(
@@ -418,8 +409,10 @@ pub(crate) async fn finish(
 ) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
+    tracing::debug!("summarised");
     let folder = run_folder(app, &run, output_dir);
     write_files(store, &run, &summary, &folder).await?;
+    tracing::debug!("files written");
     out::result(&render(&summary, if json { "json" } else { TERMINAL })?);
     out::note(&format!("report, questions and answers: {}", folder.display()));
     Ok(exit_of(&summary))

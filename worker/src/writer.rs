@@ -178,3 +178,69 @@ async fn commit_when_available(store: &dyn Store, records: &[StepRecord]) -> Res
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{
+        failure::Failure,
+        step::{Effect, Opens, StepNo, Timing},
+    };
+    use bench_store::conformance::{Scene, bank, ending, scored};
+
+    use super::*;
+
+    async fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        (folder, store)
+    }
+
+    fn hooks() -> (WriterHooks, mpsc::UnboundedReceiver<(RunNo, TaskKey)>) {
+        let (to_conclude, receiver) = mpsc::unbounded_channel();
+        let (broken, _) = tokio::sync::watch::channel(None);
+        (WriterHooks { to_conclude, opened: Arc::default(), broken }, receiver)
+    }
+
+    #[tokio::test]
+    async fn p8_one_bad_row_fails_alone() {
+        let (_folder, store) = store().await;
+        let questions: Vec<u32> = (0..40).collect();
+        let scene = Scene::start(store.as_ref(), &[bank(0, &[(1, &questions)])]).await;
+        scene.make_ready(0, 1).await;
+        let (hooks, mut to_conclude) = hooks();
+        let writer = Writer::start(Arc::clone(&store), hooks);
+        let submissions = (0..40).map(|index| {
+            let task = TaskKey::question(0, index);
+            let mut record = ending(scene.run, task, StepNo::SCORE, 1, scored(0.5), Opens::Nothing);
+            if index == 17 {
+                // a contradiction: the facts of a failure without the effect of one
+                let failure = Failure::permanent("bad", "row");
+                record.facts = StepFacts::Failed { failure, usage: Default::default(), timing: Timing::default() };
+                record.effect = Effect::Continue;
+            }
+            writer.submit(vec![record])
+        });
+        let results = futures::future::join_all(submissions).await;
+        for (index, result) in results.iter().enumerate() {
+            assert_eq!(matches!(result, Err(WriteError::Refused(_))), index == 17, "{index}: {result:?}");
+        }
+        let mut complete = 0;
+        while to_conclude.try_recv().is_ok() {
+            complete += 1;
+        }
+        assert_eq!(complete, 39);
+    }
+
+    #[tokio::test]
+    async fn p7_a_repeated_submission_is_told_what_is_stored() {
+        let (_folder, store) = store().await;
+        let scene = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+        scene.make_ready(0, 1).await;
+        let (hooks, _receiver) = hooks();
+        let writer = Writer::start(Arc::clone(&store), hooks);
+        let record = ending(scene.run, TaskKey::question(0, 0), StepNo::SCORE, 1, scored(0.5), Opens::Nothing);
+        assert_eq!(writer.submit(vec![record.clone()]).await, Ok(vec![None]));
+        assert_eq!(writer.submit(vec![record.clone()]).await, Ok(vec![Some(record.facts)]));
+    }
+}

@@ -27,6 +27,30 @@ const REPEAT_SHARE: f64 = 0.01;
 /// Banks whose turns are measured for the average context.
 const MEASURED_BANKS: usize = 2;
 
+/// How prompts are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// By the model's own token table, which takes a moment and 46 MB to load.
+    Exact,
+    /// By length: English text has a token every 4.3 bytes or so.
+    Rough,
+}
+
+impl Counting {
+    fn tokens(self, model: &str, text: &str) -> u64 {
+        let encoding = Encoding::of(model);
+        match self {
+            Self::Exact if encoding.is_exact() => encoding.count(text),
+            Self::Exact | Self::Rough => (text.len() as u64 * 10).div_ceil(43),
+        }
+    }
+
+    /// Tokens of two messages with the chat's overhead.
+    fn of_messages(self, model: &str, messages: &prompts::Messages) -> u64 {
+        self.tokens(model, &messages.system) + self.tokens(model, &messages.user) + 8
+    }
+}
+
 /// An estimate with the interval that the run will print.
 pub(crate) struct RunEstimate {
     /// Calls, tokens, dollars, minutes.
@@ -40,13 +64,13 @@ pub(crate) struct RunEstimate {
 /// Runs the verb.
 pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let planned = plan_run(app, args).await?;
-    RunEstimate::of(&planned, app).print(args.json)
+    RunEstimate::of(&planned, app, Counting::Exact).print(args.json)
 }
 
 impl RunEstimate {
     /// The estimate of a planned run.
     #[must_use]
-    pub(crate) fn of(planned: &PlannedRun, app: &App) -> Self {
+    pub(crate) fn of(planned: &PlannedRun, app: &App, counting: Counting) -> Self {
         let spec = &planned.spec;
         let mut input = EstimateInput {
             questions: spec.sample.n,
@@ -55,10 +79,13 @@ impl RunEstimate {
             ..EstimateInput::default()
         };
         if spec.answerer.is_remote() {
-            input.answerer = Some(profile(app, spec, &spec.answerer, answer_prompt(planned), ANSWER_TOKENS));
+            input.answerer = Some(profile(app, spec, &spec.answerer, answer_prompt(planned, counting), ANSWER_TOKENS));
         }
-        input.judges =
-            spec.judges.iter().map(|judge| profile(app, spec, judge, judge_prompt(judge), VERDICT_TOKENS)).collect();
+        input.judges = spec
+            .judges
+            .iter()
+            .map(|judge| profile(app, spec, judge, judge_prompt(judge, counting), VERDICT_TOKENS))
+            .collect();
         Self {
             estimate: estimate(&input),
             announcement: announce(&planned.sample),
@@ -210,18 +237,17 @@ fn profile(
 
 /// Prompt tokens of an answer: the prompt around an empty context, and k turns of average (low: half, worst: double)
 /// length. A system that ignores k hands over whole banks.
-fn answer_prompt(planned: &PlannedRun) -> TokenGuess {
-    let encoding = Encoding::of(&planned.spec.answerer.name);
+fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGuess {
+    let model = &planned.spec.answerer.name;
     let (mut turns, mut tokens, mut question) = (0_u64, 0_u64, None);
     for bank in planned.sample.banks.iter().take(MEASURED_BANKS) {
         let Ok(bank) = planned.dataset.bank(bank.file_index as usize) else { continue };
         question = question.or_else(|| bank.questions.first().cloned());
         for entry in &bank.content.entries {
             if let bench_proto::dataset::StreamEntry::Session(session) = entry {
-                let stamp = session.time_text.as_deref().unwrap_or_default();
                 for turn in &session.turns {
                     turns += 1;
-                    tokens += encoding.count(&format!("[{stamp}] {}\n", turn.line()));
+                    tokens += counting.tokens(model, &format!("[{}] {}\n", turn.id, turn.line()));
                 }
             }
         }
@@ -229,7 +255,7 @@ fn answer_prompt(planned: &PlannedRun) -> TokenGuess {
     let Some(question) = question else { return TokenGuess::default() };
     let content =
         bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
-    let empty = tokens_of(encoding, &answer_prompt_of(&question, &[], &content));
+    let empty = counting.of_messages(model, &answer_prompt_of(&question, &[], &content));
     let average = tokens.div_ceil(turns.max(1));
     let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>()
         / (planned.sample.banks.len() as u64).max(1);
@@ -245,8 +271,7 @@ fn answer_prompt(planned: &PlannedRun) -> TokenGuess {
 }
 
 /// Prompt tokens of a judgement: the prompt around a question, a short gold and a short answer.
-fn judge_prompt(judge: &ModelSpec) -> TokenGuess {
-    let encoding = Encoding::of(&judge.name);
+fn judge_prompt(judge: &ModelSpec, counting: Counting) -> TokenGuess {
     let question = bench_proto::dataset::Question {
         question_id: String::new(),
         index: 0,
@@ -264,11 +289,7 @@ fn judge_prompt(judge: &ModelSpec) -> TokenGuess {
         gold: Some(&gold),
         answer: "they wanted to walk along the river",
     });
-    let expected = tokens_of(encoding, &messages) + encoding.count(&prompts::verdict::schema().to_string());
+    let expected = counting.of_messages(&judge.name, &messages)
+        + counting.tokens(&judge.name, &prompts::verdict::schema().to_string());
     TokenGuess { low: expected * 9 / 10, expected, worst: expected + 400 }
-}
-
-/// Tokens of two messages with the chat's overhead.
-fn tokens_of(encoding: Encoding, messages: &prompts::Messages) -> u64 {
-    encoding.count(&messages.system) + encoding.count(&messages.user) + 8
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::App,
     cli::{Display, SubmitArgs},
-    commands::estimate::RunEstimate,
+    commands::estimate::{Counting, RunEstimate},
     display,
     exit::{CliError, CliResult},
     local::{Interrupts, LOCAL_DOMAIN, LocalRun, RunEnd},
@@ -39,7 +39,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     }
     let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
     let planned = plan_run(app, args).await?;
-    let estimate = RunEstimate::of(&planned, app);
+    let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
+    let estimate = RunEstimate::of(&planned, app, counting);
     if args.dry_run {
         return estimate.print(args.json);
     }
@@ -52,7 +53,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     }
     let controls = if args.controls { CONTROLS.len() as u32 } else { 0 };
     confirm(&estimate, &planned, controls, args)?;
+    tracing::debug!("planned");
     let check = self_check::run(&planned).await?;
+    tracing::debug!("graders checked");
 
     let new_run = NewRun {
         run_id: run_id.clone(),
@@ -84,7 +87,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         max_sessions: planned.spec.sample.max_sessions,
         done: 0,
     };
+    tracing::debug!("run created");
     let end = own(app, Arc::clone(&store), &run, &lock, Some(planner), args.display, &interrupts).await?;
+    tracing::debug!("run at rest");
     if end == RunEnd::Finished && args.controls {
         run_controls(app, &store, &planned, &new_run, &run, args.display, &interrupts).await?;
     }

@@ -167,13 +167,13 @@ pub struct CallResult<T> {
 pub type Accept<'a, T> = &'a (dyn Fn(&ChatReply) -> Result<T, String> + Sync);
 
 impl Caller {
-    /// A caller of its parts. Where money or tokens are limited, the token table begins to load.
+    /// A caller of its parts. Where tokens are paced, the token table begins to load.
     #[must_use]
     pub fn new(parts: CallerParts) -> Self {
         let encoding = Encoding::of(parts.model.model());
-        let counts = (parts.price.is_some() && parts.budget.is_capped())
-            || parts.pace.as_ref().is_some_and(|pace| pace.counts_tokens());
-        if counts {
+        // far from the cap the free byte bound is reserved: the table (46 MB) is loaded only where tokens are paced, or
+        // when the cap comes near
+        if parts.pace.as_ref().is_some_and(|pace| pace.counts_tokens()) {
             encoding.prepare();
         }
         Self { parts, encoding }

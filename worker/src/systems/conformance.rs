@@ -271,6 +271,7 @@ async fn what_each_built_in_is_for() {
     none: 
     random: D2:3 D2:4 D3:3 D2:2
     oracle: D1:3 D2:1
+    faulty: D1:2 D2:2 D3:2 D1:3
     ");
 }
 

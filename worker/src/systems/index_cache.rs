@@ -9,8 +9,8 @@ use std::{
 use bench_proto::{failure::Failure, ids::Sha256Hash};
 use futures::{FutureExt, channel::oneshot, future::Shared};
 
-/// Bytes that are kept when nobody says otherwise: 256 MiB.
-pub const DEFAULT_CACHE_BYTES: u64 = 256 << 20;
+/// Bytes that are kept when nobody says otherwise: 64 MiB.
+pub const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
 
 /// What makes an index: the same key gives the same index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

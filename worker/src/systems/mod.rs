@@ -8,6 +8,7 @@ mod bm25;
 #[cfg(test)]
 mod conformance;
 mod documents;
+mod faulty;
 mod from_items;
 mod full_context;
 pub mod index_cache;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BuildContext, Capabilities, MemorySystem, Setting, SystemSettings, settings};
-use super::{bm25, full_context, none, oracle, random};
+use super::{bm25, faulty, full_context, none, oracle, random};
 
 /// Builds a system from its settings.
 pub type BuildSystem = fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>;
@@ -29,6 +29,7 @@ pub const SYSTEMS: &[SystemEntry] = &[
     SystemEntry { name: "none", description: "control: no memory at all, the floor", settings: &[], build: none::build },
     SystemEntry { name: "random", description: "control: turns by lot, chance level", settings: random::SETTINGS, build: random::build },
     SystemEntry { name: "oracle", description: "control: the gold evidence itself, the ceiling", settings: &[], build: oracle::build },
+    SystemEntry { name: "faulty", description: "rehearsal: bm25 that fails or panics by lot, once per question", settings: faulty::SETTINGS, build: faulty::build },
 ];
 
 /// Why a system cannot be built: always the user's to mend, before anything is spent.
@@ -140,9 +141,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, full-context, none, random, oracle");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context', did you mean 'full-context'? known systems: bm25, full-context, none, random, oracle");
-        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, full-context, none, random, oracle");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, full-context, none, random, oracle, faulty");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context', did you mean 'full-context'? known systems: bm25, full-context, none, random, oracle, faulty");
+        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, full-context, none, random, oracle, faulty");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
@@ -178,6 +179,7 @@ mod tests {
         none 1.0.0: from_items empty_by_design
         random 1.0.0: from_items
         oracle 1.0.0: from_items sees_gold
+        faulty 1.0.0: from_items
         ");
     }
 }

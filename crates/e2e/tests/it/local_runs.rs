@@ -190,3 +190,19 @@ fn import_gives_other_peoples_answers_our_intervals() {
     let unknown = bench.run(["import", "--dataset", "locomo-sim", "--answers", "graded.jsonl"]).expect_code(2);
     assert!(unknown.stderr.contains("line 1") && unknown.stderr.contains("nobody:1"), "{}", unknown.stderr);
 }
+
+#[test]
+fn a_panic_in_a_task_is_a_failed_attempt_and_changes_no_result() {
+    let bench = Bench::new();
+    let args = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--json", "--system"];
+    let expected = bench.run(args.iter().chain(&["bm25"])).expect_code(0).json();
+    let faults = ["faulty", "--set", "faulty.panic=0.2", "--set", "faulty.error=0.2", "--run-id", "faulty"];
+    let faulty = bench.run(args.iter().chain(&faults)).expect_code(0);
+    assert_eq!(faulty.json()["result_digest"], expected["result_digest"]);
+    let attempts: Vec<u64> = bench.questions("faulty").iter().filter_map(|q| q["attempts"].as_u64()).collect();
+    assert!(attempts.iter().any(|n| *n > 2), "some questions were tried again: {attempts:?}");
+    let given_up = ["faulty", "--set", "faulty.panic=1", "--retries", "0"];
+    let broken = bench.run(args.iter().chain(&given_up)).expect_code(5).json();
+    assert_eq!(broken["outcomes"]["infra_error"], 50);
+    assert_eq!(broken["errors"]["panic"], 50);
+}
