@@ -50,13 +50,11 @@ pub enum ModelRole {
     Answerer,
     /// Judges answers.
     Judge,
-    /// Embeds texts for built-in systems.
-    Embedder,
 }
 
 impl ModelRole {
     /// All roles.
-    pub const ALL: [Self; 3] = [Self::Answerer, Self::Judge, Self::Embedder];
+    pub const ALL: [Self; 2] = [Self::Answerer, Self::Judge];
 
     /// Name of its section.
     #[must_use]
@@ -64,7 +62,6 @@ impl ModelRole {
         match self {
             Self::Answerer => "answerer",
             Self::Judge => "judge",
-            Self::Embedder => "embedder",
         }
     }
 }

@@ -70,9 +70,7 @@ fn defaults_are_the_documented_ones() {
     assert_eq!((run.preset.as_str(), run.top_k, run.retries, run.votes, run.controls), ("fair", 10, 6, 1, false));
     assert_eq!((run.system.as_str(), run.answerer.as_str(), run.judge.len()), ("bm25", "extractive", 0));
     assert_eq!((settings.store_url.as_str(), settings.queue_url.as_str()), ("sqlite:.bench/bench.db", "memory:"));
-    assert_eq!(run.worker_timeout, Duration::from_secs(600));
     assert_eq!(settings.backoff.initial_interval, Duration::from_millis(500));
-    assert_eq!(settings.log_filter, "warn");
     assert!(settings.section("sim").is_empty(), "owners keep their own defaults");
 }
 
@@ -171,8 +169,8 @@ api_key = 'sk-secret'
 base_url = 'no scheme'
 [backoff]
 max_interval = 5
-[profile.ci.log]
-formt = 'json'
+[profile.ci.worker]
+slosts = 3
 ";
     let variables = [("BENCH_QUEUE_URL", "rabbit")];
     let sources = Sources {
@@ -198,7 +196,7 @@ formt = 'json'
     bench.toml:17:1: accounts.eu.api_key would put a key where others can read it; set an environment variable, or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file
     bench.toml:18:12: accounts.eu.base_url is "no scheme", expected a URL with its scheme, such as "sqlite:bench.db"
     bench.toml:20:16: backoff.max_interval is 5, expected a duration such as "500ms", "2s" or "15m"
-    bench.toml:22:1: unknown setting 'log.formt' (did you mean 'log.format'?); `bench-coord config show --all` lists all
+    bench.toml:22:1: unknown setting 'worker.slosts' (did you mean 'worker.slots'?); `bench-coord config show --all` lists all
     --profile cI: bench.toml has no such profile (did you mean 'ci'?); profiles: ci
     environment BENCH_QUEUE_URL: queue.url is "rabbit", expected a URL with its scheme, such as "sqlite:bench.db"
     --set needs key=value, such as --set run.top_k=20; 'run.top_k' has no '='

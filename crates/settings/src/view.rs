@@ -20,8 +20,6 @@ pub struct Settings {
     pub home: PathBuf,
     /// Folder that is looked at before any download.
     pub datasets_dir: Option<PathBuf>,
-    /// Folder for report files.
-    pub output_dir: Option<PathBuf>,
     /// URL of the store. May hold a password: shown by [`Settings::show`] only.
     pub store_url: String,
     /// URL of the queue. May hold a password.
@@ -40,12 +38,6 @@ pub struct Settings {
     pub stats_seed: u64,
     /// What a worker serves.
     pub worker: WorkerSettings,
-    /// Progress view: `auto`, `bar`, `plain`, `json-lines`, `none`.
-    pub display_mode: String,
-    /// Log format: `human` or `json`.
-    pub log_format: String,
-    /// Log filter, in the words of `RUST_LOG`.
-    pub log_filter: String,
     /// Accounts by name.
     pub accounts: BTreeMap<String, Account>,
     pub(crate) entries: Entries,
@@ -81,17 +73,13 @@ pub struct RunSettings {
     pub votes: u32,
     pub scorer: Vec<String>,
     pub controls: bool,
-    pub cache: String,
     pub concurrency: Option<u32>,
     pub retries: u32,
     pub pool: String,
-    pub worker_timeout: Duration,
     pub max_cost: Option<PicoUsd>,
-    pub max_cost_per_day: Option<PicoUsd>,
     pub max_rpm: Option<u64>,
     pub max_tpm: Option<u64>,
     pub unpriced_ok: bool,
-    pub floor: Option<f64>,
 }
 
 /// Section `[backoff]`: names that users of exponential back-off know.
@@ -132,8 +120,6 @@ pub struct RoleSettings {
 /// Section `[worker]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerSettings {
-    /// Roles that it serves.
-    pub roles: Vec<String>,
     /// Slots; its own choice when absent.
     pub slots: Option<u32>,
     /// How long it may finish its calls when it stops.
@@ -150,7 +136,6 @@ impl Settings {
         Self {
             home: read.path("home").unwrap_or_default(),
             datasets_dir: read.path("datasets_dir"),
-            output_dir: read.path("output_dir"),
             store_url: read.text("store.url"),
             queue_url: read.text("queue.url"),
             run: run(&read),
@@ -170,13 +155,9 @@ impl Settings {
             judge: role(&read, ModelRole::Judge),
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
             worker: WorkerSettings {
-                roles: read.list("worker.roles"),
                 slots: read.whole("worker.slots"),
                 drain: read.duration("worker.drain"),
             },
-            display_mode: read.text("display.mode"),
-            log_format: read.text("log.format"),
-            log_filter: read.text("log.filter"),
             accounts,
             entries,
             schema,
@@ -252,17 +233,13 @@ fn run(read: &Read<'_>) -> RunSettings {
         votes: read.whole("run.votes").unwrap_or_default(),
         scorer: read.list("run.scorer"),
         controls: read.flag("run.controls"),
-        cache: read.text("run.cache"),
         concurrency: read.whole("run.concurrency"),
         retries: read.whole("run.retries").unwrap_or_default(),
         pool: read.text("run.pool"),
-        worker_timeout: read.duration("run.worker_timeout"),
         max_cost: read.usd("run.max_cost"),
-        max_cost_per_day: read.usd("run.max_cost_per_day"),
         max_rpm: read.whole("run.max_rpm"),
         max_tpm: read.whole("run.max_tpm"),
         unpriced_ok: read.flag("run.unpriced_ok"),
-        floor: read.number("run.floor"),
     }
 }
 
