@@ -214,7 +214,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun,
         .iter()
         .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices))
         .collect::<Result<Vec<_>, _>>()?;
-    if settings.run.votes > 31 || settings.run.votes % 2 == 0 {
+    if settings.run.votes > 31 || settings.run.votes.is_multiple_of(2) {
         return Err(CliError::usage(format!(
             "--votes {}: give an odd number below 32, so that a majority exists",
             settings.run.votes

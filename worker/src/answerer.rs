@@ -37,7 +37,13 @@ pub(crate) enum Answerer {
     /// The deterministic demo answerer.
     Extractive,
     /// A chat model.
-    Chat { caller: RunCaller, spec: ModelSpec },
+    Chat(Box<ChatAnswerer>),
+}
+
+/// A chat model that answers, with its parameters as sent.
+pub(crate) struct ChatAnswerer {
+    caller: RunCaller,
+    spec: ModelSpec,
 }
 
 impl Answerer {
@@ -46,13 +52,13 @@ impl Answerer {
         Ok(match spec.provider.as_str() {
             "none" => Self::None,
             "extractive" => Self::Extractive,
-            _ => Self::Chat { caller: callers.caller(spec, Phase::Answer)?, spec: spec.clone() },
+            _ => Self::Chat(Box::new(ChatAnswerer { caller: callers.caller(spec, Phase::Answer)?, spec: spec.clone() })),
         })
     }
 
     /// Whether answering sends requests to somebody.
     pub(crate) const fn is_remote(&self) -> bool {
-        matches!(self, Self::Chat { .. })
+        matches!(self, Self::Chat(_))
     }
 
     /// Answers a question from its hits.
@@ -83,7 +89,8 @@ impl Answerer {
                 let extracted = extractive::extract(&question.text, hits, &question.choices);
                 Ok(local(extracted.answer, extracted.citations))
             }
-            Self::Chat { caller, spec } => {
+            Self::Chat(chat) => {
+                let ChatAnswerer { caller, spec } = chat.as_ref();
                 let request = chat_request(spec, answer_prompt(question, hits, bank), None, MAX_ANSWER_TOKENS);
                 let called = caller.call(task, &question.question_id, 0, &request, &usable_answer).await?;
                 let mut timing = called.timing;

@@ -22,7 +22,7 @@ use crate::{
         registry::build_chat,
         stop::{StopCause, StopFlag},
     },
-    tasks::{StepClock, TaskEnd},
+    tasks::{GivenUp, StepClock, TaskEnd},
 };
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
@@ -131,7 +131,7 @@ impl RunCaller {
 
     fn end(&self, stop: CallStop, calls: Vec<CallRecord>, usage: Usage, timing: Timing) -> TaskEnd {
         match stop {
-            CallStop::Failed(failure) => TaskEnd::GiveUp { failure, calls, usage, timing },
+            CallStop::Failed(failure) => TaskEnd::GiveUp(Box::new(GivenUp { failure, calls, usage, timing })),
             CallStop::Terminal(failure) => TaskEnd::HandBack { reason: failure.message, calls },
             CallStop::Stopped(StopCause::Asked(reason)) => TaskEnd::HandBack { reason, calls },
             CallStop::Stopped(StopCause::Terminal(failure)) => TaskEnd::HandBack { reason: failure.message, calls },

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use bench_proto::{
-    call::{CallRecord, Usage},
+    call::CallRecord,
     failure::Failure,
     ids::{Role, RunNo, TaskKey},
     step::StepRecord,
@@ -23,7 +23,7 @@ use crate::{
     banks::BankCache,
     concluder,
     context::{RunContext, WorkerEnvironment},
-    tasks::{self, TaskEnd},
+    tasks::{self, GivenUp, TaskEnd},
     writer::{Writer, WriterHooks},
 };
 
@@ -397,9 +397,7 @@ async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             keep_calls(shared, task, calls).await;
             release(TaskEvent::Park, delay_ms, Some(reason))
         }
-        TaskEnd::GiveUp { failure, calls, usage, timing } => {
-            return give_up(shared, task, tasks::failed_record(task, failure, calls, usage, timing)).await;
-        }
+        TaskEnd::GiveUp(given_up) => return give_up(shared, task, tasks::failed_record(task, *given_up)).await,
         TaskEnd::Failed(failure) => {
             let context = shared.context(task.run).await.ok();
             let retries = context.as_ref().map_or(0, |c| c.row().spec.limits.retries);
@@ -407,8 +405,7 @@ async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
                 let delay_ms = failure.retry_after_ms.unwrap_or_else(|| tasks::retry_delay_ms(task.attempts));
                 release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
             } else {
-                let record =
-                    tasks::failed_record(task, failure, Vec::new(), Usage::default(), tasks::timing_of_failure(task));
+                let record = tasks::failed_record(task, GivenUp::without_calls(task, failure));
                 return give_up(shared, task, record).await;
             }
         }

@@ -43,6 +43,9 @@ struct Line {
     metric: Option<String>,
 }
 
+/// Lines by question id, with their numbers.
+type Lines = BTreeMap<String, (usize, Line)>;
+
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let (lines, metric) = read_lines(&args.answers)?;
@@ -150,9 +153,9 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
 }
 
 /// Reads all lines by question id, and the metric when the lines bring scores of their own.
-fn read_lines(path: &Path) -> Result<(BTreeMap<String, (usize, Line)>, Option<String>), CliError> {
+fn read_lines(path: &Path) -> Result<(Lines, Option<String>), CliError> {
     let file = std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))?;
-    let mut lines: BTreeMap<String, (usize, Line)> = BTreeMap::new();
+    let mut lines = Lines::new();
     let mut metric: Option<String> = None;
     for (number, text) in (1..).zip(BufReader::new(file).lines()) {
         let broken = |problem: String| CliError::usage(format!("{}: line {number}: {problem}", path.display()));

@@ -38,7 +38,16 @@ pub(crate) enum TaskEnd {
     /// It failed: retried or given up by its class and attempts.
     Failed(Failure),
     /// It failed for good: its calls have used up their attempts.
-    GiveUp { failure: Failure, calls: Vec<CallRecord>, usage: Usage, timing: Timing },
+    GiveUp(Box<GivenUp>),
+}
+
+/// What is stored of a task whose calls have used up their attempts.
+#[derive(Debug)]
+pub(crate) struct GivenUp {
+    pub(crate) failure: Failure,
+    pub(crate) calls: Vec<CallRecord>,
+    pub(crate) usage: Usage,
+    pub(crate) timing: Timing,
 }
 
 impl TaskEnd {
@@ -156,13 +165,8 @@ pub(crate) fn retry_delay_ms(attempts: i32) -> u64 {
 }
 
 /// The record that stores why a task was given up, with what it cost up to then.
-pub(crate) fn failed_record(
-    task: ClaimedTask,
-    failure: Failure,
-    calls: Vec<CallRecord>,
-    usage: Usage,
-    timing: Timing,
-) -> StepRecord {
+pub(crate) fn failed_record(task: ClaimedTask, given_up: GivenUp) -> StepRecord {
+    let GivenUp { failure, calls, usage, timing } = given_up;
     StepRecord {
         run: task.run,
         task: task.task,
@@ -175,9 +179,13 @@ pub(crate) fn failed_record(
     }
 }
 
-/// The timing of a failure that has no calls of its own.
-pub(crate) fn timing_of_failure(task: ClaimedTask) -> Timing {
-    Timing { started_us: now_us(), attempts: u32::try_from(task.attempts).unwrap_or(0) + 1, ..Timing::default() }
+impl GivenUp {
+    /// A failure without calls of its own.
+    pub(crate) fn without_calls(task: ClaimedTask, failure: Failure) -> Self {
+        let attempts = u32::try_from(task.attempts).unwrap_or(0) + 1;
+        let timing = Timing { started_us: now_us(), attempts, ..Timing::default() };
+        Self { failure, calls: Vec::new(), usage: Usage::default(), timing }
+    }
 }
 
 /// Microseconds since 1970 by this machine's clock; for display only.
