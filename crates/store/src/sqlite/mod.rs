@@ -64,7 +64,8 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
         .disable_statement_logging();
     let mut writing = options.connect().await.map_err(|e| errors::on_open(&path, &e))?;
     migrate(&mut writing, &path).await?;
-    let reading = options.pragma("query_only", "1");
+    // several readers: each keeps little, the operating system caches the file for all of them
+    let reading = options.pragma("query_only", "1").pragma("cache_size", "-8192");
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .connect_with(reading)
