@@ -87,6 +87,8 @@ pub(super) async fn insert(
     if calls.is_empty() {
         return Ok(Vec::new());
     }
+    // two writers of the same calls meet in one order
+    calls.sort_unstable_by_key(|call| call.record.attempt_id);
     let numbers = |of: fn(&NewCall) -> i64| calls.iter().map(of);
     let batch = Batch::default()
         .int(numbers(|c| c.run.0))

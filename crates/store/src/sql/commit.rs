@@ -170,7 +170,7 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     let Prepared { mut steps, skipped, ended, calls, runs } = prepared;
     let mut locked: BTreeSet<(RunNo, TaskKey)> = steps.iter().map(|s| (s.run, s.task)).collect();
     locked.extend(&ended);
-    tasks::lock(conn, &locked.into_iter().collect::<Vec<_>>()).await?;
+    lock(conn, &steps, locked.into_iter().collect()).await?;
 
     let inserted = insert_steps(conn, &mut steps).await?;
     let is_new = |step: &Step| inserted.contains(&(step.run, step.task, step.step));
@@ -201,6 +201,22 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     let to_conclude = ripe_of(conn, &ripe).await?;
     counters::add(conn, &deltas).await?;
     Ok(Written { stored, before, to_conclude, opened })
+}
+
+/// Locks the tasks of a batch. A bank that fails takes its questions with it: they are locked now, in one order with the
+/// others, because tasks are never locked after a bank.
+async fn lock(conn: &mut dyn Conn, steps: &[Step], tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<()> {
+    let fails = |s: &&Step| s.end == End::Failed && matches!(s.task.kind(), TaskKind::Retain | TaskKind::Ready);
+    let questions = |s: &Step| {
+        let (low, high) = TaskKey::range(TaskKind::Question, s.task.bank());
+        (s.run, low, high)
+    };
+    let mut ranges: Vec<_> = steps.iter().filter(fails).map(questions).collect();
+    if ranges.is_empty() {
+        return tasks::lock(conn, &tasks).await;
+    }
+    ranges.extend(tasks.into_iter().map(|(run, task)| (run, task, task)));
+    tasks::lock_ranges(conn, &ranges).await
 }
 
 type StepKey = (RunNo, TaskKey, StepNo);

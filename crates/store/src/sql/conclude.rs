@@ -98,7 +98,7 @@ impl<B: Backend> Checkpoints for SqlStore<B> {
 
     async fn sweep(&self, run: RunNo) -> StoreResult<CommitOutcome> {
         let first = !self.swept.lock().is_ok_and(|swept| swept.contains(&run));
-        let outcome = self.backend.write(move |conn| Box::pin(sweep::sweep(conn, run, first))).await?;
+        let outcome = sweep::sweep(&self.backend, run, first).await?;
         if first && let Ok(mut swept) = self.swept.lock() {
             swept.insert(run);
         }

@@ -29,11 +29,15 @@ struct Candidate {
 /// Reopens; returns the number of questions.
 pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> StoreResult<u64> {
     static RAISE: Sql = Sql::new(|| "UPDATE runs SET result_version = result_version + 1 WHERE run_no = $1".to_owned());
+    static LOCK: Sql = Sql::new(|| "SELECT run_no FROM runs WHERE run_no = $1".to_owned());
     counters::require(conn, run).await?;
+    // two of them at once would count the same questions twice
+    conn.lock(&LOCK, args![run.0]).await?;
     let candidates = candidates(conn, run, scope).await?;
     if candidates.is_empty() {
         return Ok(0);
     }
+    tasks::lock(conn, &candidates.iter().map(|c| (run, c.task)).collect::<Vec<_>>()).await?;
     let bank_nos: BTreeSet<u32> = candidates.iter().map(|c| c.task.bank()).collect();
     let bank_nos: Vec<u32> = bank_nos.into_iter().collect();
     let (mut anew, mut banks_ready) = (BTreeMap::new(), 0);

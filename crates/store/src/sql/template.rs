@@ -23,8 +23,10 @@ pub(crate) enum Dialect {
 /// A statement, written once and expanded per dialect on first use.
 pub(crate) struct Sql {
     write: fn() -> String,
+    strength: &'static str,
     sqlite: OnceLock<Expanded>,
     postgres: OnceLock<Expanded>,
+    locking: OnceLock<String>,
 }
 
 /// A statement as a database reads it.
@@ -48,7 +50,22 @@ type Columns<'a> = Vec<(&'a str, Kind)>;
 impl Sql {
     /// A statement whose text is made by `write` (a function, because guards are generated).
     pub(crate) const fn new(write: fn() -> String) -> Self {
-        Self { write, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self::locked(write, " FOR UPDATE")
+    }
+
+    /// A statement that, used as a lock, only keeps others from locking the rows in order to change them: many hold it.
+    pub(crate) const fn shared(write: fn() -> String) -> Self {
+        Self::locked(write, " FOR KEY SHARE")
+    }
+
+    const fn locked(write: fn() -> String, strength: &'static str) -> Self {
+        Self { write, strength, sqlite: OnceLock::new(), postgres: OnceLock::new(), locking: OnceLock::new() }
+    }
+
+    /// The text for Postgres that locks the rows it finds.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only Postgres locks rows"))]
+    pub(crate) fn locking(&self) -> &str {
+        self.locking.get_or_init(|| format!("{}{}", self.expanded(Dialect::Postgres).text, self.strength))
     }
 
     /// The text for a dialect.
