@@ -44,7 +44,8 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
     assert!(refusal("bench.db").await.contains("sqlite:"));
     assert!(refusal(&at("")).await.contains("names no file"));
     assert!(refusal(&format!("sqlite:{}", folder.path().display())).await.contains("folder"));
-    assert!(refusal(&at("text")).await.contains("no SQLite file"));
+    let damaged = open(&at("text")).await.err().expect("text is no database");
+    assert!(matches!(&damaged, StoreError::Corrupt(message) if message.contains("no SQLite file")), "{damaged:?}");
     assert!(refusal(&at("text/bench.db")).await.contains("cannot be made"));
     assert!(refusal("sqlite:/proc/bench.db").await.contains("cannot be written"));
 }
