@@ -78,7 +78,7 @@ impl Postgres {
     /// When PostgreSQL is not installed and cannot be, or does not come up; says what to install, or ends with the log.
     pub fn start() -> anyhow::Result<Self> {
         let folder = private_folder("bench-postgres-")?;
-        let guardian = guardian(&folder, &tool("pg_ctl")?)?;
+        let guardian = guardian(&folder, &tool("pg_ctl")?, ":", "\"$1\" -D \"$0/data\" -m immediate -w stop")?;
         let mut cluster = Self { folder, port: 0, guardian: Mutex::new(guardian) };
         let data = cluster.data();
         let made = tool_as_user("initdb")?
@@ -91,7 +91,7 @@ impl Postgres {
             cluster.port = free_port()?;
             let settings = format!(
                 "{defaults}\nlisten_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\nmax_connections = 300\n\
-                 fsync = off\nsynchronous_commit = off\nfull_page_writes = off\nshared_buffers = 64MB\n",
+                 fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n",
                 cluster.port,
                 cluster.folder.display()
             );
@@ -147,7 +147,68 @@ impl Postgres {
         psql(&self.url(database), sql)
     }
 
-    /// Stops the server as a crash would: clients are cut off, nothing is flushed.
+    /// Runs a script of `psql` (with its commands, such as `\\connect`) as the superuser.
+    ///
+    /// # Errors
+    /// When the server is down or refuses a statement; with what it said.
+    pub fn script(&self, script: &str) -> anyhow::Result<()> {
+        let file = self.folder.join("script.sql");
+        fs::write(&file, script)?;
+        let url = self.url("postgres");
+        let output = Command::new(tool("psql")?)
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
+            .arg(file)
+            .arg(url)
+            .stdin(Stdio::null())
+            .output()?;
+        succeeded("psql", &output)
+    }
+
+    /// Makes the server ask a role for its password.
+    ///
+    /// # Errors
+    /// When the server does not come up with it.
+    pub fn ask_password_of(&self, role: &str) -> anyhow::Result<()> {
+        let file = self.data().join("pg_hba.conf");
+        let others = fs::read_to_string(&file)?;
+        fs::write(&file, format!("host all {role} 127.0.0.1/32 scram-sha-256\n{others}"))?;
+        self.restart()
+    }
+
+    /// Makes the server speak TLS as `localhost`; returns the certificate that clients must trust.
+    ///
+    /// # Errors
+    /// When there is no `openssl`, or the server does not come up with it.
+    pub fn speak_tls(&self) -> anyhow::Result<PathBuf> {
+        if find_in_path("openssl").is_none() {
+            install("openssl")?;
+        }
+        let (wish, key, certificate) =
+            (self.folder.join("wish.cnf"), self.folder.join("key.pem"), self.folder.join("certificate.pem"));
+        fs::write(
+            &wish,
+            "[req]\nprompt = no\ndistinguished_name = name\nx509_extensions = more\n[name]\nCN = localhost\n\
+             [more]\nsubjectAltName = DNS:localhost\nbasicConstraints = CA:FALSE\n",
+        )?;
+        let made = as_user(Path::new("openssl"))?
+            .args("req -x509 -nodes -days 2 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1".split(' '))
+            .arg("-config")
+            .arg(&wish)
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .output()?;
+        succeeded("openssl", &made)?;
+        let file = self.data().join("postgresql.conf");
+        let others = fs::read_to_string(&file)?;
+        let (key, public) = (key.display(), certificate.display());
+        fs::write(&file, format!("{others}ssl = on\nssl_key_file = '{key}'\nssl_cert_file = '{public}'\n"))?;
+        self.restart()?;
+        Ok(certificate)
+    }
+
+    /// Stops the server as a crash would: clients are cut off in the middle, the start replays the log.
     ///
     /// # Errors
     /// When `pg_ctl` fails.
@@ -202,9 +263,8 @@ impl Drop for Postgres {
 /// PgBouncer in transaction mode before a cluster: any database of it, two server connections each.
 #[derive(Debug)]
 pub struct PgBouncer {
-    folder: PathBuf,
     port: u16,
-    process: Child,
+    guardian: Child,
 }
 
 impl PgBouncer {
@@ -227,21 +287,13 @@ impl PgBouncer {
             folder.join("users").display(),
         );
         fs::write(folder.join("settings.ini"), settings)?;
-        let log = folder.join("log");
-        let said = fs::File::create(&log)?;
-        let process = as_user(program)?
-            .arg(folder.join("settings.ini"))
-            .stdin(Stdio::null())
-            .stdout(said.try_clone()?)
-            .stderr(said)
-            .spawn()
-            .context("cannot start pgbouncer")?;
-        let mut pooler = Self { folder, port, process };
+        let run = "\"$1\" \"$0/settings.ini\" > \"$0/log\" 2>&1 & pooler=$!";
+        let guardian = guardian(&folder, program, run, "kill -9 $pooler")?;
+        let pooler = Self { port, guardian };
         let deadline = Instant::now() + START;
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let ended = pooler.process.try_wait()?;
-            if ended.is_some() || Instant::now() > deadline {
-                bail!("PgBouncer did not come up ({ended:?}): {}", last_lines(&log));
+            if Instant::now() > deadline {
+                bail!("PgBouncer did not come up: {}", last_lines(&folder.join("log")));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -257,9 +309,8 @@ impl PgBouncer {
 
 impl Drop for PgBouncer {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = fs::remove_dir_all(&self.folder);
+        drop(self.guardian.stdin.take());
+        let _ = self.guardian.wait();
     }
 }
 
@@ -293,14 +344,14 @@ fn private_folder(prefix: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A test process that is killed drops nothing: its end closes this pipe, which stops the server and deletes its folder.
-fn guardian(folder: &Path, pg_ctl: &Path) -> anyhow::Result<Child> {
+/// A shell beside the test process that runs `start`, and when the test process is gone `end`, and deletes the folder. (A
+/// process that is killed drops nothing, but its end closes this pipe.) The folder is `$0` and the program `$1`.
+fn guardian(folder: &Path, program: &Path, start: &str, end: &str) -> anyhow::Result<Child> {
     // deaf to the interrupt that a person sends to the whole group of processes
-    let script = "trap '' INT TERM; read _; \"$0\" -D \"$1/data\" -m immediate -w stop; cd /; rm -rf \"$1\"";
+    let script = format!("trap '' INT TERM; {start}; read _; {end}; cd /; rm -rf \"$0\"");
     let child = as_user(Path::new("sh"))?
-        .args(["-c", script])
-        .arg(pg_ctl)
-        .arg(folder)
+        .args(["-c", &script])
+        .args([folder, program])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -349,10 +400,13 @@ fn find_tool(name: &str) -> Option<PathBuf> {
     let mut versions: Vec<PathBuf> =
         fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     versions.sort_by_key(|path| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()));
-    let debian = versions.into_iter().rev().map(|version| version.join("bin"));
+    let mut debian = versions.into_iter().rev().map(|version| version.join("bin").join(name));
+    debian.find(|file| file.exists()).or_else(|| find_in_path(name))
+}
+
+fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = debian.chain(std::env::split_paths(&path)).map(|folder| folder.join(name)).find(|file| file.exists());
-    found
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.exists())
 }
 
 fn install(package: &str) -> anyhow::Result<()> {

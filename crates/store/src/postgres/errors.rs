@@ -81,6 +81,10 @@ pub(super) fn on_open(place: &Place, error: &sqlx::Error) -> StoreError {
             ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
                 format!("no server listens there ({error}); start it, or check host and port in the URL")
             }
+            // what rustls says about the certificate comes as an error of reading
+            ErrorKind::InvalidData => {
+                format!("no encrypted connection: {error}; check sslmode and sslrootcert in the URL")
+            }
             ErrorKind::TimedOut => format!("{error}; check host and port in the URL, and firewalls"),
             _ => format!("{error}; check host and port in the URL"),
         }),

@@ -20,7 +20,7 @@ use crate::{StoreError, StoreResult};
 /// Connections of one process: a fleet of hundreds must fit into a server's limit.
 const SIZE: usize = 4;
 /// Longest wait for a new connection.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT: Duration = Duration::from_secs(4);
 /// Longest wait for one of the connections.
 const TURN: Duration = Duration::from_secs(30);
 /// A connection that rested longer is tried before it is used.
@@ -59,6 +59,7 @@ impl Pool {
             if since.elapsed() < FRESH || matches!(timeout(FRESH, conn.ping()).await, Ok(Ok(()))) {
                 return Ok(Taken { pool: self, conn, _turn: turn });
             }
+            self.forget();
         }
         let connected = timeout(CONNECT, self.options.connect()).await;
         let connected = connected.map_err(|_| StoreError::Unavailable(format!("{} does not answer", self.place)))?;
