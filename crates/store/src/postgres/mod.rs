@@ -35,10 +35,9 @@ pub const LONG_SCHEME: &str = "postgresql";
 
 const MIGRATIONS: schema::Migrations = &[include_str!("../../../../migrations/postgres/0001_init.sql")];
 
-/// What every statement runs under. A client that is gone loses its locks within seconds. Statements look rows up by key
-/// in tables whose statistics lag far behind a run that is a minute old: with anything but index lookups allowed, a plan
-/// made for an empty table is used on a million rows.
-const SETTINGS: [(&str, &str); 11] = [
+/// What every statement runs under. A client that is gone loses its locks within seconds. Plans are made anew each time,
+/// from the sizes that the tables have then: a plan that was made when a run had ten tasks is no good for a million.
+const SETTINGS: [(&str, &str); 10] = [
     ("statement_timeout", "60000"),
     ("idle_in_transaction_session_timeout", "15000"),
     ("tcp_user_timeout", "10000"),
@@ -46,9 +45,8 @@ const SETTINGS: [(&str, &str); 11] = [
     ("tcp_keepalives_interval", "2"),
     ("tcp_keepalives_count", "3"),
     ("default_transaction_isolation", "read committed"),
-    ("enable_seqscan", "off"),
-    ("enable_hashjoin", "off"),
-    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_custom_plan"),
+    ("random_page_cost", "1.1"),
     ("jit", "off"),
 ];
 
@@ -56,8 +54,7 @@ const SETTINGS: [(&str, &str); 11] = [
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// The same for one transaction, in one message: behind a pooler the next transaction may meet another server.
 const BEGIN_POOLED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 60000; \
-    SET LOCAL idle_in_transaction_session_timeout = 15000; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
-    SET LOCAL enable_mergejoin = off; SET LOCAL jit = off";
+    SET LOCAL idle_in_transaction_session_timeout = 15000; SET LOCAL random_page_cost = 1.1; SET LOCAL jit = off";
 
 /// A database on a server.
 struct Postgres {

@@ -16,7 +16,7 @@ use super::{
     Batch, Conn, Sql, args, banks,
     calls::{self, NewCall},
     counters::{self, Deltas},
-    guards::{allowed, change},
+    guards::{allowed_in_batch, change},
     task_key,
     tasks::{self, pairs},
 };
@@ -231,8 +231,8 @@ async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<Ha
              WHERE ((b.fails = 0 AND {finish}) OR (b.fails = 1 AND {give_up})) AND (b.generation IS NULL OR EXISTS \
              (SELECT 1 FROM banks AS k WHERE k.run_no = b.run AND k.bank_no = b.bank AND k.generation = b.generation)) \
              ON CONFLICT (run_no, task_key, step_no) DO NOTHING RETURNING run_no, task_key, step_no",
-            finish = allowed(TaskEvent::Finish, "b.epoch"),
-            give_up = allowed(TaskEvent::GiveUp, "b.epoch"),
+            finish = allowed_in_batch(TaskEvent::Finish, "b.epoch"),
+            give_up = allowed_in_batch(TaskEvent::GiveUp, "b.epoch"),
         )
     });
     if steps.is_empty() {
@@ -305,7 +305,7 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
             "UPDATE tasks AS t SET {}, session = NULL, open_children = b.children \
              FROM @rows($1: run int, task int, children int) AS b WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
             change(TaskEvent::Finish),
-            allowed(TaskEvent::Finish, "t.lease_epoch")
+            allowed_in_batch(TaskEvent::Finish, "t.lease_epoch")
         )
     });
     static GIVE_UP: Sql = Sql::new(|| {
@@ -313,7 +313,7 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
             "UPDATE tasks AS t SET {}, session = NULL FROM @rows($1: run int, task int, epoch int) AS b \
              WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
             change(TaskEvent::GiveUp),
-            allowed(TaskEvent::GiveUp, "b.epoch")
+            allowed_in_batch(TaskEvent::GiveUp, "b.epoch")
         )
     });
     static VOTED: Sql = Sql::new(|| {

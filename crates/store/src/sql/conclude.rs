@@ -45,7 +45,7 @@ pub(super) async fn store(
     });
     static MARK: Sql = Sql::new(|| {
         "UPDATE tasks AS t SET concluded = 1 FROM @rows($2: task int) AS b \
-         WHERE t.run_no = $1 AND t.task_key = b.task AND t.concluded = 0"
+         WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.concluded = 0"
             .to_owned()
     });
     counters::require(conn, run).await?;

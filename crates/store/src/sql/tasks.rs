@@ -8,7 +8,7 @@ use bench_proto::{
 
 use super::{
     Backend, Batch, Conn, Row, Sql, SqlStore, args,
-    guards::{allowed, change},
+    guards::{allowed, allowed_in_batch, change},
     role_range, task_key,
 };
 use crate::{
@@ -89,7 +89,7 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
              AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}') \
              RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at",
             change = change(TaskEvent::Claim),
-            allowed = allowed(TaskEvent::Claim, "t.lease_epoch"),
+            allowed = allowed_in_batch(TaskEvent::Claim, "t.lease_epoch"),
             running = RunState::Running.name(),
         )
     });
@@ -119,7 +119,7 @@ fn release_sql(event: TaskEvent) -> String {
          FROM @rows($1: run int, task int, epoch int, delay_us int, reason text) AS b \
          WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed}",
         change = change(event),
-        allowed = allowed(event, "b.epoch"),
+        allowed = allowed_in_batch(event, "b.epoch"),
     )
 }
 
@@ -202,7 +202,8 @@ impl<B: Backend> Tasks for SqlStore<B> {
         static NOTE: Sql = Sql::new(|| {
             format!(
                 "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 FROM @rows($2: task int) AS b \
-                 WHERE t.run_no = $1 AND t.task_key = b.task AND t.state = {} AND t.published_at IS NULL AND t.not_before <= @now",
+                 WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = @each({}, b.task) \
+                 AND t.published_at IS NULL AND t.not_before <= @now",
                 TaskState::Ready.code()
             )
         });

@@ -5,8 +5,17 @@ mod opening;
 mod pooled;
 mod races;
 
-use bench_proto::ids::{RunNo, TaskKey, TaskKind};
-use bench_store::{conformance::Fresh, migrate, open};
+use std::time::Duration;
+
+use bench_proto::{
+    facts::Outcome,
+    ids::{Role, RunNo, TaskKey, TaskKind},
+    step::Opens,
+};
+use bench_store::{
+    conformance::{Fresh, HEADLINE, Scene, bank, question_facts},
+    migrate, open,
+};
 use bench_testkit::postgres::shared;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::{Connection as _, PgConnection};
@@ -79,4 +88,38 @@ async fn what_cannot_be_stored_is_bad_data() {
     assert!(matches!(damaged, bench_store::StoreError::Corrupt(_)), "{damaged}");
     fresh.store.close().await;
     assert!(fresh.store.run(run).await.is_err_and(|e| e.is_transient()), "closed stores say so");
+}
+
+/// A batch of a run that the database has no statistics of is looked up row by row: nothing reads the whole run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_read_their_own_rows_only() {
+    let fresh = fresh().await;
+    let questions: Vec<u32> = (0..10_000).collect();
+    let planned = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &questions)])]).await;
+    planned.make_ready(0, 1).await;
+    let mut conn = raw(&fresh.url).await;
+    let mut read = async || -> i64 {
+        // counted when the connections that have read are closed
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        let sql = "SELECT (seq_tup_read + idx_tup_fetch)::int8 FROM pg_stat_user_tables WHERE relname = 'tasks'";
+        sqlx::query_scalar(sql).fetch_one(&mut conn).await.expect("is counted")
+    };
+    fresh.store.close().await;
+    let before = read().await;
+    let store = open(&fresh.url).await.expect("opens");
+    let scene = Scene { store: store.as_ref(), run: planned.run, session: planned.session };
+    for _ in 0..3 {
+        let ready = store.ready_tasks(scene.run, Role::Question, 100).await.expect("are read");
+        let wanted: Vec<_> = ready.iter().map(|ready| (scene.run, ready.task)).collect();
+        let claimed = store.claim(scene.session, &wanted).await.expect("are claimed");
+        let records: Vec<_> =
+            claimed.iter().flat_map(|c| scene.whole_question(c.task, c.epoch, 1.0, Opens::Nothing)).collect();
+        let ended = scene.commit(&records).await.to_conclude;
+        assert_eq!(ended.len(), 100);
+        let facts: Vec<_> = ended.iter().map(|(_, task)| question_facts(*task, Outcome::Scored, 1.0)).collect();
+        store.conclude(scene.run, HEADLINE, &facts).await.expect("are stored");
+    }
+    store.close().await;
+    let rows = read().await - before;
+    assert!((300..9_000).contains(&rows), "300 questions of 10000 made the database read {rows} rows");
 }

@@ -11,12 +11,12 @@ use std::{
 
 use bench_proto::{
     facts::Outcome,
-    ids::{Role, RunNo, TaskKey},
+    ids::{Role, RunNo, TaskKey, TaskKind},
     step::{Opens, StepNo, StepRecord},
 };
 use bench_store::{
     CommitOutcome, SessionId, Store, StoreResult,
-    conformance::{HEADLINE, Scene, bank, ending, judged, question_facts},
+    conformance::{HEADLINE, Scene, bank, ending, judged, proven, question_facts, retained},
     open,
 };
 
@@ -68,7 +68,7 @@ impl Worker {
                 self.conclude(found).await;
             }
             let mut wanted = Vec::new();
-            for role in [Role::Judge, Role::Question] {
+            for role in [Role::Judge, Role::Question, Role::Retain] {
                 let ready = self.persist(async || self.store.ready_tasks(self.run, role, 1000).await).await;
                 wanted.extend(ready.into_iter().map(|ready| (self.run, ready.task)));
             }
@@ -98,14 +98,19 @@ impl Worker {
         }
     }
 
-    /// A whole question, every other one with two votes; or a vote.
+    /// All of a task; every other question opens two votes.
     fn records(&self, task: TaskKey, epoch: i64) -> Vec<StepRecord> {
         let scene = Scene { store: self.store.as_ref(), run: self.run, session: SessionId(0) };
-        if task != task.question_of() {
-            return vec![ending(self.run, task, StepNo::JUDGE, epoch, judged(1.0), Opens::Nothing)];
+        let one = |step, facts, opens| vec![ending(self.run, task, step, epoch, facts, opens)];
+        match task.kind() {
+            // each segment has one stream entry
+            TaskKind::Retain => return one(StepNo::retain(task.index()), retained(1), Opens::ReadyTask),
+            TaskKind::Ready => return one(StepNo::READY, proven(), Opens::SegmentQuestions),
+            TaskKind::Judge => return one(StepNo::JUDGE, judged(1.0), Opens::Nothing),
+            TaskKind::Question => {}
         }
         let votes = (0..2).map(|vote| TaskKey::judge(task.bank(), task.index(), 0, vote)).collect();
-        let opens = if task.index() % 2 == 0 { Opens::Judges(votes) } else { Opens::Nothing };
+        let opens = if task.index().is_multiple_of(2) { Opens::Judges(votes) } else { Opens::Nothing };
         scene.whole_question(task, epoch, 1.0, opens)
     }
 
@@ -121,11 +126,9 @@ impl Worker {
 async fn claims_commits_and_sweeps_race_to_the_right_end() {
     let fresh = super::fresh().await;
     let questions: Vec<u32> = (0..QUESTIONS).collect();
-    let banks: Vec<_> = (0..BANKS).map(|number| bank(number, &[(1, &questions)])).collect();
+    let [first, second, third] = [0, 1, 2].map(|part| &questions[part * 10..][..10]);
+    let banks: Vec<_> = (0..BANKS).map(|number| bank(number, &[(1, first), (2, second), (3, third)])).collect();
     let scene = Scene::start(fresh.store.as_ref(), &banks).await;
-    for number in 0..BANKS {
-        scene.make_ready(number, 1).await;
-    }
     let second = open(&fresh.url).await.expect("opens a second time");
     let repeated = Arc::new(AtomicU32::new(0));
     let workers = (0..8).map(|number| {
@@ -137,6 +140,7 @@ async fn claims_commits_and_sweeps_race_to_the_right_end() {
     let all = i64::from(BANKS * QUESTIONS);
     let counters = scene.counters().await;
     assert_eq!((counters.answered, counters.scored, counters.banks_ready), (all, all, i64::from(BANKS)));
+    assert_eq!(counters.entries_retained, i64::from(BANKS) * 3);
     assert!((counters.headline_sum - all as f64).abs() < 1e-9);
     for number in 0..BANKS {
         assert_eq!(scene.bank(number).await.open_recalls, 0);
