@@ -3,7 +3,8 @@
 use std::process::Command;
 
 fn run(args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_bench-coord")).args(args).env_clear().output().expect("bench-coord runs");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_bench-coord")).args(args).env_clear().output().expect("bench-coord runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
@@ -18,8 +19,23 @@ fn the_first_screen_shows_where_to_begin() {
 #[test]
 fn every_verb_explains_itself() {
     let verbs = [
-        "submit", "resume", "pause", "cancel", "retry", "status", "list", "watch", "report", "score", "import", "estimate", "datasets",
-        "systems", "config", "doctor", "completions",
+        "submit",
+        "resume",
+        "pause",
+        "cancel",
+        "retry",
+        "status",
+        "list",
+        "watch",
+        "report",
+        "score",
+        "import",
+        "estimate",
+        "datasets",
+        "systems",
+        "config",
+        "doctor",
+        "completions",
     ];
     for verb in verbs {
         let (code, help, _) = run(&[verb, "--help"]);

@@ -52,7 +52,9 @@ impl Answerer {
         Ok(match spec.provider.as_str() {
             "none" => Self::None,
             "extractive" => Self::Extractive,
-            _ => Self::Chat(Box::new(ChatAnswerer { caller: callers.caller(spec, Phase::Answer)?, spec: spec.clone() })),
+            _ => {
+                Self::Chat(Box::new(ChatAnswerer { caller: callers.caller(spec, Phase::Answer)?, spec: spec.clone() }))
+            }
         })
     }
 

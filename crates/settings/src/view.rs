@@ -154,10 +154,7 @@ impl Settings {
             answerer: role(&read, ModelRole::Answerer),
             judge: role(&read, ModelRole::Judge),
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
-            worker: WorkerSettings {
-                slots: read.whole("worker.slots"),
-                drain: read.duration("worker.drain"),
-            },
+            worker: WorkerSettings { slots: read.whole("worker.slots"), drain: read.duration("worker.drain") },
             accounts,
             entries,
             schema,

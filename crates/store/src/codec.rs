@@ -15,6 +15,7 @@ const MAX_PLAIN_BYTES: u64 = 1 << 30;
 thread_local! {
     // a compression context is 1 MB and costs more to set up than a text of 1 kB to compress
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Compresses bytes.
@@ -37,7 +38,13 @@ pub(crate) fn decompress(frame: &[u8], what: &str) -> StoreResult<Vec<u8>> {
         Ok(_) => return Err(damaged("no sensible length")),
         Err(_) => return Err(damaged("no zstd frame")),
     };
-    zstd::bulk::decompress(frame, bytes).map_err(|e| damaged(&e.to_string()))
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        let decompressor = match kept {
+            Some(decompressor) => decompressor,
+            None => kept.insert(zstd::bulk::Decompressor::new().map_err(|e| damaged(&e.to_string()))?),
+        };
+        decompressor.decompress(frame, bytes).map_err(|e| damaged(&e.to_string()))
+    })
 }
 
 /// Writes a value as JSON. JSON escapes U+0000 by itself.

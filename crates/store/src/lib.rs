@@ -7,6 +7,8 @@
 mod codec;
 pub mod conformance;
 mod error;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod registry;
 mod rows;
 mod schema;
@@ -15,6 +17,6 @@ pub mod sqlite;
 mod traits;
 
 pub use error::StoreError;
-pub use registry::{BACKENDS, Backend, open};
+pub use registry::{BACKENDS, Backend, migrate, open};
 pub use rows::*;
 pub use traits::*;

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+#[cfg(feature = "postgres")]
+use crate::postgres;
 use crate::{Store, StoreError, StoreResult, codec::shown, sqlite};
 
 type Opening<'u> = BoxFuture<'u, StoreResult<Arc<dyn Store>>>;
+type Migrating<'u> = BoxFuture<'u, StoreResult<i64>>;
 
 /// A registered backend.
 pub struct Backend {
@@ -15,25 +18,51 @@ pub struct Backend {
     /// One line for people.
     pub description: &'static str,
     open: for<'u> fn(&'u str) -> Opening<'u>,
+    migrate: for<'u> fn(&'u str) -> Migrating<'u>,
 }
 
-/// All backends: one line each.
-pub const BACKENDS: &[Backend] = &[Backend {
-    scheme: sqlite::SCHEME,
-    description: "one file on this machine, nothing to install",
-    open: |url| Box::pin(sqlite::open(url)),
-}];
+/// All backends: one entry each.
+pub const BACKENDS: &[Backend] = &[
+    Backend {
+        scheme: sqlite::SCHEME,
+        description: "one file on this machine, nothing to install",
+        open: |url| Box::pin(sqlite::open(url)),
+        migrate: |url| Box::pin(sqlite::migrate(url)),
+    },
+    #[cfg(feature = "postgres")]
+    POSTGRES,
+    #[cfg(feature = "postgres")]
+    Backend { scheme: postgres::LONG_SCHEME, ..POSTGRES },
+];
 
-/// Opens the store behind a URL and brings its schema up to date when it is a local file.
+#[cfg(feature = "postgres")]
+const POSTGRES: Backend = Backend {
+    scheme: postgres::SCHEME,
+    description: "a PostgreSQL database, for runs over many machines",
+    open: |url| Box::pin(postgres::open(url)),
+    migrate: |url| Box::pin(postgres::migrate(url)),
+};
+
+/// Opens the store behind a URL. A local file is made and its schema brought up to date; a database must have been
+/// migrated before.
 ///
 /// # Errors
 /// Unknown schemes and everything that opening can meet.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    (find(url)?.open)(url).await
+}
+
+/// Brings the schema of the store behind a URL up to date; returns its version. A store that is up to date stays as it is.
+///
+/// # Errors
+/// Unknown schemes, stores that cannot be opened, and [`StoreError::Schema`] when a newer build made the schema.
+pub async fn migrate(url: &str) -> Result<i64, StoreError> {
+    (find(url)?.migrate)(url).await
+}
+
+fn find(url: &str) -> StoreResult<&'static Backend> {
     let scheme = url.split(':').next().unwrap_or_default();
-    match BACKENDS.iter().find(|backend| backend.scheme == scheme) {
-        Some(backend) => (backend.open)(url).await,
-        None => Err(unknown(url, scheme)),
-    }
+    BACKENDS.iter().find(|backend| backend.scheme == scheme).ok_or_else(|| unknown(url, scheme))
 }
 
 fn unknown(url: &str, scheme: &str) -> StoreError {

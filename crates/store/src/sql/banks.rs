@@ -86,7 +86,7 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunNo, bank_nos: Option<&[u32
     static ALL: Sql = Sql::new(|| format!("SELECT {COLUMNS} FROM banks AS k WHERE k.run_no = $1 ORDER BY k.bank_no"));
     static SOME: Sql = Sql::new(|| {
         format!(
-            "SELECT {COLUMNS} FROM @rows($2: bank int) AS b JOIN banks AS k ON k.run_no = $1 AND k.bank_no = b.bank \
+            "SELECT {COLUMNS} FROM @rows($2: bank int) AS b JOIN banks AS k ON k.run_no = @each($1, b.bank) AND k.bank_no = b.bank \
              ORDER BY k.bank_no"
         )
     });
@@ -111,13 +111,13 @@ pub(super) struct Settled {
 /// Brings banks (ascending, each once) to what their tasks and checkpoints say: row, missing tasks, failed questions.
 pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreResult<Settled> {
     static LOCK: Sql = Sql::new(|| {
-        "SELECT k.bank_row FROM @rows($2: bank int) AS b JOIN banks AS k ON k.run_no = $1 AND k.bank_no = b.bank ORDER BY k.bank_no"
+        "SELECT k.bank_row FROM @rows($2: bank int) AS b JOIN banks AS k ON k.run_no = @each($1, b.bank) AND k.bank_no = b.bank ORDER BY k.bank_no"
             .to_owned()
     });
     static UPDATE: Sql = Sql::new(|| {
         "UPDATE banks AS k SET state = b.state, segment = b.segment, position = b.position, open_recalls = b.open_recalls, \
          reason = b.reason FROM @rows($2: bank int, state int, segment int, position int, open_recalls int, reason text) AS b \
-         WHERE k.run_no = $1 AND k.bank_no = b.bank"
+         WHERE k.run_no = @each($1, b.bank) AND k.bank_no = b.bank"
             .to_owned()
     });
     let mut settled = Settled::default();
@@ -181,20 +181,20 @@ pub(super) fn is_complete(bank: &BankRow) -> bool {
 async fn evidence(conn: &mut dyn Conn, run: RunNo, banks: &[BankRow]) -> StoreResult<BTreeMap<u32, Evidence>> {
     static TASKS: Sql = Sql::new(|| {
         "SELECT t.task_key, t.state FROM @rows($2: low int, high int) AS b \
-         JOIN tasks AS t ON t.run_no = $1 AND t.task_key BETWEEN b.low AND b.high"
+         JOIN tasks AS t ON t.run_no = @each($1, b.low) AND t.task_key BETWEEN b.low AND b.high"
             .to_owned()
     });
     static RECALLS: Sql = Sql::new(|| {
         format!(
             "SELECT c.task_key FROM @rows($2: low int, high int) AS b \
-             JOIN checkpoints AS c ON c.run_no = $1 AND c.task_key BETWEEN b.low AND b.high AND c.step_no = {}",
+             JOIN checkpoints AS c ON c.run_no = @each($1, b.low) AND c.task_key BETWEEN b.low AND b.high AND c.step_no = {}",
             StepNo::RECALL.0
         )
     });
     static POSITIONS: Sql = Sql::new(|| {
         format!(
             "SELECT b.low, max(c.step_no) + 1 FROM @rows($2: low int, high int) AS b \
-             JOIN checkpoints AS c ON c.run_no = $1 AND c.task_key BETWEEN b.low AND b.high AND c.step_no < {} GROUP BY b.low",
+             JOIN checkpoints AS c ON c.run_no = @each($1, b.low) AND c.task_key BETWEEN b.low AND b.high AND c.step_no < {} GROUP BY b.low",
             StepNo::FAILED.0
         )
     });

@@ -87,6 +87,8 @@ pub(super) async fn insert(
     if calls.is_empty() {
         return Ok(Vec::new());
     }
+    // two writers of the same calls meet in one order
+    calls.sort_unstable_by_key(|call| call.record.attempt_id);
     let numbers = |of: fn(&NewCall) -> i64| calls.iter().map(of);
     let batch = Batch::default()
         .int(numbers(|c| c.run.0))
@@ -150,8 +152,8 @@ impl<B: Backend> Calls for SqlStore<B> {
         static FIND: Sql = Sql::new(|| {
             format!(
                 "SELECT c.attempt_id, c.run_no, c.call_key, c.phase, c.model, c.prompt_tokens, c.completion_tokens, c.cost, \
-                 c.duration_us, c.reply FROM runs AS r CROSS JOIN @rows($2: call_key blob) AS b \
-                 JOIN calls AS c ON c.run_no = r.run_no AND c.call_key = b.call_key AND c.outcome = {ACCEPTED} \
+                 c.duration_us, c.reply FROM runs AS r CROSS JOIN @rows($2: place int, call_key blob) AS b \
+                 JOIN calls AS c ON c.run_no = @each(r.run_no, b.place) AND c.call_key = b.call_key AND c.outcome = {ACCEPTED} \
                  WHERE r.lineage = $1 ORDER BY c.at_us, c.attempt_id"
             )
         });
@@ -160,7 +162,7 @@ impl<B: Backend> Calls for SqlStore<B> {
         keys.sort_unstable();
         keys.dedup();
         for part in keys.chunks(CHUNK) {
-            let batch = Batch::default().blob(part.iter().map(|key| key.0.to_vec()));
+            let batch = Batch::default().int(0..part.len() as i64).blob(part.iter().map(|key| key.0.to_vec()));
             let mut seen = HashSet::new();
             for row in self.fetch(&FIND, args![escape(lineage), batch]).await? {
                 let call = stored_call(row)?;

@@ -16,7 +16,7 @@ use super::{
     Batch, Conn, Sql, args, banks,
     calls::{self, NewCall},
     counters::{self, Deltas},
-    guards::{allowed, change},
+    guards::{allowed_in_batch, change},
     task_key,
     tasks::{self, pairs},
 };
@@ -170,7 +170,7 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     let Prepared { mut steps, skipped, ended, calls, runs } = prepared;
     let mut locked: BTreeSet<(RunNo, TaskKey)> = steps.iter().map(|s| (s.run, s.task)).collect();
     locked.extend(&ended);
-    tasks::lock(conn, &locked.into_iter().collect::<Vec<_>>()).await?;
+    lock(conn, &steps, locked.into_iter().collect()).await?;
 
     let inserted = insert_steps(conn, &mut steps).await?;
     let is_new = |step: &Step| inserted.contains(&(step.run, step.task, step.step));
@@ -203,6 +203,22 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     Ok(Written { stored, before, to_conclude, opened })
 }
 
+/// Locks the tasks of a batch. A bank that fails takes its questions with it: they are locked now, in one order with the
+/// others, because tasks are never locked after a bank.
+async fn lock(conn: &mut dyn Conn, steps: &[Step], tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<()> {
+    let fails = |s: &&Step| s.end == End::Failed && matches!(s.task.kind(), TaskKind::Retain | TaskKind::Ready);
+    let questions = |s: &Step| {
+        let (low, high) = TaskKey::range(TaskKind::Question, s.task.bank());
+        (s.run, low, high)
+    };
+    let mut ranges: Vec<_> = steps.iter().filter(fails).map(questions).collect();
+    if ranges.is_empty() {
+        return tasks::lock(conn, &tasks).await;
+    }
+    ranges.extend(tasks.into_iter().map(|(run, task)| (run, task, task)));
+    tasks::lock_ranges(conn, &ranges).await
+}
+
 type StepKey = (RunNo, TaskKey, StepNo);
 
 /// Inserts the records that the guards of their tasks allow and that are not there; returns their keys.
@@ -215,8 +231,8 @@ async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<Ha
              WHERE ((b.fails = 0 AND {finish}) OR (b.fails = 1 AND {give_up})) AND (b.generation IS NULL OR EXISTS \
              (SELECT 1 FROM banks AS k WHERE k.run_no = b.run AND k.bank_no = b.bank AND k.generation = b.generation)) \
              ON CONFLICT (run_no, task_key, step_no) DO NOTHING RETURNING run_no, task_key, step_no",
-            finish = allowed(TaskEvent::Finish, "b.epoch"),
-            give_up = allowed(TaskEvent::GiveUp, "b.epoch"),
+            finish = allowed_in_batch(TaskEvent::Finish, "b.epoch"),
+            give_up = allowed_in_batch(TaskEvent::GiveUp, "b.epoch"),
         )
     });
     if steps.is_empty() {
@@ -289,7 +305,7 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
             "UPDATE tasks AS t SET {}, session = NULL, open_children = b.children \
              FROM @rows($1: run int, task int, children int) AS b WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
             change(TaskEvent::Finish),
-            allowed(TaskEvent::Finish, "t.lease_epoch")
+            allowed_in_batch(TaskEvent::Finish, "t.lease_epoch")
         )
     });
     static GIVE_UP: Sql = Sql::new(|| {
@@ -297,7 +313,7 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
             "UPDATE tasks AS t SET {}, session = NULL FROM @rows($1: run int, task int, epoch int) AS b \
              WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
             change(TaskEvent::GiveUp),
-            allowed(TaskEvent::GiveUp, "b.epoch")
+            allowed_in_batch(TaskEvent::GiveUp, "b.epoch")
         )
     });
     static VOTED: Sql = Sql::new(|| {

@@ -45,7 +45,7 @@ pub(super) async fn store(
     });
     static MARK: Sql = Sql::new(|| {
         "UPDATE tasks AS t SET concluded = 1 FROM @rows($2: task int) AS b \
-         WHERE t.run_no = $1 AND t.task_key = b.task AND t.concluded = 0"
+         WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.concluded = 0"
             .to_owned()
     });
     counters::require(conn, run).await?;
@@ -98,7 +98,7 @@ impl<B: Backend> Checkpoints for SqlStore<B> {
 
     async fn sweep(&self, run: RunNo) -> StoreResult<CommitOutcome> {
         let first = !self.swept.lock().is_ok_and(|swept| swept.contains(&run));
-        let outcome = self.backend.write(move |conn| Box::pin(sweep::sweep(conn, run, first))).await?;
+        let outcome = sweep::sweep(&self.backend, run, first).await?;
         if first && let Ok(mut swept) = self.swept.lock() {
             swept.insert(run);
         }

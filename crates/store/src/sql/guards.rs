@@ -6,9 +6,18 @@ use bench_proto::task::{TaskEvent, TaskState, Transition, states_from};
 
 /// The condition under which `event` is legal on row `t`; `epoch` is the SQL of the epoch that the event carries.
 pub(crate) fn allowed(event: TaskEvent, epoch: &str) -> String {
+    condition(event, epoch, |code| code.to_string())
+}
+
+/// The same for rows that are looked up one by one for a batch `b` with a column `task`.
+pub(crate) fn allowed_in_batch(event: TaskEvent, epoch: &str) -> String {
+    condition(event, epoch, |code| format!("@each({code}, b.task)"))
+}
+
+fn condition(event: TaskEvent, epoch: &str, number: fn(i32) -> String) -> String {
     let one = |t: &Transition| {
         let fence = if t.needs_epoch { format!(" AND t.lease_epoch = {epoch}") } else { String::new() };
-        format!("t.state = {}{fence}", t.from.code())
+        format!("t.state = {}{fence}", number(t.from.code()))
     };
     // a single state stays outside of parentheses, so that partial indexes on it are used
     let all: Vec<String> = states_from(event).map(one).collect();

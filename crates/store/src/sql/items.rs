@@ -21,7 +21,7 @@ impl<B: Backend> Items for SqlStore<B> {
             Sql::new(|| "SELECT i.hash FROM @rows($1: hash blob) AS b JOIN items AS i ON i.hash = b.hash".to_owned());
         static INSERT: Sql = Sql::new(|| {
             "INSERT INTO items (hash, body) SELECT b.hash, b.body FROM @rows($1: hash blob, body blob) AS b WHERE true \
-             ON CONFLICT (hash) DO NOTHING"
+             ORDER BY b.hash ON CONFLICT (hash) DO NOTHING"
                 .to_owned()
         });
         // most items of a second run are there: they are not compressed again

@@ -106,10 +106,12 @@ async fn new_generation(conn: &mut dyn Conn, run: RunNo, bank_no: u32, epoch: i6
          RETURNING generation"
             .to_owned()
     });
-    let mut found = banks::read(conn, run, Some(&[bank_no])).await?;
-    let bank = found.pop().ok_or_else(|| StoreError::Missing(format!("bank {bank_no} of run number {}", run.0)))?;
-    let retain = TaskKey::retain(bank_no, bank.segment);
+    let missing = || StoreError::Missing(format!("bank {bank_no} of run number {}", run.0));
+    let before = banks::read(conn, run, Some(&[bank_no])).await?.pop().ok_or_else(missing)?;
+    let retain = TaskKey::retain(bank_no, before.segment);
     tasks::lock(conn, &[(run, retain)]).await?;
+    // what was stored until the lock was held counts too
+    let bank = banks::read(conn, run, Some(&[bank_no])).await?.pop().ok_or_else(missing)?;
     if conn.fetch(&HELD, args![run.0, retain.0, epoch]).await?.is_empty() {
         return Ok(None);
     }

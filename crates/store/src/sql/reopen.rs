@@ -11,7 +11,7 @@ use bench_proto::{
 use super::{
     Batch, CHUNK, Conn, JUDGE_OFFSET, Sql, args, banks,
     counters::{self, Delta},
-    guards::{allowed, change},
+    guards::{allowed_in_batch, change},
     must_exist,
     runs::note_event,
     task_key, tasks,
@@ -29,11 +29,15 @@ struct Candidate {
 /// Reopens; returns the number of questions.
 pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> StoreResult<u64> {
     static RAISE: Sql = Sql::new(|| "UPDATE runs SET result_version = result_version + 1 WHERE run_no = $1".to_owned());
+    static LOCK: Sql = Sql::new(|| "SELECT run_no FROM runs WHERE run_no = $1".to_owned());
     counters::require(conn, run).await?;
+    // two of them at once would count the same questions twice
+    conn.lock(&LOCK, args![run.0]).await?;
     let candidates = candidates(conn, run, scope).await?;
     if candidates.is_empty() {
         return Ok(0);
     }
+    tasks::lock(conn, &candidates.iter().map(|c| (run, c.task)).collect::<Vec<_>>()).await?;
     let bank_nos: BTreeSet<u32> = candidates.iter().map(|c| c.task.bank()).collect();
     let bank_nos: Vec<u32> = bank_nos.into_iter().collect();
     let (mut anew, mut banks_ready) = (BTreeMap::new(), 0);
@@ -98,10 +102,11 @@ async fn candidates(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> Store
 /// Removes conclusions and stored failures of questions and their judge tasks.
 async fn forget_ends(conn: &mut dyn Conn, run: RunNo, candidates: &[Candidate]) -> StoreResult<()> {
     static FACTS: Sql = Sql::new(|| {
-        "DELETE FROM facts WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b)".to_owned()
+        "DELETE FROM facts WHERE (run_no, task_key) IN (SELECT @each($1, b.task), b.task FROM @rows($2: task int) AS b)"
+            .to_owned()
     });
     static UNMARK: Sql = Sql::new(|| {
-        "UPDATE tasks SET concluded = 0 WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b)"
+        "UPDATE tasks SET concluded = 0 WHERE (run_no, task_key) IN (SELECT @each($1, b.task), b.task FROM @rows($2: task int) AS b)"
             .to_owned()
     });
     let keys = || Batch::default().int(candidates.iter().map(|c| c.task.0));
@@ -119,7 +124,7 @@ async fn reopen_tasks(
 ) -> StoreResult<()> {
     static FAILED_VOTES: Sql = Sql::new(|| {
         format!(
-            "SELECT j.task_key FROM @rows($2: task int) AS b JOIN tasks AS j ON j.run_no = $1 \
+            "SELECT j.task_key FROM @rows($2: task int) AS b JOIN tasks AS j ON j.run_no = @each($1, b.task) \
              AND j.task_key BETWEEN b.task + {JUDGE_OFFSET} AND b.task + {} AND j.state = {}",
             JUDGE_OFFSET + TaskKey::INDEX_STEP - 1,
             TaskState::Failed.code()
@@ -127,7 +132,7 @@ async fn reopen_tasks(
     });
     static FORGET: Sql = Sql::new(|| {
         format!(
-            "DELETE FROM checkpoints WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b) AND step_no = {}",
+            "DELETE FROM checkpoints WHERE (run_no, task_key) IN (SELECT @each($1, b.task), b.task FROM @rows($2: task int) AS b) AND step_no = {}",
             StepNo::FAILED.0
         )
     });
@@ -135,13 +140,14 @@ async fn reopen_tasks(
         format!(
             "UPDATE tasks AS t SET {}, session = NULL, attempts = 0, losses = 0, not_before = 0, ready_at = @now, \
              published_at = NULL, publish_count = 0, open_children = 0, reason = NULL FROM @rows($2: task int) AS b \
-             WHERE t.run_no = $1 AND t.task_key = b.task AND {}",
+             WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND {}",
             change(TaskEvent::Reopen),
-            allowed(TaskEvent::Reopen, "t.lease_epoch")
+            allowed_in_batch(TaskEvent::Reopen, "t.lease_epoch")
         )
     });
     static UNPLAN: Sql = Sql::new(|| {
-        "DELETE FROM tasks WHERE run_no = $1 AND task_key IN (SELECT b.task FROM @rows($2: task int) AS b)".to_owned()
+        "DELETE FROM tasks WHERE (run_no, task_key) IN (SELECT @each($1, b.task), b.task FROM @rows($2: task int) AS b)"
+            .to_owned()
     });
     let batch = |keys: &[TaskKey]| Batch::default().int(keys.iter().map(|key| key.0));
     let questions: Vec<TaskKey> = candidates.iter().map(|c| c.task).collect();
@@ -163,7 +169,7 @@ async fn count_votes(conn: &mut dyn Conn, run: RunNo, questions: Batch) -> Store
         format!(
             "UPDATE tasks AS t SET open_children = (SELECT count(*) FROM tasks AS j WHERE j.run_no = t.run_no \
              AND j.task_key BETWEEN t.task_key + {JUDGE_OFFSET} AND t.task_key + {} AND j.state IN ({}, {})) \
-             FROM @rows($2: task int) AS b WHERE t.run_no = $1 AND t.task_key = b.task AND t.state = {}",
+             FROM @rows($2: task int) AS b WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = {}",
             JUDGE_OFFSET + TaskKey::INDEX_STEP - 1,
             TaskState::Ready.code(),
             TaskState::Leased.code(),
@@ -183,7 +189,7 @@ async fn start_anew(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreR
     static RAISE: Sql = Sql::new(|| {
         format!(
             "UPDATE banks SET generation = generation + 1, handle = NULL, position = 0, state = {}, reason = NULL \
-             WHERE run_no = $1 AND bank_no IN (SELECT b.bank FROM @rows($2: bank int) AS b)",
+             WHERE (run_no, bank_no) IN (SELECT @each($1, b.bank), b.bank FROM @rows($2: bank int) AS b)",
             banks::BUILDING
         )
     });

@@ -19,9 +19,9 @@ fn of_questions(table: &str, column: &str) -> String {
     let last = JUDGE_OFFSET + TaskKey::INDEX_STEP - 1;
     format!(
         "SELECT c.task_key, c.step_no, c.{column} FROM @rows($2: task int) AS b \
-         JOIN {table} AS c ON c.run_no = $1 AND c.task_key = b.task \
+         JOIN {table} AS c ON c.run_no = @each($1, b.task) AND c.task_key = b.task \
          UNION ALL SELECT c.task_key, c.step_no, c.{column} FROM @rows($2: task int) AS b \
-         JOIN {table} AS c ON c.run_no = $1 AND c.task_key BETWEEN b.task + {JUDGE_OFFSET} AND b.task + {last}"
+         JOIN {table} AS c ON c.run_no = @each($1, b.task) AND c.task_key BETWEEN b.task + {JUDGE_OFFSET} AND b.task + {last}"
     )
 }
 

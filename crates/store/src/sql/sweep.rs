@@ -4,21 +4,61 @@
 //! An ordinary sweep looks at the work in flight only: unfinished banks, ended but unconcluded questions, leases of dead
 //! sessions. A full one also visits finished banks and recounts the run; it is made when this process meets the run for
 //! the first time, and whenever nothing is open (so a counter that hides work can only delay it, never lose it).
+//!
+//! It is made in several short transactions, each of which leaves a sound run: nobody waits long for its locks, and none
+//! of them takes tasks after banks.
+
+use std::collections::BTreeSet;
 
 use bench_proto::{
-    ids::{RunNo, TaskKey, TaskKind},
+    ids::{Role, RunNo, TaskKey, TaskKind},
     spec::RunSpec,
     task::TaskState,
 };
 
 use super::{
-    CHUNK, Conn, JUDGE_OFFSET, Sql, args, banks, counters, missing_run, task_key,
+    Backend, Conn, JUDGE_OFFSET, Sql, args, banks, counters, missing_run, task_key,
     tasks::{Holder, lose_leases},
 };
 use crate::{CommitOutcome, StoreResult, codec::from_json};
 
+/// Banks of one transaction.
+const PART: usize = 500;
+
 /// Sweeps a run; `full` asks for a full one.
-pub(super) async fn sweep(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreResult<CommitOutcome> {
+pub(super) async fn sweep<B: Backend>(backend: &B, run: RunNo, full: bool) -> StoreResult<CommitOutcome> {
+    let scope = backend.write(move |conn| Box::pin(begin(conn, run, full))).await?;
+    let mut outcome = CommitOutcome::default();
+    for part in scope.banks.chunks(PART) {
+        let part = part.to_vec();
+        let opened = backend.write(move |conn| Box::pin(settle(conn, run, part))).await?;
+        outcome.opened.extend(opened.into_iter().map(|role| (run, role)));
+    }
+    outcome.opened.sort_unstable();
+    outcome.opened.dedup();
+    outcome.to_conclude = backend
+        .write(move |conn| {
+            Box::pin(async move {
+                count_children(conn, run).await?;
+                ripe(conn, run).await
+            })
+        })
+        .await?;
+    if let Some(headline) = scope.recount {
+        backend.write(move |conn| Box::pin(async move { counters::recount(conn, run, &headline).await })).await?;
+    }
+    Ok(outcome)
+}
+
+/// What a sweep visits.
+struct Scope {
+    banks: Vec<u32>,
+    /// The headline metric of a run whose counters are counted again.
+    recount: Option<String>,
+}
+
+/// Takes back the leases of dead sessions and finds out what there is to visit.
+async fn begin(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreResult<Scope> {
     static SPEC: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
     static OPEN: Sql = Sql::new(|| {
         format!(
@@ -40,27 +80,20 @@ pub(super) async fn sweep(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreR
     let spec = rows.first_mut().ok_or_else(|| missing_run(run))?.text(0)?;
     lose_leases(conn, Holder::Ended(run)).await?;
     let full = full || conn.fetch(&OPEN, args![run.0]).await?.is_empty();
-
     let rows = conn.fetch(&UNFINISHED, args![run.0, full]).await?;
-    let bank_nos: Vec<u32> = rows.iter().map(|row| row.small(0)).collect::<StoreResult<_>>()?;
-    let (mut outcome, mut banks_ready) = (CommitOutcome::default(), 0);
-    for part in bank_nos.chunks(CHUNK) {
-        let settled = banks::settle(conn, run, part).await?;
-        outcome.opened.extend(settled.opened.into_iter().map(|role| (run, role)));
-        banks_ready += settled.banks_ready;
-    }
-    outcome.opened.sort_unstable();
-    outcome.opened.dedup();
+    let banks = rows.iter().map(|row| row.small(0)).collect::<StoreResult<_>>()?;
+    let spec = full.then(|| from_json::<RunSpec>(&spec, || format!("the spec of run number {}", run.0))).transpose()?;
+    Ok(Scope { banks, recount: spec.map(|spec| spec.headline_metric()) })
+}
 
-    count_children(conn, run).await?;
-    outcome.to_conclude = ripe(conn, run).await?;
-    if full {
-        let spec: RunSpec = from_json(&spec, || format!("the spec of run number {}", run.0))?;
-        counters::recount(conn, run, &spec.headline_metric()).await?;
-    } else if banks_ready != 0 {
-        counters::add_to(conn, run, counters::Delta { banks_ready, ..counters::Delta::default() }).await?;
+/// Settles some banks; returns the roles that got work.
+async fn settle(conn: &mut dyn Conn, run: RunNo, part: Vec<u32>) -> StoreResult<BTreeSet<Role>> {
+    let settled = banks::settle(conn, run, &part).await?;
+    if settled.banks_ready != 0 {
+        let delta = counters::Delta { banks_ready: settled.banks_ready, ..counters::Delta::default() };
+        counters::add_to(conn, run, delta).await?;
     }
-    Ok(outcome)
+    Ok(settled.opened)
 }
 
 /// Counts the open judge tasks of questions that are done but not concluded.

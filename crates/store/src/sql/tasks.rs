@@ -8,7 +8,7 @@ use bench_proto::{
 
 use super::{
     Backend, Batch, Conn, Row, Sql, SqlStore, args,
-    guards::{allowed, change},
+    guards::{allowed, allowed_in_batch, change},
     role_range, task_key,
 };
 use crate::{
@@ -34,6 +34,20 @@ pub(super) async fn lock(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> Sto
             .to_owned()
     });
     conn.lock(&LOCK, args![pairs(tasks)]).await
+}
+
+/// Locks the task rows within ranges of keys (run, lowest, highest), in key order.
+pub(super) async fn lock_ranges(conn: &mut dyn Conn, ranges: &[(RunNo, TaskKey, TaskKey)]) -> StoreResult<()> {
+    static LOCK: Sql = Sql::new(|| {
+        "SELECT t.task_key FROM @rows($1: run int, low int, high int) AS b JOIN tasks AS t ON t.run_no = b.run \
+         AND t.task_key BETWEEN b.low AND b.high ORDER BY t.run_no, t.task_key"
+            .to_owned()
+    });
+    let batch = Batch::default()
+        .int(ranges.iter().map(|(run, ..)| run.0))
+        .int(ranges.iter().map(|(_, low, _)| low.0))
+        .int(ranges.iter().map(|(.., high)| high.0));
+    conn.lock(&LOCK, args![batch]).await
 }
 
 /// Makes tasks (run, key, first lease epoch) ready; those that have a row stay. Returns the new ones.
@@ -67,7 +81,7 @@ const READY_AGAIN: &str = "session = NULL, published_at = NULL";
 async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<Vec<ClaimedTask>> {
     // a session that a supervisor has ended gets nothing: nobody would ever end it again
     static SESSION: Sql =
-        Sql::new(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NULL".to_owned());
+        Sql::shared(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NULL".to_owned());
     static CLAIM: Sql = Sql::new(|| {
         format!(
             "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @rows($1: run int, task int) AS b \
@@ -75,7 +89,7 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
              AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}') \
              RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at",
             change = change(TaskEvent::Claim),
-            allowed = allowed(TaskEvent::Claim, "t.lease_epoch"),
+            allowed = allowed_in_batch(TaskEvent::Claim, "t.lease_epoch"),
             running = RunState::Running.name(),
         )
     });
@@ -105,7 +119,7 @@ fn release_sql(event: TaskEvent) -> String {
          FROM @rows($1: run int, task int, epoch int, delay_us int, reason text) AS b \
          WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed}",
         change = change(event),
-        allowed = allowed(event, "b.epoch"),
+        allowed = allowed_in_batch(event, "b.epoch"),
     )
 }
 
@@ -135,21 +149,29 @@ async fn release(conn: &mut dyn Conn, releases: Vec<Release>) -> StoreResult<()>
 /// Makes tasks ready whose holder is known to be dead, with one more loss each: all of one session, or those of a run that
 /// are held by ended sessions.
 pub(super) async fn lose_leases(conn: &mut dyn Conn, of: Holder) -> StoreResult<u64> {
-    fn sql(whose: &str) -> String {
-        format!(
-            "UPDATE tasks AS t SET {change}, {READY_AGAIN}, ready_at = @now, not_before = 0 WHERE {whose} AND {allowed}",
-            change = change(TaskEvent::LoseLease),
-            allowed = allowed(TaskEvent::LoseLease, "t.lease_epoch"),
-        )
+    const OF_SESSION: &str = "t.session = $1";
+    const OF_ENDED: &str =
+        "t.run_no = $1 AND t.session IN (SELECT s.session_id FROM sessions AS s WHERE s.ended_us IS NOT NULL)";
+    fn held(whose: &str) -> String {
+        format!("{whose} AND {}", allowed(TaskEvent::LoseLease, "t.lease_epoch"))
     }
-    static OF_SESSION: Sql = Sql::new(|| sql("t.session = $1"));
-    static OF_ENDED: Sql = Sql::new(|| {
-        sql("t.run_no = $1 AND t.session IN (SELECT s.session_id FROM sessions AS s WHERE s.ended_us IS NOT NULL)")
-    });
-    match of {
-        Holder::Session(session) => conn.execute(&OF_SESSION, args![session.0]).await,
-        Holder::Ended(run) => conn.execute(&OF_ENDED, args![run.0]).await,
+    fn lose(whose: &str) -> String {
+        let change = change(TaskEvent::LoseLease);
+        format!("UPDATE tasks AS t SET {change}, {READY_AGAIN}, ready_at = @now, not_before = 0 WHERE {}", held(whose))
     }
+    fn in_order(whose: &str) -> String {
+        format!("SELECT t.task_key FROM tasks AS t WHERE {} ORDER BY t.run_no, t.task_key", held(whose))
+    }
+    static LOCK_OF_SESSION: Sql = Sql::new(|| in_order(OF_SESSION));
+    static LOSE_OF_SESSION: Sql = Sql::new(|| lose(OF_SESSION));
+    static LOCK_OF_ENDED: Sql = Sql::new(|| in_order(OF_ENDED));
+    static LOSE_OF_ENDED: Sql = Sql::new(|| lose(OF_ENDED));
+    let (lock, lose, whose) = match of {
+        Holder::Session(session) => (&LOCK_OF_SESSION, &LOSE_OF_SESSION, session.0),
+        Holder::Ended(run) => (&LOCK_OF_ENDED, &LOSE_OF_ENDED, run.0),
+    };
+    conn.lock(lock, args![whose]).await?;
+    conn.execute(lose, args![whose]).await
 }
 
 /// Whose leases are lost.
@@ -180,7 +202,8 @@ impl<B: Backend> Tasks for SqlStore<B> {
         static NOTE: Sql = Sql::new(|| {
             format!(
                 "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 FROM @rows($2: task int) AS b \
-                 WHERE t.run_no = $1 AND t.task_key = b.task AND t.state = {} AND t.published_at IS NULL AND t.not_before <= @now",
+                 WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = @each({}, b.task) \
+                 AND t.published_at IS NULL AND t.not_before <= @now",
                 TaskState::Ready.code()
             )
         });

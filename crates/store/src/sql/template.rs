@@ -5,9 +5,14 @@
 //! | `$1`, `$2`, … | the call's arguments, in order |
 //! | `@rows($1: run int, facts text)` | argument 1 is a [`super::Batch`]: a table with these columns (`int`, `text`, `blob`) |
 //! | `@now` | the store's clock in microseconds since 1970 |
+//! | `@each($1, b.task)` | the number `$1`, as if each row of the batch brought it (`b.task` is any number of the batch) |
 //!
 //! SQLite gets a batch as one JSON array (numbers) and one blob (all bytes, cut by `substr`); Postgres gets one array per
 //! column for `UNNEST`. Either way the text is the same for any number of rows, so statements are prepared once.
+//!
+//! `@each` is about plans. A condition like `t.run_no = $1` lets a planner begin with the table instead of the batch, and one
+//! that has no statistics of a run that is a minute old believes that it will find ten rows there, where a million are. What
+//! comes from the batch can only be looked up row by row. SQLite needs none of it: its statistics are written by hand.
 
 use std::{fmt::Write as _, sync::OnceLock};
 
@@ -23,8 +28,10 @@ pub(crate) enum Dialect {
 /// A statement, written once and expanded per dialect on first use.
 pub(crate) struct Sql {
     write: fn() -> String,
+    strength: &'static str,
     sqlite: OnceLock<Expanded>,
     postgres: OnceLock<Expanded>,
+    locking: OnceLock<String>,
 }
 
 /// A statement as a database reads it.
@@ -48,7 +55,22 @@ type Columns<'a> = Vec<(&'a str, Kind)>;
 impl Sql {
     /// A statement whose text is made by `write` (a function, because guards are generated).
     pub(crate) const fn new(write: fn() -> String) -> Self {
-        Self { write, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self::locked(write, " FOR UPDATE")
+    }
+
+    /// A statement that, used as a lock, only keeps others from locking the rows in order to change them: many hold it.
+    pub(crate) const fn shared(write: fn() -> String) -> Self {
+        Self::locked(write, " FOR KEY SHARE")
+    }
+
+    const fn locked(write: fn() -> String, strength: &'static str) -> Self {
+        Self { write, strength, sqlite: OnceLock::new(), postgres: OnceLock::new(), locking: OnceLock::new() }
+    }
+
+    /// The text for Postgres that locks the rows it finds.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only Postgres locks rows"))]
+    pub(crate) fn locking(&self) -> &str {
+        self.locking.get_or_init(|| format!("{}{}", self.expanded(Dialect::Postgres).text, self.strength))
     }
 
     /// The text for a dialect.
@@ -86,6 +108,9 @@ fn expand(template: &str, dialect: Dialect) -> Expanded {
         Mark::Plain(plain) => text.push_str(plain),
         Mark::Argument(n) => push(&mut text, format_args!("${}", first[n])),
         Mark::Rows(n, columns) => push_rows(&mut text, dialect, first[n], &columns),
+        Mark::EachOpens if dialect == Dialect::Postgres => text.push('('),
+        Mark::EachEnds(number) if dialect == Dialect::Postgres => push(&mut text, format_args!(" + 0 * {number})")),
+        Mark::EachOpens | Mark::EachEnds(_) => {}
         Mark::Now if dialect == Dialect::Postgres => {
             text.push_str("(extract(epoch FROM statement_timestamp()) * 1000000)::int8")
         }
@@ -148,6 +173,8 @@ enum Mark<'a> {
     Plain(&'a str),
     Argument(usize),
     Rows(usize, Columns<'a>),
+    EachOpens,
+    EachEnds(&'a str),
     Now,
 }
 
@@ -164,6 +191,10 @@ fn declared_batches(template: &str) -> Vec<(usize, Columns<'_>)> {
 /// Cuts a template at its marks. Templates are constants of this crate, so a malformed one is a bug that the test of all
 /// statements meets.
 fn visit<'a>(template: &'a str, mut see: impl FnMut(Mark<'a>)) {
+    cut(template, &mut see);
+}
+
+fn cut<'a>(template: &'a str, see: &mut dyn FnMut(Mark<'a>)) {
     let mut rest = template;
     while let Some(at) = rest.find(['$', '@']) {
         see(Mark::Plain(&rest[..at]));
@@ -175,6 +206,12 @@ fn visit<'a>(template: &'a str, mut see: impl FnMut(Mark<'a>)) {
             let (n, columns) = inside.split_once(':').expect("@rows names its columns");
             let columns = columns.split(',').map(column).collect();
             see(Mark::Rows(n.parse().expect("@rows names its argument"), columns));
+            rest = after;
+        } else if let Some((value, after)) = rest.strip_prefix("@each(").and_then(|r| r.split_once(", ")) {
+            let (number, after) = after.split_once(')').expect("@each names a number of the batch");
+            see(Mark::EachOpens);
+            cut(value, see);
+            see(Mark::EachEnds(number));
             rest = after;
         } else {
             let digits = rest[1..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| end + 1);
@@ -226,6 +263,16 @@ mod tests {
             expanded.text,
             "SELECT b.run, $4 FROM (SELECT * FROM UNNEST($1::int8[], $2::text[], $3::bytea[]) AS u(run, facts, body)) AS b \
              WHERE b.run < $5 AND $6 < (extract(epoch FROM statement_timestamp()) * 1000000)::int8"
+        );
+    }
+
+    #[test]
+    fn numbers_of_the_call_become_numbers_of_the_batch() {
+        let template = "t.run_no = @each($1, b.task) AND t.state = @each(0, b.task) AND $2";
+        assert_eq!(expand(template, Dialect::Sqlite).text, "t.run_no = $1 AND t.state = 0 AND $2");
+        assert_eq!(
+            expand(template, Dialect::Postgres).text,
+            "t.run_no = ($1 + 0 * b.task) AND t.state = (0 + 0 * b.task) AND $2"
         );
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use sqlx::{
-    Arguments as _, Decode as _, Row as _, SqliteConnection, TypeInfo as _, ValueRef as _,
+    Arguments as _, Decode, Row as _, Sqlite, SqliteConnection, TypeInfo as _, ValueRef as _,
     sqlite::{SqliteArguments, SqliteRow, SqliteValueRef},
 };
 
@@ -131,12 +131,15 @@ fn cell(value: SqliteValueRef<'_>) -> StoreResult<Cell> {
         return Ok(Cell::Null);
     }
     let kind = value.type_info().into_owned();
-    let cell = match kind.name() {
-        "INTEGER" => i64::decode(value).map(Cell::Int),
-        "REAL" => f64::decode(value).map(Cell::Real),
-        "TEXT" => String::decode(value).map(Cell::Text),
-        "BLOB" => Vec::<u8>::decode(value).map(Cell::Blob),
-        other => return Err(StoreError::Corrupt(format!("a value of type {other}"))),
-    };
-    cell.map_err(|e| StoreError::Corrupt(e.to_string()))
+    match kind.name() {
+        "INTEGER" => decoded(value).map(Cell::Int),
+        "REAL" => decoded(value).map(Cell::Real),
+        "TEXT" => decoded(value).map(Cell::Text),
+        "BLOB" => decoded(value).map(Cell::Blob),
+        other => Err(StoreError::Corrupt(format!("a value of type {other}"))),
+    }
+}
+
+fn decoded<'r, T: Decode<'r, Sqlite>>(value: SqliteValueRef<'r>) -> StoreResult<T> {
+    T::decode(value).map_err(|e| StoreError::Corrupt(e.to_string()))
 }

@@ -63,7 +63,7 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
         .row_buffer_size(1024)
         .disable_statement_logging();
     let mut writing = options.connect().await.map_err(|e| errors::on_open(&path, &e))?;
-    migrate(&mut writing, &path).await?;
+    bring_up_to_date(&mut writing, &path).await?;
     // several readers: each keeps little, the operating system caches the file for all of them
     let reading = options.pragma("query_only", "1").pragma("cache_size", "-8192");
     let readers = SqlitePoolOptions::new()
@@ -73,6 +73,15 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
         .map_err(|e| errors::on_open(&path, &e))?;
     schema::check(&mut Link(&mut writing)).await?;
     Ok(Arc::new(SqlStore::new(Sqlite { path, writer: Writer::start(writing), readers })))
+}
+
+/// Brings the schema of a file up to date, as opening does; returns its version.
+///
+/// # Errors
+/// Like [`open`].
+pub async fn migrate(url: &str) -> StoreResult<i64> {
+    open(url).await?.close().await;
+    Ok(schema::VERSION)
 }
 
 /// The file that a URL names.
@@ -119,8 +128,8 @@ fn prepare_place(path: &Path) -> StoreResult<()> {
         .map_err(|e| refuse(path, format!("a file in {} cannot be removed: {e}", folder.display())))
 }
 
-/// Brings the schema up to date in one transaction.
-async fn migrate(conn: &mut SqliteConnection, path: &Path) -> StoreResult<()> {
+/// Runs the migrations that are missing, in one transaction.
+async fn bring_up_to_date(conn: &mut SqliteConnection, path: &Path) -> StoreResult<()> {
     let run = |sql: &'static str| sqlx::raw_sql(sql);
     run("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(|e| errors::on_open(path, &e))?;
     let done = async {

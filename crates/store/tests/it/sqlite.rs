@@ -38,6 +38,7 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
         .expect("is written");
     assert!(refusal("sqlite::memory:").await.contains("resumed"));
     assert!(refusal("sqlite:").await.contains("names no file"));
+    #[cfg(not(feature = "postgres"))]
     assert!(refusal("postgres://u:secret@h/db").await.contains("many machines"));
     assert!(!refusal("mysql://u:secret@h/db").await.contains("secret"));
     assert!(refusal("bench.db").await.contains("sqlite:"));

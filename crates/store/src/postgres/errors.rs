@@ -1,0 +1,120 @@
+//! What PostgreSQL's errors mean for the caller.
+
+use std::io::ErrorKind;
+
+use super::place::Place;
+use crate::StoreError;
+
+/// Sorts an error of a running store.
+pub(super) fn of(error: &sqlx::Error) -> StoreError {
+    match error {
+        sqlx::Error::Database(database) => {
+            by_state(database.code().as_deref().unwrap_or_default(), database.message().to_owned())
+        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnIndexOutOfBounds { .. } => {
+            StoreError::Corrupt(error.to_string())
+        }
+        sqlx::Error::Encode(_) => StoreError::BadData(error.to_string()),
+        sqlx::Error::Io(error) => StoreError::Unavailable(format!("the connection broke: {error}")),
+        _ => StoreError::Unavailable(error.to_string()),
+    }
+}
+
+/// Whether the connection is of no use any more: broken, ended by the server, or with statements that another one knows.
+pub(super) fn is_lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(database) => {
+            let state = database.code().unwrap_or_default();
+            state.starts_with("08")
+                || state.starts_with("57P")
+                || ["25P03", "26000", "42P05", "0A000"].contains(&&*state)
+        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::Encode(_) => false,
+        _ => true,
+    }
+}
+
+/// By SQLSTATE, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn by_state(state: &str, message: String) -> StoreError {
+    match state {
+        "53100" => StoreError::Full(message),
+        // a pooler that hands out another server for every transaction, and was not recognised
+        "26000" | "42P05" | "08P01" if message.contains("prepared statement") => {
+            StoreError::Unavailable(format!("{message}; behind a pooler, add ?pgbouncer=true to the store's URL"))
+        }
+        "25006" => StoreError::Unavailable(format!("{message}; the server is read-only, a standby perhaps")),
+        "42501" => StoreError::Open(format!("{message}: grant what migrations/postgres/README.md lists")),
+        _ => match state.get(..2).unwrap_or_default() {
+            "22" | "23" | "54" => StoreError::BadData(message),
+            "28" | "3D" => StoreError::Open(message),
+            // a statement that does not fit the schema (it is not what its row says), or a damaged page
+            "42" => StoreError::Corrupt(message),
+            "XX" if state != "XX000" => StoreError::Corrupt(message),
+            // lost connections (08), lack of resources (53), conflicts with others (40, 55), shutdowns and cancelled
+            // statements (57), a transaction that the server ended (25): another try may pass
+            _ => StoreError::Unavailable(message),
+        },
+    }
+}
+
+/// Sorts an error of opening a store; says what to do.
+pub(super) fn on_open(place: &Place, error: &sqlx::Error) -> StoreError {
+    let cannot = |why: String| StoreError::Open(format!("cannot open the store {place}: {why}"));
+    match error {
+        sqlx::Error::Database(database) => {
+            let (state, message) = (database.code().unwrap_or_default(), database.message());
+            match state.get(..2).unwrap_or_default() {
+                "28" => cannot(format!(
+                    "{message}; check the user and the password in the URL (or PGPASSWORD, or ~/.pgpass), and pg_hba.conf"
+                )),
+                "3D" => cannot(format!("{message}; make it (createdb {}) or name another one", place.database())),
+                _ if state == "42P07" => {
+                    cannot(format!("{message}; the store needs a database, or a schema, of its own"))
+                }
+                _ => match by_state(&state, message.to_owned()) {
+                    StoreError::Open(message) => cannot(message),
+                    other => other,
+                },
+            }
+        }
+        sqlx::Error::Io(error) => cannot(match error.kind() {
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
+                format!("no server listens there ({error}); start it, or check host and port in the URL")
+            }
+            // what rustls says about the certificate comes as an error of reading
+            ErrorKind::InvalidData => {
+                format!("no encrypted connection: {error}; check sslmode and sslrootcert in the URL")
+            }
+            ErrorKind::TimedOut => format!("{error}; check host and port in the URL, and firewalls"),
+            _ => format!("{error}; check host and port in the URL"),
+        }),
+        sqlx::Error::Tls(error) => {
+            cannot(format!("no encrypted connection: {error}; check sslmode and sslrootcert in the URL"))
+        }
+        sqlx::Error::Configuration(error) => cannot(format!("{error}; check the parameters of the URL")),
+        other => cannot(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_can_be_done() {
+        let of = |state| by_state(state, "x".into());
+        for passing in ["08006", "40001", "40P01", "53300", "55P03", "57P01", "57P03", "57014", "25P03", "XX000", ""] {
+            assert!(of(passing).is_transient(), "{passing}");
+        }
+        for data in ["22001", "22021", "23505", "54000"] {
+            assert!(matches!(of(data), StoreError::BadData(_)), "{data}");
+        }
+        assert!(matches!(of("53100"), StoreError::Full(_)));
+        assert!(matches!(of("28P01"), StoreError::Open(_)));
+        assert!(matches!(of("3D000"), StoreError::Open(_)));
+        assert!(matches!(of("42P01"), StoreError::Corrupt(_)));
+        assert!(matches!(of("XX001"), StoreError::Corrupt(_)));
+        let pooled = by_state("26000", "prepared statement \"s1\" does not exist".into());
+        assert!(pooled.to_string().contains("?pgbouncer=true"), "{pooled}");
+    }
+}

@@ -1,0 +1,258 @@
+//! PostgreSQL: one database for many machines (P21).
+//!
+//! Every change is one transaction in `READ COMMITTED` that locks what it will change before it reads it: tasks in the order
+//! of their keys, then banks, then the counters of runs. Transactions that meet wait for each other; should the server
+//! still find a deadlock, its victim is [`StoreError::Unavailable`] and is repeated like any other lost call.
+//!
+//! No state is kept in a session, so a pooler in transaction mode may be in between ([`Pool::pooled`]).
+
+mod conn;
+mod errors;
+mod place;
+mod pool;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, Row as _, postgres::PgConnectOptions};
+use tokio::time::timeout;
+
+use self::{
+    conn::{LONGEST, Link, State},
+    place::{Place, Wanted},
+    pool::{CONNECT, Pool},
+};
+use crate::{
+    Store, StoreError, StoreResult,
+    schema::{self, Found},
+    sql::{Backend, Conn, Sql, SqlStore, args},
+};
+
+/// URL scheme.
+pub const SCHEME: &str = "postgres";
+/// The other name of the scheme.
+pub const LONG_SCHEME: &str = "postgresql";
+
+const MIGRATIONS: schema::Migrations = &[include_str!("../../../../migrations/postgres/0001_init.sql")];
+
+/// What every statement runs under. A client that is gone loses its locks within seconds. Plans are made anew each time,
+/// from the sizes that the tables have then: a plan that was made when a run had ten tasks is no good for a million.
+const SETTINGS: [(&str, &str); 10] = [
+    ("statement_timeout", "60000"),
+    ("idle_in_transaction_session_timeout", "15000"),
+    ("tcp_user_timeout", "10000"),
+    ("tcp_keepalives_idle", "5"),
+    ("tcp_keepalives_interval", "2"),
+    ("tcp_keepalives_count", "3"),
+    ("default_transaction_isolation", "read committed"),
+    ("plan_cache_mode", "force_custom_plan"),
+    ("random_page_cost", "1.1"),
+    ("jit", "off"),
+];
+
+/// The settings of a session hold for its transactions.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+/// The same for one transaction, in one message: behind a pooler the next transaction may meet another server.
+const BEGIN_POOLED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 60000; \
+    SET LOCAL idle_in_transaction_session_timeout = 15000; SET LOCAL random_page_cost = 1.1; SET LOCAL jit = off";
+
+/// A database on a server.
+struct Postgres {
+    pool: Arc<Pool>,
+}
+
+/// Opens the store behind a URL; its schema must be there ([`migrate`]).
+///
+/// # Errors
+/// [`StoreError::Open`] with what to do, [`StoreError::Schema`] when the schema is missing or does not fit.
+pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
+    let Reached { place, options, pooled, mut conn, .. } = reach(url).await?;
+    let found = version(&mut conn).await.map_err(|e| errors::on_open(&place, &e))?;
+    schema::judge(found)?;
+    let pool = Arc::new(Pool::new(place, options, pooled, conn));
+    Ok(Arc::new(SqlStore::new(Postgres { pool })))
+}
+
+/// Brings the schema behind a URL up to date, in one transaction; returns its version. Many may do so at once.
+///
+/// # Errors
+/// Like [`open`]; [`StoreError::Open`] too when the role may not make tables.
+pub async fn migrate(url: &str) -> StoreResult<i64> {
+    let Reached { place, encoding, mut conn, .. } = reach(url).await?;
+    if encoding != "UTF8" {
+        let name = place.database();
+        return Err(StoreError::Open(format!(
+            "cannot use the store {place}: its encoding is {encoding}; make it with createdb -E UTF8 -T template0 {name}"
+        )));
+    }
+    let failed = |e: sqlx::Error| errors::on_open(&place, &e);
+    // the number is `bench` in ASCII; the lock ends with the transaction, wherever that is
+    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(422574744424)";
+    sqlx::raw_sql(begin).execute(&mut conn).await.map_err(failed)?;
+    let found = version(&mut conn).await.map_err(failed)?;
+    if found.version >= schema::VERSION {
+        schema::judge(found)?; // dropping the connection ends the transaction
+    }
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found.version).unwrap_or(0)) {
+        sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut conn).await.map_err(failed)?;
+    }
+    sqlx::raw_sql("COMMIT").execute(&mut conn).await.map_err(failed)?;
+    Ok(found.version.max(schema::VERSION))
+}
+
+/// A first connection, and what it found out.
+struct Reached {
+    place: Place,
+    options: PgConnectOptions,
+    pooled: bool,
+    encoding: String,
+    conn: PgConnection,
+}
+
+/// Connects, and finds out whether a pooler is in between: it refuses start-up options, or drops them.
+async fn reach(url: &str) -> StoreResult<Reached> {
+    let Wanted { place, options, pooled } = place::parse(url)?;
+    let options = options.application_name("bench-coord").disable_statement_logging();
+    let plain = options.clone().extra_float_digits(None).statement_cache_capacity(0);
+    if !pooled {
+        let direct = options.statement_cache_capacity(256).options(SETTINGS);
+        match connect(&place, &direct).await {
+            Ok(mut conn) => {
+                let (encoding, limit) = look(&mut conn).await.map_err(|e| errors::on_open(&place, &e))?;
+                if limit == LONGEST {
+                    return Ok(Reached { place, options: direct, pooled: false, encoding, conn });
+                }
+            }
+            Err(Failed::Options) => {}
+            Err(Failed::Other(error)) => return Err(error),
+        }
+        tracing::info!(store = %place, "a pooler is in front of the store: statements are not kept prepared");
+    }
+    let mut conn = connect(&place, &plain).await.map_err(|failed| match failed {
+        Failed::Other(error) => error,
+        Failed::Options => StoreError::Open(format!("cannot open the store {place}: it refuses its parameters")),
+    })?;
+    let (encoding, _) = look(&mut conn).await.map_err(|e| errors::on_open(&place, &e))?;
+    Ok(Reached { place, options: plain, pooled: true, encoding, conn })
+}
+
+enum Failed {
+    /// The other end does not take start-up options.
+    Options,
+    Other(StoreError),
+}
+
+async fn connect(place: &Place, options: &PgConnectOptions) -> Result<PgConnection, Failed> {
+    match timeout(CONNECT, options.connect()).await {
+        Ok(Ok(conn)) => Ok(conn),
+        Ok(Err(sqlx::Error::Database(error))) if error.message().contains("unsupported startup parameter") => {
+            Err(Failed::Options)
+        }
+        Ok(Err(error)) => Err(Failed::Other(errors::on_open(place, &error))),
+        Err(_) => {
+            let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            Err(Failed::Other(errors::on_open(place, &sqlx::Error::Io(late))))
+        }
+    }
+}
+
+/// Encoding of the database and longest statement of this session. Unprepared, because the mode is not known yet.
+async fn look(conn: &mut PgConnection) -> Result<(String, Duration), sqlx::Error> {
+    let sql =
+        "SELECT current_setting('server_encoding'), setting::int8 FROM pg_settings WHERE name = 'statement_timeout'";
+    let row = sqlx::raw_sql(sql).fetch_one(conn).await?;
+    let limit: i64 = row.try_get(1)?;
+    Ok((row.try_get(0)?, Duration::from_millis(u64::try_from(limit).unwrap_or(0))))
+}
+
+/// The schema row; zeros when there is none.
+async fn version(conn: &mut PgConnection) -> Result<Found, sqlx::Error> {
+    let there = sqlx::raw_sql("SELECT to_regclass('bench_schema') IS NOT NULL").fetch_one(&mut *conn).await?;
+    if !there.try_get::<bool, _>(0)? {
+        return Ok(Found { version: 0, min_reader: 0, min_writer: 0 });
+    }
+    let row = sqlx::raw_sql("SELECT version, min_reader, min_writer FROM bench_schema").fetch_one(conn).await?;
+    Ok(Found { version: row.try_get(0)?, min_reader: row.try_get(1)?, min_writer: row.try_get(2)? })
+}
+
+/// Does work on a connection, between `begin` and a commit if there is one.
+async fn work_on<T, W>(pool: &Pool, begin: Option<&'static str>, work: W) -> StoreResult<T>
+where
+    W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send,
+{
+    let mut taken = pool.take().await?;
+    let mut link = taken.link();
+    let outcome = match begin {
+        None => work(&mut link).await,
+        Some(begin) => within(&mut link, begin, work).await,
+    };
+    let clean = match (&outcome, link.state) {
+        (_, State::Lost) => {
+            pool.forget();
+            false
+        }
+        (Err(_), _) if begin.is_some() => link.raw("ROLLBACK").await.is_ok(),
+        _ => true,
+    };
+    if clean {
+        taken.rest();
+    }
+    outcome
+}
+
+async fn within<T, W>(link: &mut Link<'_>, begin: &'static str, work: W) -> StoreResult<T>
+where
+    W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send,
+{
+    link.raw(begin).await?;
+    let value = work(link).await?;
+    if link.state != State::Sound {
+        // committing a transaction in which a statement failed rolls it back without an error
+        return Err(StoreError::Unavailable("a statement failed and nobody noticed".to_owned()));
+    }
+    link.raw("COMMIT").await?;
+    Ok(value)
+}
+
+impl Backend for Postgres {
+    async fn write<T, W>(&self, work: W) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
+    {
+        let pool = self.pool.clone();
+        let begin = if pool.pooled { BEGIN_POOLED } else { BEGIN };
+        // a task of its own goes on when the caller goes away
+        match tokio::spawn(async move { work_on(&pool, Some(begin), work).await }).await {
+            Ok(outcome) => outcome,
+            Err(ended) if ended.is_panic() => {
+                Err(StoreError::BadData("the store met a bug while writing; the log has the details".to_owned()))
+            }
+            Err(_) => Err(StoreError::Unavailable("the process is ending".to_owned())),
+        }
+    }
+
+    async fn read<T, W>(&self, work: W) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
+    {
+        work_on(&self.pool, self.pool.pooled.then_some(BEGIN_POOLED), work).await
+    }
+
+    fn describe(&self) -> String {
+        self.pool.place.to_string()
+    }
+
+    async fn product(&self) -> StoreResult<String> {
+        static VERSION: Sql = Sql::new(|| "SELECT current_setting('server_version')".to_owned());
+        let mut rows = self.read(|conn| conn.fetch(&VERSION, args![])).await?;
+        let version = rows.first_mut().map_or_else(|| Ok(String::new()), |row| row.text(0))?;
+        let pooler = if self.pool.pooled { " through a pooler" } else { "" };
+        Ok(format!("PostgreSQL {version} at {}{pooler}", self.pool.place))
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}

@@ -1,0 +1,102 @@
+//! The few connections of a process.
+//!
+//! A connection comes back only after work that ended well on it; whatever is dropped half-way (a cut line, a panic, a caller
+//! that went away) is closed, which makes the server roll back. So nobody ever inherits an open transaction.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
+
+use super::{conn::Link, errors, place::Place};
+use crate::{StoreError, StoreResult};
+
+/// Connections of one process: a fleet of hundreds must fit into a server's limit.
+const SIZE: usize = 4;
+/// Longest wait for a new connection.
+pub(super) const CONNECT: Duration = Duration::from_secs(4);
+/// Longest wait for one of the connections.
+const TURN: Duration = Duration::from_secs(30);
+/// A connection that rested longer is tried before it is used.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Connections to one place.
+pub(super) struct Pool {
+    pub(super) place: Place,
+    options: PgConnectOptions,
+    /// A pooler in transaction mode is in between.
+    pub(super) pooled: bool,
+    turns: Semaphore,
+    resting: Mutex<Vec<(PgConnection, Instant)>>,
+}
+
+/// A connection in use.
+pub(super) struct Taken<'p> {
+    pool: &'p Pool,
+    conn: PgConnection,
+    _turn: SemaphorePermit<'p>,
+}
+
+impl Pool {
+    /// A pool with its first connection.
+    pub(super) fn new(place: Place, options: PgConnectOptions, pooled: bool, first: PgConnection) -> Self {
+        let resting = Mutex::new(vec![(first, Instant::now())]);
+        Self { place, options, pooled, turns: Semaphore::new(SIZE), resting }
+    }
+
+    /// A connection that works, as far as one can know.
+    pub(super) async fn take(&self) -> StoreResult<Taken<'_>> {
+        let turn = timeout(TURN, self.turns.acquire()).await;
+        let turn = turn.map_err(|_| StoreError::Unavailable("all connections to the store are busy".to_owned()))?;
+        let turn = turn.map_err(|_| StoreError::Unavailable("the store has been closed".to_owned()))?;
+        while let Some((mut conn, since)) = self.rested() {
+            if since.elapsed() < FRESH || matches!(timeout(FRESH, conn.ping()).await, Ok(Ok(()))) {
+                return Ok(Taken { pool: self, conn, _turn: turn });
+            }
+            self.forget();
+        }
+        let connected = timeout(CONNECT, self.options.connect()).await;
+        let connected = connected.map_err(|_| StoreError::Unavailable(format!("{} does not answer", self.place)))?;
+        let conn = connected.map_err(|e| errors::of(&e))?;
+        Ok(Taken { pool: self, conn, _turn: turn })
+    }
+
+    fn rested(&self) -> Option<(PgConnection, Instant)> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Closes the resting connections: when one of them turned out to be dead, the others are too.
+    pub(super) fn forget(&self) {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Lets work end, then closes.
+    pub(super) async fn close(&self) {
+        // work that does not end in time is cut off by the end of the process
+        drop(timeout(TURN, self.turns.acquire_many(SIZE as u32)).await);
+        self.turns.close();
+        while let Some((conn, _)) = self.rested() {
+            if let Err(error) = conn.close().await {
+                tracing::debug!(%error, "a connection of the store did not close cleanly");
+            }
+        }
+    }
+}
+
+impl Taken<'_> {
+    pub(super) fn link(&mut self) -> Link<'_> {
+        Link::new(&mut self.conn, &self.pool.place, !self.pool.pooled)
+    }
+
+    /// Gives the connection back; nothing is open on it.
+    pub(super) fn rest(self) {
+        let mut resting = self.pool.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.push((self.conn, Instant::now()));
+    }
+}

@@ -1,0 +1,154 @@
+//! Two stores on one database, eight tasks that claim, commit, conclude, sweep and die: the sums come out right.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bench_proto::{
+    facts::Outcome,
+    ids::{Role, RunNo, TaskKey, TaskKind},
+    step::{Opens, StepNo, StepRecord},
+};
+use bench_store::{
+    CommitOutcome, SessionId, Store, StoreResult,
+    conformance::{HEADLINE, Scene, bank, ending, judged, proven, question_facts, retained},
+    open,
+};
+
+const BANKS: u32 = 4;
+const QUESTIONS: u32 = 30;
+
+/// What a task does, apart from what all do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Habit {
+    Works,
+    /// Sweeps between its batches.
+    Sweeps,
+    /// Ends its session with tasks in hand, and commits what it had anyway.
+    Dies,
+}
+
+struct Worker {
+    store: Arc<dyn Store>,
+    run: RunNo,
+    number: usize,
+    habit: Habit,
+    /// Calls that had to be repeated.
+    repeated: Arc<AtomicU32>,
+}
+
+impl Worker {
+    async fn persist<T>(&self, mut call: impl AsyncFnMut() -> StoreResult<T>) -> T {
+        loop {
+            match call().await {
+                Ok(value) => return value,
+                Err(error) if error.is_transient() => self.repeated.fetch_add(1, Ordering::Relaxed),
+                Err(error) => panic!("{error:?}"),
+            };
+        }
+    }
+
+    async fn open_session(&self) -> SessionId {
+        self.persist(async || self.store.open_session(&format!("w{}", self.number), "local", "{}").await).await
+    }
+
+    /// Works until nothing is left.
+    async fn work(self) {
+        let mut session = self.open_session().await;
+        let began = Instant::now();
+        for round in 0.. {
+            assert!(began.elapsed() < Duration::from_secs(90), "the run does not end");
+            if self.habit == Habit::Sweeps {
+                let found = self.persist(async || self.store.sweep(self.run).await).await;
+                self.conclude(found).await;
+            }
+            let mut wanted = Vec::new();
+            for role in [Role::Judge, Role::Question, Role::Retain] {
+                let ready = self.persist(async || self.store.ready_tasks(self.run, role, 1000).await).await;
+                wanted.extend(ready.into_iter().map(|ready| (self.run, ready.task)));
+            }
+            if wanted.is_empty() {
+                let row = self.persist(async || self.store.run(self.run).await).await;
+                if row.counters.scored == i64::from(BANKS * QUESTIONS) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                continue;
+            }
+            // neighbours want overlapping parts, in different orders
+            let shift = (self.number * 7 + round) % wanted.len();
+            wanted.rotate_left(shift);
+            wanted.truncate(6);
+            if self.number % 2 == 1 {
+                wanted.reverse();
+            }
+            let claimed = self.persist(async || self.store.claim(session, &wanted).await).await;
+            let records: Vec<StepRecord> = claimed.iter().flat_map(|c| self.records(c.task, c.epoch)).collect();
+            if self.habit == Habit::Dies && round % 5 == 4 {
+                self.persist(async || self.store.end_session(session).await).await;
+                session = self.open_session().await;
+            }
+            let outcome = self.persist(async || self.store.commit(&records).await).await;
+            self.conclude(outcome).await;
+        }
+    }
+
+    /// All of a task; every other question opens two votes.
+    fn records(&self, task: TaskKey, epoch: i64) -> Vec<StepRecord> {
+        let scene = Scene { store: self.store.as_ref(), run: self.run, session: SessionId(0) };
+        let one = |step, facts, opens| vec![ending(self.run, task, step, epoch, facts, opens)];
+        match task.kind() {
+            // each segment has one stream entry
+            TaskKind::Retain => return one(StepNo::retain(task.index()), retained(1), Opens::ReadyTask),
+            TaskKind::Ready => return one(StepNo::READY, proven(), Opens::SegmentQuestions),
+            TaskKind::Judge => return one(StepNo::JUDGE, judged(1.0), Opens::Nothing),
+            TaskKind::Question => {}
+        }
+        let votes = (0..2).map(|vote| TaskKey::judge(task.bank(), task.index(), 0, vote)).collect();
+        let opens = if task.index().is_multiple_of(2) { Opens::Judges(votes) } else { Opens::Nothing };
+        scene.whole_question(task, epoch, 1.0, opens)
+    }
+
+    async fn conclude(&self, outcome: CommitOutcome) {
+        let questions: BTreeSet<TaskKey> = outcome.to_conclude.into_iter().map(|(_, task)| task).collect();
+        let facts: Vec<_> =
+            questions.into_iter().map(|question| question_facts(question, Outcome::Scored, 1.0)).collect();
+        self.persist(async || self.store.conclude(self.run, HEADLINE, &facts).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_commits_and_sweeps_race_to_the_right_end() {
+    let fresh = super::fresh().await;
+    let questions: Vec<u32> = (0..QUESTIONS).collect();
+    let [first, second, third] = [0, 1, 2].map(|part| &questions[part * 10..][..10]);
+    let banks: Vec<_> = (0..BANKS).map(|number| bank(number, &[(1, first), (2, second), (3, third)])).collect();
+    let scene = Scene::start(fresh.store.as_ref(), &banks).await;
+    let second = open(&fresh.url).await.expect("opens a second time");
+    let repeated = Arc::new(AtomicU32::new(0));
+    let workers = (0..8).map(|number| {
+        let store = if number % 2 == 0 { fresh.store.clone() } else { second.clone() };
+        let habit = [Habit::Works, Habit::Sweeps, Habit::Dies, Habit::Works][number / 2];
+        Worker { store, run: scene.run, number, habit, repeated: repeated.clone() }.work()
+    });
+    futures::future::join_all(workers).await;
+    let all = i64::from(BANKS * QUESTIONS);
+    let counters = scene.counters().await;
+    assert_eq!((counters.answered, counters.scored, counters.banks_ready), (all, all, i64::from(BANKS)));
+    assert_eq!(counters.entries_retained, i64::from(BANKS) * 3);
+    assert!((counters.headline_sum - all as f64).abs() < 1e-9);
+    for number in 0..BANKS {
+        assert_eq!(scene.bank(number).await.open_recalls, 0);
+    }
+    assert_eq!(fresh.store.facts(scene.run, None, 1000).await.expect("are read").len(), all as usize);
+    let third = open(&fresh.url).await.expect("a process that has never swept");
+    let swept = third.sweep(scene.run).await.expect("sweeps in full");
+    assert_eq!((swept.opened, swept.to_conclude), (vec![], vec![]));
+    assert_eq!(scene.counters().await, counters, "counting again finds the same");
+    assert_eq!(repeated.load(Ordering::Relaxed), 0, "locks are taken in one order: no deadlocks");
+}

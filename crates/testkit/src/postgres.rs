@@ -1,0 +1,440 @@
+//! Private PostgreSQL clusters for tests: own port, folder and user; never the machine's own databases.
+//!
+//! The Debian package is enough: `apt-get install -y --no-install-recommends postgresql`. With `BENCH_TEST_POSTGRES_URL` (a
+//! superuser's URL) [`shared`] uses that server instead and only makes databases there; they stay.
+
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail, ensure};
+use tempfile::TempDir;
+
+const EXTERNAL: &str = "BENCH_TEST_POSTGRES_URL";
+const NO_INSTALL: &str = "BENCH_NO_INSTALL";
+/// Longest wait for a server to listen; it takes half a second on an idle machine.
+const START: Duration = Duration::from_secs(60);
+/// A port that was free a moment ago may be taken: other test binaries look for one too.
+const TRIES: usize = 3;
+
+/// The server that all tests of this binary share; each has databases of its own.
+///
+/// # Panics
+/// When there is no PostgreSQL and none can be installed; says what to do.
+#[must_use]
+pub fn shared() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| match std::env::var(EXTERNAL) {
+        Ok(url) => Server::External(url),
+        Err(_) => Server::Own(Postgres::start().unwrap_or_else(|e| panic!("tests need PostgreSQL: {e:#}"))),
+    })
+}
+
+/// A server on which databases can be made.
+#[derive(Debug)]
+pub enum Server {
+    /// A cluster of this process.
+    Own(Postgres),
+    /// Somebody else's, by its URL.
+    External(String),
+}
+
+impl Server {
+    /// Makes an empty database and returns its URL for a superuser.
+    ///
+    /// # Panics
+    /// When the server is down.
+    #[must_use]
+    pub fn create_database(&self) -> String {
+        let made = match self {
+            Self::Own(cluster) => cluster.create_database(),
+            Self::External(url) => create_database(url),
+        };
+        made.unwrap_or_else(|e| panic!("no database could be made: {e:#}"))
+    }
+}
+
+/// A cluster of its own. It is stopped, and its data deleted, when this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Postgres {
+    folder: PathBuf,
+    port: u16,
+    guardian: Mutex<Child>,
+}
+
+impl Postgres {
+    /// Makes a cluster and waits until it listens. The superuser is `postgres`, without a password.
+    ///
+    /// # Errors
+    /// When PostgreSQL is not installed and cannot be, or does not come up; says what to install, or ends with the log.
+    pub fn start() -> anyhow::Result<Self> {
+        let folder = private_folder("bench-postgres-")?;
+        let guardian = guardian(&folder, &tool("pg_ctl")?, ":", "\"$1\" -D \"$0/data\" -m immediate -w stop")?;
+        let mut cluster = Self { folder, port: 0, guardian: Mutex::new(guardian) };
+        let data = cluster.data();
+        let made = tool_as_user("initdb")?
+            .args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "-D"])
+            .arg(&data)
+            .output()?;
+        succeeded("initdb", &made)?;
+        let defaults = fs::read_to_string(data.join("postgresql.conf"))?;
+        for attempt in 1.. {
+            cluster.port = free_port()?;
+            let settings = format!(
+                "{defaults}\nlisten_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\nmax_connections = 300\n\
+                 fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n",
+                cluster.port,
+                cluster.folder.display()
+            );
+            fs::write(data.join("postgresql.conf"), settings)?;
+            match cluster.start_again() {
+                Err(_) if attempt < TRIES => {}
+                started => {
+                    started?;
+                    break;
+                }
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// The port on 127.0.0.1.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of the local socket.
+    #[must_use]
+    pub fn socket_folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The data folder, for tests that change the server's configuration.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// URL of a database for the superuser.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Makes an empty database and returns its URL.
+    ///
+    /// # Errors
+    /// When the server is down.
+    pub fn create_database(&self) -> anyhow::Result<String> {
+        create_database(&self.url("postgres"))
+    }
+
+    /// Runs SQL in a database and returns what it prints, without decoration.
+    ///
+    /// # Errors
+    /// When the server is down or refuses it; with what it said.
+    pub fn sql(&self, database: &str, sql: &str) -> anyhow::Result<String> {
+        psql(&self.url(database), sql)
+    }
+
+    /// Runs a script of `psql` (with its commands, such as `\\connect`) as the superuser.
+    ///
+    /// # Errors
+    /// When the server is down or refuses a statement; with what it said.
+    pub fn script(&self, script: &str) -> anyhow::Result<()> {
+        let file = self.folder.join("script.sql");
+        fs::write(&file, script)?;
+        let url = self.url("postgres");
+        let output = Command::new(tool("psql")?)
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
+            .arg(file)
+            .arg(url)
+            .stdin(Stdio::null())
+            .output()?;
+        succeeded("psql", &output)
+    }
+
+    /// Makes the server ask a role for its password.
+    ///
+    /// # Errors
+    /// When the server does not come up with it.
+    pub fn ask_password_of(&self, role: &str) -> anyhow::Result<()> {
+        let file = self.data().join("pg_hba.conf");
+        let others = fs::read_to_string(&file)?;
+        fs::write(&file, format!("host all {role} 127.0.0.1/32 scram-sha-256\n{others}"))?;
+        self.restart()
+    }
+
+    /// Makes the server speak TLS as `localhost`; returns the certificate that clients must trust.
+    ///
+    /// # Errors
+    /// When there is no `openssl`, or the server does not come up with it.
+    pub fn speak_tls(&self) -> anyhow::Result<PathBuf> {
+        if find_in_path("openssl").is_none() {
+            install("openssl")?;
+        }
+        let (wish, key, certificate) =
+            (self.folder.join("wish.cnf"), self.folder.join("key.pem"), self.folder.join("certificate.pem"));
+        fs::write(
+            &wish,
+            "[req]\nprompt = no\ndistinguished_name = name\nx509_extensions = more\n[name]\nCN = localhost\n\
+             [more]\nsubjectAltName = DNS:localhost\nbasicConstraints = CA:FALSE\n",
+        )?;
+        let made = as_user(Path::new("openssl"))?
+            .args("req -x509 -nodes -days 2 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1".split(' '))
+            .arg("-config")
+            .arg(&wish)
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .output()?;
+        succeeded("openssl", &made)?;
+        let file = self.data().join("postgresql.conf");
+        let others = fs::read_to_string(&file)?;
+        let (key, public) = (key.display(), certificate.display());
+        fs::write(&file, format!("{others}ssl = on\nssl_key_file = '{key}'\nssl_cert_file = '{public}'\n"))?;
+        self.restart()?;
+        Ok(certificate)
+    }
+
+    /// Stops the server as a crash would: clients are cut off in the middle, the start replays the log.
+    ///
+    /// # Errors
+    /// When `pg_ctl` fails.
+    pub fn stop(&self) -> anyhow::Result<()> {
+        self.control(&["-m", "immediate", "-w", "stop"])
+    }
+
+    /// Starts the server with its data on its port, and waits until it listens.
+    ///
+    /// # Errors
+    /// When it does not come up; ends with its log.
+    pub fn start_again(&self) -> anyhow::Result<()> {
+        let timeout = START.as_secs().to_string();
+        let log = self.folder.join("log");
+        let started = self.control(&["-l", &log.display().to_string(), "-w", "-t", &timeout, "start"]);
+        started.with_context(|| format!("its log ends with: {}", last_lines(&log)))
+    }
+
+    /// [`Self::stop`] and [`Self::start_again`].
+    ///
+    /// # Errors
+    /// Like those.
+    pub fn restart(&self) -> anyhow::Result<()> {
+        self.stop()?;
+        self.start_again()
+    }
+
+    fn control(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        // the server inherits these handles: with pipes, waiting for their end would be waiting for the server
+        let said = fs::File::create(self.folder.join("pg_ctl"))?;
+        let status = tool_as_user("pg_ctl")?
+            .arg("-D")
+            .arg(self.data())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(said.try_clone()?)
+            .stderr(said)
+            .status()?;
+        ensure!(status.success(), "pg_ctl {}: {}", arguments.join(" "), last_lines(&self.folder.join("pg_ctl")));
+        Ok(())
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        let mut guardian = self.guardian.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(guardian.stdin.take());
+        let _ = guardian.wait();
+    }
+}
+
+/// PgBouncer in transaction mode before a cluster: any database of it, two server connections each.
+#[derive(Debug)]
+pub struct PgBouncer {
+    port: u16,
+    guardian: Child,
+}
+
+impl PgBouncer {
+    /// Starts it and waits until it listens.
+    ///
+    /// # Errors
+    /// When it is not installed and cannot be, or does not come up; ends with its log.
+    pub fn start(before: &Postgres) -> anyhow::Result<Self> {
+        let program = Path::new("/usr/sbin/pgbouncer");
+        if !program.exists() {
+            install("pgbouncer")?;
+        }
+        let folder = private_folder("bench-pgbouncer-")?;
+        let port = free_port()?;
+        fs::write(folder.join("users"), "\"postgres\" \"\"\n")?;
+        let settings = format!(
+            "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+             auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 1000\n",
+            before.port(),
+            folder.join("users").display(),
+        );
+        fs::write(folder.join("settings.ini"), settings)?;
+        let run = "\"$1\" \"$0/settings.ini\" > \"$0/log\" 2>&1 & pooler=$!";
+        let guardian = guardian(&folder, program, run, "kill -9 $pooler")?;
+        let pooler = Self { port, guardian };
+        let deadline = Instant::now() + START;
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if Instant::now() > deadline {
+                bail!("PgBouncer did not come up: {}", last_lines(&folder.join("log")));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(pooler)
+    }
+
+    /// A URL of the cluster, led through the pooler.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+impl Drop for PgBouncer {
+    fn drop(&mut self) {
+        drop(self.guardian.stdin.take());
+        let _ = self.guardian.wait();
+    }
+}
+
+fn create_database(url: &str) -> anyhow::Result<String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("bench_test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    psql(url, &format!("CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0"))?;
+    let (base, parameters) =
+        url.split_once('?').map_or((url, String::new()), |(base, rest)| (base, format!("?{rest}")));
+    let server = base.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+    Ok(format!("{server}/{name}{parameters}"))
+}
+
+fn psql(url: &str, sql: &str) -> anyhow::Result<String> {
+    let output = Command::new(tool("psql")?)
+        .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql, url])
+        .stdin(Stdio::null())
+        .output()?;
+    succeeded("psql", &output)?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A folder that the server's user owns. Its guardian deletes it.
+fn private_folder(prefix: &str) -> anyhow::Result<PathBuf> {
+    let folder = TempDir::with_prefix(prefix)?.keep();
+    if is_root() {
+        let user = postgres_user()?;
+        chown(&folder, Some(user), Some(user))?;
+    }
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+    Ok(folder)
+}
+
+/// A shell beside the test process that runs `start`, and when the test process is gone `end`, and deletes the folder. (A
+/// process that is killed drops nothing, but its end closes this pipe.) The folder is `$0` and the program `$1`.
+fn guardian(folder: &Path, program: &Path, start: &str, end: &str) -> anyhow::Result<Child> {
+    // deaf to the interrupt that a person sends to the whole group of processes
+    let script = format!("trap '' INT TERM; {start}; read _; {end}; cd /; rm -rf \"$0\"");
+    let child = as_user(Path::new("sh"))?
+        .args(["-c", &script])
+        .args([folder, program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok(child)
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Number of the user `postgres`, which the Debian package makes with a group of the same number or its own.
+fn postgres_user() -> anyhow::Result<u32> {
+    let output = Command::new("id").args(["-u", "postgres"]).output()?;
+    succeeded("id -u postgres", &output)?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
+}
+
+/// A command of the user who may run a server: `postgres` instead of root.
+fn as_user(program: &Path) -> anyhow::Result<Command> {
+    if !is_root() {
+        return Ok(Command::new(program));
+    }
+    postgres_user().context("root runs no server, and there is no user `postgres`")?;
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program).current_dir("/");
+    Ok(command)
+}
+
+fn tool_as_user(name: &str) -> anyhow::Result<Command> {
+    as_user(&tool(name)?)
+}
+
+/// A program of PostgreSQL: the newest one that Debian has installed, or the one of the path.
+fn tool(name: &str) -> anyhow::Result<PathBuf> {
+    static INSTALLED: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = find_tool(name) {
+        return Ok(found);
+    }
+    install("postgresql")?;
+    find_tool(name).with_context(|| format!("the package postgresql brought no {name}"))
+}
+
+fn find_tool(name: &str) -> Option<PathBuf> {
+    let mut versions: Vec<PathBuf> =
+        fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    versions.sort_by_key(|path| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()));
+    let mut debian = versions.into_iter().rev().map(|version| version.join("bin").join(name));
+    debian.find(|file| file.exists()).or_else(|| find_in_path(name))
+}
+
+fn find_in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.exists())
+}
+
+fn install(package: &str) -> anyhow::Result<()> {
+    let command = format!("apt-get install -y --no-install-recommends {package}");
+    if !is_root() || std::env::var_os(NO_INSTALL).is_some() || !Path::new("/usr/bin/apt-get").exists() {
+        bail!("{package} is not installed: run {command}");
+    }
+    let run = |arguments: &str| {
+        Command::new("apt-get").args(arguments.split(' ').skip(1)).env("DEBIAN_FRONTEND", "noninteractive").output()
+    };
+    let updated = run("apt-get update")?;
+    succeeded("apt-get update", &updated)?;
+    succeeded(&command, &run(&command)?)
+}
+
+fn succeeded(what: &str, output: &Output) -> anyhow::Result<()> {
+    let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
+    ensure!(output.status.success(), "{what} failed: {} {}", text(&output.stdout), text(&output.stderr));
+    Ok(())
+}
+
+fn last_lines(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(10)..].join(" | ")
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
