@@ -15,8 +15,8 @@ use bench_proto::{
     step::{Opens, StepNo, StepRecord},
 };
 use bench_store::{
-    CommitOutcome, SessionId, Store, StoreResult,
-    conformance::{HEADLINE, Scene, bank, ending, judged, proven, question_facts, retained},
+    CommitOutcome, RetryScope, RunState, SessionId, Store, StoreError, StoreResult,
+    conformance::{HEADLINE, Scene, bank, ending, judged, new_run, proven, question_facts, retained},
     open,
 };
 
@@ -151,4 +151,33 @@ async fn claims_commits_and_sweeps_race_to_the_right_end() {
     assert_eq!((swept.opened, swept.to_conclude), (vec![], vec![]));
     assert_eq!(scene.counters().await, counters, "counting again finds the same");
     assert_eq!(repeated.load(Ordering::Relaxed), 0, "locks are taken in one order: no deadlocks");
+}
+
+/// What two processes do at once happens once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_change_at_once_is_made_once() {
+    let fresh = super::fresh().await;
+    let second = open(&fresh.url).await.expect("opens a second time");
+    let questions: Vec<u32> = (0..20).collect();
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &questions)])]).await;
+    let again = new_run("r");
+    let (one, two) = tokio::join!(fresh.store.create_run(&again), second.create_run(&again));
+    assert!(matches!((one, two), (Err(StoreError::Exists(_)), Err(StoreError::Exists(_)))));
+    let other = new_run("other");
+    let (one, two) = tokio::join!(fresh.store.create_run(&other), second.create_run(&other));
+    assert_eq!(usize::from(one.is_ok()) + usize::from(two.is_ok()), 1);
+    scene.make_ready(0, 1).await;
+    for index in 0..20 {
+        let question = TaskKey::question(0, index);
+        scene.give_up(question, "timeout").await;
+        scene.conclude(question, Outcome::InfraError, 0.0).await;
+    }
+    let (store, run, scope) = (scene.store, scene.run, RetryScope::Errors);
+    let (one, two) = tokio::join!(store.reopen(run, scope), second.reopen(run, scope));
+    assert_eq!(one.expect("reopens") + two.expect("reopens"), 20);
+    assert_eq!(scene.counters().await.infra_error, 0);
+    assert_eq!(scene.ready(Role::Question).await.len(), 20);
+    let (from, to) = (&[RunState::Running][..], RunState::Paused);
+    let (one, two) = tokio::join!(store.set_run_state(run, from, to, None), second.set_run_state(run, from, to, None));
+    assert!(one.expect("answers") ^ two.expect("answers"), "one of them paused it");
 }
