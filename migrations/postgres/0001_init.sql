@@ -36,8 +36,8 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_lineage ON runs (lineage);
 
--- Apart from the runs, because every commit changes it and the spec beside it would be rewritten too. All of a page's rows
--- but one are room for new versions of that one.
+-- Apart from the runs, because every commit changes it and the spec beside it would be rewritten too. Pages stay mostly empty:
+-- new versions of a row find room beside the old one and touch no index.
 CREATE TABLE run_counters (
     run_no           bigint           PRIMARY KEY,
     banks_planned    bigint           NOT NULL DEFAULT 0,

@@ -1,10 +1,11 @@
-//! PostgreSQL: one database for many machines (P21).
+//! PostgreSQL: one database for many machines (P14).
 //!
 //! Every change is one transaction in `READ COMMITTED` that locks what it will change before it reads it: tasks in the order
 //! of their keys, then banks, then the counters of runs. Transactions that meet wait for each other; should the server
 //! still find a deadlock, its victim is [`StoreError::Unavailable`] and is repeated like any other lost call.
 //!
-//! No state is kept in a session, so a pooler in transaction mode may be in between ([`Pool::pooled`]).
+//! No state is kept in a session, so a pooler in transaction mode may be in between. Statements are then sent unprepared
+//! and every read is a transaction too, because a statement and its arguments could meet different servers.
 
 mod conn;
 mod errors;

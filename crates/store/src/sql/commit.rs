@@ -394,9 +394,16 @@ async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BT
     if counts.is_empty() {
         return Ok(turning);
     }
-    let keys = || Batch::default().int(counts.keys().map(|k| k.0.0)).int(counts.keys().map(|k| i64::from(k.1)));
-    conn.lock(&LOCK, args![keys()]).await?;
-    let batch = keys().int(counts.values().map(|c| c.0)).int(counts.values().map(|c| c.1));
+    // those that will only be settled too: all banks of a batch are locked in one order
+    let mut banks: BTreeSet<(RunNo, u32)> = counts.keys().copied().collect();
+    banks.extend(turning.iter().flat_map(|(run, of_run)| of_run.iter().map(|bank| (*run, *bank))));
+    let locked = Batch::default().int(banks.iter().map(|k| k.0.0)).int(banks.iter().map(|k| i64::from(k.1)));
+    conn.lock(&LOCK, args![locked]).await?;
+    let batch = Batch::default()
+        .int(counts.keys().map(|k| k.0.0))
+        .int(counts.keys().map(|k| i64::from(k.1)))
+        .int(counts.values().map(|c| c.0))
+        .int(counts.values().map(|c| c.1));
     for row in conn.fetch(&COUNT, args![batch]).await? {
         if row.int(2)? == 1 {
             turning.entry(RunNo(row.int(0)?)).or_default().insert(row.small(1)?);

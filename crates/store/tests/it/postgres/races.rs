@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -15,10 +12,11 @@ use bench_proto::{
     step::{Opens, StepNo, StepRecord},
 };
 use bench_store::{
-    CommitOutcome, SessionId, Store, StoreResult,
-    conformance::{HEADLINE, Scene, bank, ending, judged, proven, question_facts, retained},
+    CommitOutcome, RetryScope, RunState, SessionId, Store, StoreError, StoreResult,
+    conformance::{HEADLINE, Scene, bank, ending, judged, new_run, proven, question_facts, retained},
     open,
 };
+use tokio::sync::Mutex;
 
 const BANKS: u32 = 4;
 const QUESTIONS: u32 = 30;
@@ -38,8 +36,8 @@ struct Worker {
     run: RunNo,
     number: usize,
     habit: Habit,
-    /// Calls that had to be repeated.
-    repeated: Arc<AtomicU32>,
+    /// Why calls had to be repeated.
+    repeated: Arc<Mutex<Vec<String>>>,
 }
 
 impl Worker {
@@ -47,7 +45,7 @@ impl Worker {
         loop {
             match call().await {
                 Ok(value) => return value,
-                Err(error) if error.is_transient() => self.repeated.fetch_add(1, Ordering::Relaxed),
+                Err(error) if error.is_transient() => self.repeated.lock().await.push(error.to_string()),
                 Err(error) => panic!("{error:?}"),
             };
         }
@@ -130,7 +128,7 @@ async fn claims_commits_and_sweeps_race_to_the_right_end() {
     let banks: Vec<_> = (0..BANKS).map(|number| bank(number, &[(1, first), (2, second), (3, third)])).collect();
     let scene = Scene::start(fresh.store.as_ref(), &banks).await;
     let second = open(&fresh.url).await.expect("opens a second time");
-    let repeated = Arc::new(AtomicU32::new(0));
+    let repeated = Arc::new(Mutex::new(Vec::new()));
     let workers = (0..8).map(|number| {
         let store = if number % 2 == 0 { fresh.store.clone() } else { second.clone() };
         let habit = [Habit::Works, Habit::Sweeps, Habit::Dies, Habit::Works][number / 2];
@@ -150,5 +148,35 @@ async fn claims_commits_and_sweeps_race_to_the_right_end() {
     let swept = third.sweep(scene.run).await.expect("sweeps in full");
     assert_eq!((swept.opened, swept.to_conclude), (vec![], vec![]));
     assert_eq!(scene.counters().await, counters, "counting again finds the same");
-    assert_eq!(repeated.load(Ordering::Relaxed), 0, "locks are taken in one order: no deadlocks");
+    let deadlocks: Vec<String> = repeated.lock().await.drain(..).filter(|why| why.contains("deadlock")).collect();
+    assert_eq!(deadlocks, [] as [&str; 0], "locks are taken in one order");
+}
+
+/// What two processes do at once happens once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_change_at_once_is_made_once() {
+    let fresh = super::fresh().await;
+    let second = open(&fresh.url).await.expect("opens a second time");
+    let questions: Vec<u32> = (0..20).collect();
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &questions)])]).await;
+    let again = new_run("r");
+    let (one, two) = tokio::join!(fresh.store.create_run(&again), second.create_run(&again));
+    assert!(matches!((one, two), (Err(StoreError::Exists(_)), Err(StoreError::Exists(_)))));
+    let other = new_run("other");
+    let (one, two) = tokio::join!(fresh.store.create_run(&other), second.create_run(&other));
+    assert_eq!(usize::from(one.is_ok()) + usize::from(two.is_ok()), 1);
+    scene.make_ready(0, 1).await;
+    for index in 0..20 {
+        let question = TaskKey::question(0, index);
+        scene.give_up(question, "timeout").await;
+        scene.conclude(question, Outcome::InfraError, 0.0).await;
+    }
+    let (store, run, scope) = (scene.store, scene.run, RetryScope::Errors);
+    let (one, two) = tokio::join!(store.reopen(run, scope), second.reopen(run, scope));
+    assert_eq!(one.expect("reopens") + two.expect("reopens"), 20);
+    assert_eq!(scene.counters().await.infra_error, 0);
+    assert_eq!(scene.ready(Role::Question).await.len(), 20);
+    let (from, to) = (&[RunState::Running][..], RunState::Paused);
+    let (one, two) = tokio::join!(store.set_run_state(run, from, to, None), second.set_run_state(run, from, to, None));
+    assert!(one.expect("answers") ^ two.expect("answers"), "one of them paused it");
 }
