@@ -23,7 +23,7 @@ pub enum Exit {
 }
 
 /// An error with its exit code: one readable message that says what to do next.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct CliError {
     /// How the program ends.
     pub exit: Exit,

@@ -22,6 +22,8 @@ use crate::{
     planner::Planner,
 };
 
+/// Reason written by `cancel --now`: the owner drops its calls when it reads it.
+pub(crate) const CANCELLED_NOW: &str = "cancelled by a user, at once";
 /// Domain of runs that one process owns.
 pub(crate) const LOCAL_DOMAIN: &str = "local";
 /// How often the owner looks at the run's state (P21, P23).
@@ -40,7 +42,10 @@ pub(crate) enum RunEnd {
         reason: String,
     },
     /// Ended by a user.
-    Cancelled,
+    Cancelled {
+        /// Without waiting for calls in flight.
+        now: bool,
+    },
 }
 
 /// What an owner needs.
@@ -166,6 +171,9 @@ impl LocalRun {
         stop.cancel();
         // a run that is finished has nothing in flight; everything else drains what it paid for
         let drop_calls = worker.drop_calls();
+        if end == Ok(RunEnd::Cancelled { now: true }) {
+            drop_calls.cancel();
+        }
         let stopping = worker.stop();
         tokio::pin!(stopping);
         tokio::select! {
@@ -242,7 +250,10 @@ impl LocalRun {
                 RunState::Paused => {
                     return Ok(RunEnd::Paused { reason: row.reason.unwrap_or_else(|| "paused".to_owned()) });
                 }
-                RunState::Cancelled => return Ok(RunEnd::Cancelled),
+                RunState::Cancelled => {
+                    let now = row.reason.as_deref() == Some(CANCELLED_NOW);
+                    return Ok(RunEnd::Cancelled { now });
+                }
                 RunState::Finished => return Ok(RunEnd::Finished),
             }
             let all_ended = row.counters.ended() >= i64::try_from(row.spec.sample.n).unwrap_or(i64::MAX);

@@ -6,12 +6,10 @@ use crate::{
     app::App,
     cli::CancelArgs,
     exit::{CliError, CliResult, Exit},
+    local::CANCELLED_NOW,
     out,
     runs::find_run,
 };
-
-/// Reason written with `cancel --now`; the owner drops its calls when it reads it.
-pub(super) const CANCELLED_NOW: &str = "cancelled by a user, at once";
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {

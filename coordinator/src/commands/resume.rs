@@ -45,6 +45,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     let ending = run_folder(app, &run, args.output_dir.as_ref());
     results::check_writable(&ending)?;
     // everything that could refuse comes before the run's state is touched
+    app.open_queue().await?;
     app.check_run_accounts(&run.spec)?;
     let lock = lock(app, &run.run_id)?;
     let planner = if run.planned { None } else { Some(planner_of(app, store.as_ref(), &run).await?) };

@@ -38,6 +38,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         ));
     }
     let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
+    app.open_queue().await?;
     let planned = plan_run(app, args).await?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = RunEstimate::of(&planned, app, counting);
@@ -132,7 +133,7 @@ pub(super) async fn conclude(
             }
             Ok(exit)
         }
-        RunEnd::Paused { .. } | RunEnd::Cancelled => {
+        RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
             let row = store.run(run.run_no).await?;
             let summary = results::summarize(app, store, &row).await?;
             results::write_files(store, &row, &summary, ending.folder).await?;

@@ -29,6 +29,12 @@ fn unknown_names_are_refused_with_the_nearest_and_where_to_look() {
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--detach"], &["--detach"]);
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--run-id", "../up"], &["run id"]);
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--votes", "2"], &["odd"]);
+    refused(
+        &bench,
+        &["submit", "--dataset", "locomo-sim", "--queue", "amqp://localhost"],
+        &["sqlite:", "--queue memory:"],
+    );
+    refused(&bench, &["submit", "--dataset", "locomo-sim", "--queue", "kafka://localhost"], &["queue"]);
     assert!(!bench.path().join(".bench/runs/nothing").exists());
     let listed = bench.run(["list", "--json"]).expect_code(0);
     assert_eq!(listed.json().as_array().map(Vec::len), Some(0), "nothing was started");

@@ -206,3 +206,15 @@ fn a_panic_in_a_task_is_a_failed_attempt_and_changes_no_result() {
     assert_eq!(broken["outcomes"]["infra_error"], 50);
     assert_eq!(broken["errors"]["panic"], 50);
 }
+
+#[test]
+fn p23_cancel_now_drops_calls_in_flight() {
+    let provider = Provider::start(&["--latency-ms", "20000"]);
+    let bench = provider.bench();
+    let owner = bench.start(provider.submit(&["--run-id", "dropped", "--concurrency", "4"]));
+    provider.wait_for_requests(4);
+    let _ = bench.run(["cancel", "dropped", "--now"]).expect_code(0);
+    let cancelled = Instant::now();
+    let _ = wait(owner).expect_code(3);
+    assert!(cancelled.elapsed() < Duration::from_secs(5), "the owner waited {:?} for calls", cancelled.elapsed());
+}
