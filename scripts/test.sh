@@ -11,6 +11,6 @@ cargo fmt --all --check
 say "== lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings
 say "== documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 say "== tests"
 cargo test --workspace --locked

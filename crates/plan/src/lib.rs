@@ -4,9 +4,9 @@
 //! keeps the ids of questions that it can do without, so that a million of them fit.
 //!
 //! - [`Sampling`] chooses the questions: presets, counts, filters ([`SampleRequest`] holds the rules).
-//! - [`bank_order`] numbers the banks by length, [`segments`] cuts a bank's stream at its question points.
-//! - [`announce`] says before a run how wide its interval will be.
-//! - [`estimate`] turns counts, tokens, prices and limits into dollars and minutes.
+//! - [`bank_order()`] numbers the banks by length, [`segments()`] cuts a bank's stream at its question points.
+//! - [`announce()`] says before a run how wide its interval will be.
+//! - [`estimate()`] turns counts, tokens, prices and limits into dollars and minutes.
 //!
 //! To add a sampler, add a variant to [`Sampler`] and its order to `sampling/order.rs`, and raise
 //! [`SAMPLER_VERSION`] when an existing sample would change.

@@ -1,7 +1,7 @@
 //! One suite for all queue backends: [`queue_conformance!`](crate::queue_conformance) makes one test of each case.
 //!
 //! A case gets a connection to a service that no other test uses and in which nothing is declared. It panics with a reason
-//! when the backend breaks the contract of [`Queue`](crate::Queue).
+//! when the backend breaks the contract of [`crate::Queue`].
 
 use std::{any::Any, collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 

@@ -2,7 +2,7 @@
 //!
 //! A backend's test file names a function that makes a fresh store and gets one test per case:
 //!
-//! ```ignore
+//! ```text
 //! async fn fresh() -> bench_store::conformance::Fresh { … }
 //! bench_store::store_conformance!(crate::fresh);
 //! ```

@@ -1,8 +1,8 @@
 //! SQLite: one file, one writer (P21).
 //!
 //! WAL with `synchronous = FULL`: a commit that was answered survives a power cut. All writes of a process go through one
-//! task ([`writer`]) that owns the only writing connection; readers have their own and never wait for it. Other processes
-//! may use the same file; they wait for each other at most [`BUSY_TIMEOUT`].
+//! task (`writer`) that owns the only writing connection; readers have their own and never wait for it. Other processes
+//! may use the same file; they wait for each other at most 5 s.
 
 mod conn;
 mod errors;
