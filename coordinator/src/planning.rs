@@ -186,11 +186,11 @@ pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpe
     }
 }
 
-/// Plans a run from flags and settings.
+/// Plans a run from flags and settings. An estimate (`will_call` false) needs no key.
 ///
 /// # Errors
 /// Exit 2: unknown names, a missing key, an unpriced model, a k that the system cannot do.
-pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun, CliError> {
+pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> Result<PlannedRun, CliError> {
     let settings = app.settings();
     // names are cheap to check and come first; the dataset may have to be downloaded
     let request = sample_request(app, &args.sample)?;
@@ -207,12 +207,12 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs) -> Result<PlannedRun,
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
     }
     let prices = user_prices(args)?;
-    let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices)?;
+    let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices, will_call)?;
     let judges = settings
         .run
         .judge
         .iter()
-        .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices))
+        .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices, will_call))
         .collect::<Result<Vec<_>, _>>()?;
     if settings.run.votes > 31 || settings.run.votes.is_multiple_of(2) {
         return Err(CliError::usage(format!(
@@ -284,6 +284,7 @@ fn model_spec(
     role: ModelRole,
     args: &SubmitArgs,
     user_prices: &BTreeMap<String, (PicoUsd, PicoUsd)>,
+    will_call: bool,
 ) -> Result<ModelSpec, CliError> {
     let flag = if role == ModelRole::Judge { "--judge" } else { "--answerer" };
     let parsed = models::parse_model(text).map_err(|e| CliError::usage(format!("{flag} {text}: {e}")))?;
@@ -307,7 +308,7 @@ fn model_spec(
         return Ok(spec);
     }
     spec.params = capabilities::effective_params(&spec.name, &app.model_params(role));
-    spec.account = app.account(role, flag)?.name;
+    spec.account = if will_call { app.account(role, flag)?.name } else { app.settings().account_of(role).name };
     if prices::price_of(&spec.name, user_prices).is_none() && !args.unpriced_ok && !app.settings().run.unpriced_ok {
         return Err(CliError::usage(format!(
             "no price is known for {}: give it with --price IN,OUT (dollars per million tokens), or --unpriced-ok to count it as free",

@@ -19,6 +19,8 @@ use crate::{
 
 /// Milliseconds of a call to a hosted model, when nothing better is known.
 const TYPICAL_LATENCY_MS: f64 = 1500.0;
+/// Calls in flight that a hosted model's limits let through on average.
+const TYPICAL_CONCURRENCY: u32 = 32;
 /// Completion tokens of a short answer and of a reasoned verdict: (low, expected).
 const ANSWER_TOKENS: (u64, u64) = (4, 20);
 const VERDICT_TOKENS: (u64, u64) = (20, 60);
@@ -63,14 +65,14 @@ pub(crate) struct RunEstimate {
 
 /// Runs the verb.
 pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
-    let planned = plan_run(app, args).await?;
-    RunEstimate::of(&planned, app, Counting::Exact).print(args.json)
+    let planned = plan_run(app, args, false).await?;
+    RunEstimate::of(&planned, Counting::Exact).print(args.json)
 }
 
 impl RunEstimate {
     /// The estimate of a planned run.
     #[must_use]
-    pub(crate) fn of(planned: &PlannedRun, app: &App, counting: Counting) -> Self {
+    pub(crate) fn of(planned: &PlannedRun, counting: Counting) -> Self {
         let spec = &planned.spec;
         let mut input = EstimateInput {
             questions: spec.sample.n,
@@ -79,12 +81,12 @@ impl RunEstimate {
             ..EstimateInput::default()
         };
         if spec.answerer.is_remote() {
-            input.answerer = Some(profile(app, spec, &spec.answerer, answer_prompt(planned, counting), ANSWER_TOKENS));
+            input.answerer = Some(profile(spec, &spec.answerer, answer_prompt(planned, counting), ANSWER_TOKENS));
         }
         input.judges = spec
             .judges
             .iter()
-            .map(|judge| profile(app, spec, judge, judge_prompt(judge, counting), VERDICT_TOKENS))
+            .map(|judge| profile(spec, judge, judge_prompt(judge, counting), VERDICT_TOKENS))
             .collect();
         Self {
             estimate: estimate(&input),
@@ -188,7 +190,7 @@ impl RunEstimate {
             completion_tokens: TokenGuess { low: completion.0, expected: completion.1, worst: 256 },
             price,
             latency_ms: TYPICAL_LATENCY_MS,
-            concurrency: 16,
+            concurrency: TYPICAL_CONCURRENCY,
             ..CallProfile::default()
         };
         let input = EstimateInput {
@@ -212,13 +214,7 @@ fn half_width(a: &Announcement) -> String {
     }
 }
 
-fn profile(
-    app: &App,
-    spec: &RunSpec,
-    model: &ModelSpec,
-    prompt: TokenGuess,
-    (low, expected): (u64, u64),
-) -> CallProfile {
+fn profile(spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, (low, expected): (u64, u64)) -> CallProfile {
     let price = prices::price_of(&model.name, &spec.limits.prices);
     let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(256);
     CallProfile {
@@ -230,8 +226,7 @@ fn profile(
         tpm: spec.limits.max_tpm,
         tpm_counts_max_output: true,
         latency_ms: TYPICAL_LATENCY_MS,
-        concurrency: u32::try_from(app.slots(spec).iter().map(|(_, slots)| *slots).max().unwrap_or(1))
-            .unwrap_or(u32::MAX),
+        concurrency: spec.limits.concurrency.unwrap_or(TYPICAL_CONCURRENCY),
     }
 }
 

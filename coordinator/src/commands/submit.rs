@@ -39,9 +39,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     }
     let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
     app.open_queue().await?;
-    let planned = plan_run(app, args).await?;
+    let planned = plan_run(app, args, !args.dry_run).await?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
-    let estimate = RunEstimate::of(&planned, app, counting);
+    let estimate = RunEstimate::of(&planned, counting);
     if args.dry_run {
         return estimate.print(args.json);
     }

@@ -44,6 +44,11 @@ fn unknown_names_are_refused_with_the_nearest_and_where_to_look() {
 fn a_missing_key_and_an_unpriced_model_are_refused_before_the_first_call() {
     let bench = Bench::new();
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini"], &["OPENAI_API_KEY"]);
+    let estimate = ["estimate", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--json"];
+    let estimate = bench.run(estimate).expect_code(0).json();
+    assert_eq!(estimate["calls"], 200, "an estimate needs no key");
+    assert!(estimate["usd"]["low"].as_f64() < estimate["usd"]["expected"].as_f64());
+    assert!(estimate["usd"]["expected"].as_f64() < estimate["usd"]["worst"].as_f64());
     let provider = Provider::start(&[]);
     let bench = provider.bench();
     refused(

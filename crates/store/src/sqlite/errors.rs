@@ -6,6 +6,8 @@ use crate::StoreError;
 
 // primary result codes, <https://sqlite.org/rescode.html>
 const ERROR: i32 = 1;
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
 const READONLY: i32 = 8;
 const CORRUPT: i32 = 11;
 const FULL: i32 = 13;
@@ -19,8 +21,7 @@ pub(super) fn of(error: &sqlx::Error) -> StoreError {
     let message = error.to_string();
     match error {
         sqlx::Error::Database(database) => {
-            let code: i32 = database.code().and_then(|code| code.parse().ok()).unwrap_or_default();
-            by_code(code & 0xff, database.message().to_owned())
+            by_code(primary_code(error).unwrap_or_default(), database.message().to_owned())
         }
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnIndexOutOfBounds { .. } => {
             StoreError::Corrupt(message)
@@ -28,6 +29,11 @@ pub(super) fn of(error: &sqlx::Error) -> StoreError {
         sqlx::Error::Encode(_) => StoreError::BadData(message),
         _ => StoreError::Unavailable(message),
     }
+}
+
+fn primary_code(error: &sqlx::Error) -> Option<i32> {
+    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
 }
 
 fn by_code(primary: i32, message: String) -> StoreError {
@@ -45,6 +51,9 @@ fn by_code(primary: i32, message: String) -> StoreError {
 /// Sorts an error of opening a file.
 pub(super) fn on_open(path: &Path, error: &sqlx::Error) -> StoreError {
     let place = path.display();
+    if matches!(primary_code(error), Some(BUSY | LOCKED)) {
+        return StoreError::Unavailable(format!("{place} is locked by another program"));
+    }
     match of(error) {
         StoreError::Corrupt(message) => {
             StoreError::Corrupt(format!("{place} is no SQLite file, or a damaged one ({message})"))
