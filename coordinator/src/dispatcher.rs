@@ -15,6 +15,8 @@ use tracing::warn;
 
 /// Longest time between two looks at the store.
 const POLL: Duration = Duration::from_millis(250);
+/// Pause after a wake-up: commits follow each other closely, and one look at the store serves several of them.
+const GATHER: Duration = Duration::from_millis(4);
 /// Pause after an error of the queue or the store.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// Most tasks published in one batch.
@@ -80,7 +82,7 @@ pub(crate) async fn dispatch(
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = opened.notified() => {}
+            () = opened.notified() => tokio::time::sleep(GATHER).await,
             () = tokio::time::sleep(pause) => {}
         }
     }

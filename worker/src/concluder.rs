@@ -19,6 +19,9 @@ use crate::engine::Shared;
 /// Most questions concluded together.
 const BATCH: usize = 256;
 
+/// Wait for more questions to conclude together: nothing but the run's progress and its end depends on it.
+const GATHER: Duration = Duration::from_millis(4);
+
 /// Concludes questions until the channel closes.
 pub(crate) async fn run(
     shared: Arc<Shared>,
@@ -28,6 +31,14 @@ pub(crate) async fn run(
 ) {
     let mut waiting = Vec::with_capacity(BATCH);
     while to_conclude.recv_many(&mut waiting, BATCH).await > 0 {
+        if waiting.len() < BATCH {
+            tokio::time::sleep(GATHER).await;
+            while waiting.len() < BATCH
+                && let Ok(more) = to_conclude.try_recv()
+            {
+                waiting.push(more);
+            }
+        }
         let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();
         for (run, question) in waiting.drain(..) {
             by_run.entry(run).or_default().push(question);
