@@ -206,7 +206,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
     }
-    let prices = user_prices(args)?;
+    let prices = user_prices(app, args)?;
     let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices, will_call)?;
     let judges = settings
         .run
@@ -269,11 +269,12 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
 }
 
 /// Prices that the user gave, by model: `--price` holds for every model of the run.
-fn user_prices(args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
+fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
     let Some(text) = &args.price else { return Ok(BTreeMap::new()) };
     let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
-    let models = [args.answerer.as_deref(), args.judge.as_deref()];
-    let names = models.into_iter().flatten().filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
+    let run = &app.settings().run;
+    let models = std::iter::once(&run.answerer).chain(&run.judge);
+    let names = models.filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
     Ok(names.map(|name| (name, price)).collect())
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     call::Usage,
     failure::Failure,
-    ids::{TaskKey, TaskKind},
+    ids::{Sha256Hash, TaskKey, TaskKind},
     step::{Retrieval, StepFacts, StepNo, StoredStep},
 };
 
@@ -233,6 +233,14 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
     Some(facts)
 }
 
+/// Hash of an answer for [`StepFacts::Scored`]: the first 8 bytes of the sha256 of the trimmed, lower-cased text as a
+/// big-endian number.
+#[must_use]
+pub fn answer_hash(answer: &str) -> u64 {
+    let hash = Sha256Hash::of(answer.trim().to_lowercase().as_bytes());
+    hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
+}
+
 /// Median of a non-empty list; the mean of the middle two when their number is even.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -311,6 +319,12 @@ mod tests {
         assert_eq!(facts.outcome, Outcome::InfraError);
         assert!(facts.scores.is_empty(), "no score may be invented");
         assert_eq!(facts.failure.expect("has a reason").code, "timeout");
+    }
+
+    #[test]
+    fn answers_are_equal_up_to_case_and_margins() {
+        assert_eq!(answer_hash(" Paris\n"), answer_hash("paris"));
+        assert_ne!(answer_hash("Paris"), answer_hash("Lyon"));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::{
 
 use bench_proto::{
     dataset::{GoldRecord, Question},
-    facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts},
-    ids::{RunId, Sha256Hash, TaskKey},
+    facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts, answer_hash},
+    ids::{RunId, TaskKey},
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
     step::{RankHits, Retrieval, RetrievedHit, StepNo, StepText},
 };
@@ -239,10 +239,7 @@ fn grade(
         }
     });
     let abstained = line.answer.as_ref().is_some_and(|answer| is_abstention(answer, phrases));
-    let answer_hash = line.answer.as_ref().map_or(0, |answer| {
-        let hash = Sha256Hash::of(answer.trim().to_lowercase().as_bytes());
-        hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
-    });
+    let answer_hash = line.answer.as_deref().map_or(0, answer_hash);
     let facts = QuestionFacts {
         task,
         question_id: question.question_id.clone(),

@@ -3,7 +3,8 @@
 
 use bench_proto::{
     dataset::{GoldRecord, Question},
-    ids::{Sha256Hash, TaskKey},
+    facts::answer_hash,
+    ids::TaskKey,
     step::{Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText},
 };
 use bench_store::{ClaimedTask, StoreError};
@@ -172,10 +173,4 @@ fn score_record(
         calls: Vec::new(),
         effect: Effect::Done { opens: if judges.is_empty() { Opens::Nothing } else { Opens::Judges(judges) } },
     }
-}
-
-/// First 8 bytes of the sha256 of the lower-cased, trimmed answer: equal answers are counted by it.
-fn answer_hash(answer: &str) -> u64 {
-    let hash = Sha256Hash::of(answer.trim().to_lowercase().as_bytes());
-    hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
