@@ -8,4 +8,4 @@ need_tools
 if [ $# -eq 0 ]; then
     set -- submit --dataset locomo-sim --preset fair
 fi
-exec cargo run --quiet --profile demo --package bench-coord --bin bench-coord -- "$@"
+exec cargo run --quiet --profile demo --package bench-coord --no-default-features --bin bench-coord -- "$@"

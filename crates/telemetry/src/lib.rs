@@ -4,6 +4,8 @@
 //! only uses `tracing`. Metrics and trace export have their names in [`names`] already and join [`TelemetryGuard`] when
 //! they come.
 
+#[cfg(feature = "http")]
+pub mod http;
 mod logs;
 pub mod names;
 mod redact;

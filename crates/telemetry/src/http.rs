@@ -1,0 +1,221 @@
+//! The listener of long-running processes: health, readiness and small JSON answers.
+//!
+//! It binds to loopback unless told otherwise; any other address needs a bearer token, for every path. Processes answer
+//! through [`Pages`] and know nothing of HTTP.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::{StatusCode, header::AUTHORIZATION},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// Longest bearer token that is looked at.
+const LONGEST_TOKEN: usize = 4096;
+
+/// A bearer token; never shown.
+#[derive(Clone)]
+pub struct BearerToken(String);
+
+impl std::fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BearerToken(***)")
+    }
+}
+
+impl BearerToken {
+    /// A token without surrounding white space; `None` when nothing is left.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty() && text.len() <= LONGEST_TOKEN).then(|| Self(text.to_owned()))
+    }
+
+    /// From the variable `BENCH_HTTP_TOKEN`, or the file that `BENCH_HTTP_TOKEN_FILE` names.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is empty.
+    pub fn from_environment() -> Result<Option<Self>, ListenError> {
+        if let Ok(text) = std::env::var(TOKEN_VARIABLE) {
+            return Self::new(&text).map(Some).ok_or_else(|| ListenError::Token(format!("{TOKEN_VARIABLE} is empty")));
+        }
+        let Ok(path) = std::env::var(TOKEN_FILE_VARIABLE) else { return Ok(None) };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| ListenError::Token(format!("{path} ({TOKEN_FILE_VARIABLE}) cannot be read: {e}")))?;
+        Self::new(&text).map(Some).ok_or_else(|| ListenError::Token(format!("{path} ({TOKEN_FILE_VARIABLE}) is empty")))
+    }
+
+    /// Whether a request brings this token; takes as long for a wrong one as for the right one.
+    fn is_in(&self, request: &Request) -> bool {
+        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some(given) = given.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
+        given.as_bytes().ct_eq(self.0.as_bytes()).into()
+    }
+}
+
+const TOKEN_VARIABLE: &str = "BENCH_HTTP_TOKEN";
+const TOKEN_FILE_VARIABLE: &str = "BENCH_HTTP_TOKEN_FILE";
+
+/// Why there is no listener.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// No address, or one that cannot be bound.
+    #[error("cannot listen on {address}: {reason}")]
+    Address {
+        /// As it was given.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// An address that others can reach, without a token.
+    #[error(
+        "listening on {0} is open to others and needs a bearer token: set {TOKEN_VARIABLE} or {TOKEN_FILE_VARIABLE}, or listen on 127.0.0.1"
+    )]
+    Open(SocketAddr),
+    /// A token that cannot be used.
+    #[error("{0}")]
+    Token(String),
+}
+
+/// What a process answers. `/healthz` is 200 as long as the process runs; `/readyz` follows [`Pages::ready`].
+#[async_trait::async_trait]
+pub trait Pages: Send + Sync + 'static {
+    /// `Ok` when the process can do its work, else why it cannot.
+    async fn ready(&self) -> Result<(), String>;
+
+    /// The JSON behind another path; `None` is 404, an error 503.
+    async fn page(&self, path: &str) -> Option<Result<Value, String>>;
+}
+
+/// A running listener; it ends with the process or when dropped.
+#[derive(Debug)]
+pub struct Listening {
+    /// Where it listens: the port that was found when 0 was asked for.
+    pub address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Server {
+    pages: Arc<dyn Pages>,
+    token: Option<BearerToken>,
+}
+
+/// Listens on `address` (host:port).
+///
+/// # Errors
+/// See [`ListenError`].
+pub async fn listen(
+    address: &str,
+    token: Option<BearerToken>,
+    pages: Arc<dyn Pages>,
+) -> Result<Listening, ListenError> {
+    let failed = |reason: String| ListenError::Address { address: address.to_owned(), reason };
+    let listener = TcpListener::bind(address).await.map_err(|e| failed(e.to_string()))?;
+    let bound = listener.local_addr().map_err(|e| failed(e.to_string()))?;
+    if !bound.ip().is_loopback() && token.is_none() {
+        return Err(ListenError::Open(bound));
+    }
+    let router = Router::new().fallback(answer).with_state(Arc::new(Server { pages, token }));
+    let task = tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::warn!("the listener on {bound} ended: {error}");
+        }
+    });
+    Ok(Listening { address: bound, task })
+}
+
+async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response {
+    if server.token.as_ref().is_some_and(|token| !token.is_in(&request)) {
+        return reply(StatusCode::UNAUTHORIZED, json!({"error": "a bearer token is needed"}));
+    }
+    if request.method() != axum::http::Method::GET {
+        return reply(StatusCode::METHOD_NOT_ALLOWED, json!({"error": "only GET"}));
+    }
+    match request.uri().path() {
+        "/healthz" => reply(StatusCode::OK, json!({"status": "ok"})),
+        "/readyz" => match server.pages.ready().await {
+            Ok(()) => reply(StatusCode::OK, json!({"status": "ready"})),
+            Err(why) => reply(StatusCode::SERVICE_UNAVAILABLE, json!({"status": "not ready", "reason": why})),
+        },
+        path => match server.pages.page(path).await {
+            Some(Ok(value)) => reply(StatusCode::OK, value),
+            Some(Err(why)) => reply(StatusCode::SERVICE_UNAVAILABLE, json!({"error": why})),
+            None => reply(StatusCode::NOT_FOUND, json!({"error": format!("nothing at {path}")})),
+        },
+    }
+}
+
+fn reply(status: StatusCode, body: Value) -> Response {
+    (status, Json(body)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+
+    use super::*;
+
+    struct Fixed(Result<(), String>);
+
+    #[async_trait::async_trait]
+    impl Pages for Fixed {
+        async fn ready(&self) -> Result<(), String> {
+            self.0.clone()
+        }
+
+        async fn page(&self, path: &str) -> Option<Result<Value, String>> {
+            (path == "/api/one").then(|| Ok(json!({"value": 1})))
+        }
+    }
+
+    async fn get(address: SocketAddr, path: &str, header: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.expect("connects");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
+        stream.write_all(request.as_bytes()).await.expect("writes");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("reads");
+        text
+    }
+
+    #[tokio::test]
+    async fn loopback_answers_health_readiness_and_pages() {
+        let up = listen("127.0.0.1:0", None, Arc::new(Fixed(Ok(())))).await.expect("listens");
+        assert!(get(up.address, "/healthz", "").await.starts_with("HTTP/1.1 200"));
+        assert!(get(up.address, "/readyz", "").await.starts_with("HTTP/1.1 200"));
+        assert!(get(up.address, "/api/one", "").await.ends_with("{\"value\":1}"));
+        assert!(get(up.address, "/api/two", "").await.starts_with("HTTP/1.1 404"));
+        let not_ready = listen("127.0.0.1:0", None, Arc::new(Fixed(Err("no broker".into())))).await.expect("listens");
+        let text = get(not_ready.address, "/readyz", "").await;
+        assert!(text.starts_with("HTTP/1.1 503") && text.contains("no broker"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn any_other_address_needs_a_token_and_every_path_asks_for_it() {
+        let open = listen("0.0.0.0:0", None, Arc::new(Fixed(Ok(())))).await.expect_err("refused");
+        assert!(open.to_string().contains("needs a bearer token"), "{open}");
+        let token = BearerToken::new("s3cret\n");
+        assert_eq!(format!("{token:?}"), "Some(BearerToken(***))");
+        let up = listen("0.0.0.0:0", token, Arc::new(Fixed(Ok(())))).await.expect("listens");
+        let local = SocketAddr::from(([127, 0, 0, 1], up.address.port()));
+        for header in
+            ["", "authorization: Bearer wrong\r\n", "authorization: Bearer s3cre\r\n", "authorization: s3cret\r\n"]
+        {
+            assert!(get(local, "/healthz", header).await.starts_with("HTTP/1.1 401"), "{header}");
+        }
+        assert!(get(local, "/healthz", "authorization: Bearer s3cret\r\n").await.starts_with("HTTP/1.1 200"));
+    }
+}

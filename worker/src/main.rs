@@ -1,0 +1,3 @@
+//! `bench-worker`: takes tasks from the queue until stopped.
+
+fn main() {}
