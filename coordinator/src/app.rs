@@ -259,11 +259,11 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.top_k", "--top-k", args.top_k.as_ref());
     flags.one("run.votes", "--votes", args.votes.as_ref());
     flags.one("run.controls", "--controls", args.controls.then_some(&true));
-    flags.one("run.concurrency", "--concurrency", args.concurrency.as_ref());
-    flags.one("run.max_rpm", "--max-rpm", args.max_rpm.as_ref());
-    flags.one("run.max_tpm", "--max-tpm", args.max_tpm.as_ref());
-    flags.one("run.max_cost", "--max-cost", args.max_cost.as_ref());
-    flags.one("run.retries", "--retries", args.retries.as_ref());
+    flags.one("run.concurrency", "--concurrency", args.limits.concurrency.as_ref());
+    flags.one("run.max_rpm", "--max-rpm", args.limits.max_rpm.as_ref());
+    flags.one("run.max_tpm", "--max-tpm", args.limits.max_tpm.as_ref());
+    flags.one("run.max_cost", "--max-cost", args.limits.max_cost.as_ref());
+    flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
     flags.one("run.pool", "--pool", args.pool.as_ref());
 }

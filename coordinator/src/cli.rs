@@ -118,6 +118,7 @@ pub enum Display {
 
 /// Flags of `submit` and `estimate`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("json", |arg| arg.help("Print the result (or estimate) as JSON on standard output")))]
 pub struct SubmitArgs {
     /// Which questions
     #[command(flatten)]
@@ -143,21 +144,9 @@ pub struct SubmitArgs {
     /// Also run the controls none, random and oracle on the same sample
     #[arg(long, help_heading = "Who")]
     pub controls: bool,
-    /// Questions in flight
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub concurrency: Option<u32>,
-    /// Requests per minute for the run's models
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub max_rpm: Option<u64>,
-    /// Tokens per minute for the run's models
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub max_tpm: Option<u64>,
-    /// Hard cap on spending in dollars [default with paid models: 20]
-    #[arg(long, alias = "cost-limit", value_name = "USD", help_heading = "Limits")]
-    pub max_cost: Option<String>,
-    /// Attempts after the first [default: 6]
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub retries: Option<u32>,
+    /// How much it may use
+    #[command(flatten, next_help_heading = "Limits")]
+    pub limits: LimitArgs,
     /// Price of models without a known one: dollars per million input and output tokens
     #[arg(long, value_name = "IN,OUT", help_heading = "Limits")]
     pub price: Option<String>,
@@ -185,14 +174,42 @@ pub struct SubmitArgs {
     /// Do not ask before an estimate above $5
     #[arg(long, help_heading = "The run")]
     pub yes: bool,
-    /// Print the result (or estimate) as JSON on standard output
-    #[arg(long, help_heading = "Output")]
+    /// What is shown, and where the files go
+    #[command(flatten, next_help_heading = "Output")]
+    pub output: OutputArgs,
+}
+
+/// How much a run may use: flags of `submit` and `resume`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LimitArgs {
+    /// Questions in flight
+    #[arg(long, value_name = "N")]
+    pub concurrency: Option<u32>,
+    /// Requests per minute for the run's models
+    #[arg(long, value_name = "N")]
+    pub max_rpm: Option<u64>,
+    /// Tokens per minute for the run's models
+    #[arg(long, value_name = "N")]
+    pub max_tpm: Option<u64>,
+    /// Hard cap on spending in dollars [default with paid models: 20]
+    #[arg(long, alias = "cost-limit", value_name = "USD")]
+    pub max_cost: Option<String>,
+    /// Attempts after the first [default: 6]
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+}
+
+/// What a verb shows that stays with a run to its end: flags of `submit`, `resume` and `retry`.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// Print the result as JSON on standard output
+    #[arg(long)]
     pub json: bool,
     /// How progress is shown
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Output")]
+    #[arg(long, value_enum, default_value = "auto")]
     pub display: Display,
     /// Where the report's files go [default: $BENCH_HOME/runs/RUN]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
 }
 
@@ -252,36 +269,22 @@ pub struct RunArg {
 
 /// Flags of `resume`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("max_cost", |arg| arg.help("New hard cap on spending in dollars")),
+    mut_arg("retries", |arg| arg.help("Attempts after the first"))
+)]
 pub struct ResumeArgs {
     /// Run id, unique prefix, or `latest`
     pub run: String,
-    /// New hard cap on spending in dollars
-    #[arg(long, value_name = "USD")]
-    pub max_cost: Option<String>,
-    /// Requests per minute
-    #[arg(long, value_name = "N")]
-    pub max_rpm: Option<u64>,
-    /// Tokens per minute
-    #[arg(long, value_name = "N")]
-    pub max_tpm: Option<u64>,
-    /// Questions in flight
-    #[arg(long, value_name = "N")]
-    pub concurrency: Option<u32>,
-    /// Attempts after the first
-    #[arg(long, value_name = "N")]
-    pub retries: Option<u32>,
+    /// What changes for the rest of the run
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Go on with a run that was cancelled
     #[arg(long)]
     pub reopen: bool,
-    /// Print the result as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// How progress is shown
-    #[arg(long, value_enum, default_value = "auto")]
-    pub display: Display,
-    /// Where the report's files go
-    #[arg(long, value_name = "DIR")]
-    pub output_dir: Option<PathBuf>,
+    /// What is shown, and where the files go
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Flags of `cancel`.
@@ -302,15 +305,9 @@ pub struct RetryArgs {
     /// Only infra_error, not what never ran
     #[arg(long)]
     pub errors: bool,
-    /// Print the result as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// How progress is shown
-    #[arg(long, value_enum, default_value = "auto")]
-    pub display: Display,
-    /// Where the report's files go
-    #[arg(long, value_name = "DIR")]
-    pub output_dir: Option<PathBuf>,
+    /// What is shown, and where the files go
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Flags of `status`.

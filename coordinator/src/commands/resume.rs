@@ -31,7 +31,14 @@ pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
 pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     match run.state {
         RunState::Finished => {
-            return results::finish(app, store.as_ref(), run.run_no, args.json, args.output_dir.as_deref()).await;
+            return results::finish(
+                app,
+                store.as_ref(),
+                run.run_no,
+                args.output.json,
+                args.output.output_dir.as_deref(),
+            )
+            .await;
         }
         RunState::Cancelled if !args.reopen => {
             return Err(CliError::usage(format!(
@@ -42,7 +49,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         }
         RunState::Running | RunState::Paused | RunState::Cancelled => {}
     }
-    let ending = run_folder(app, &run, args.output_dir.as_ref());
+    let ending = run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&ending)?;
     // everything that could refuse comes before the run's state is touched
     app.open_queue().await?;
@@ -83,8 +90,8 @@ pub(super) async fn go_on(
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
     let interrupts = Interrupts::listen();
-    let end = own(app, Arc::clone(&store), &row, lock, planner, args.display, &interrupts).await?;
-    let ending = Ending { json: args.json, output_dir: args.output_dir.as_deref(), folder };
+    let end = own(app, Arc::clone(&store), &row, lock, planner, args.output.display, &interrupts).await?;
+    let ending = Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder };
     conclude(app, store.as_ref(), &row, end, &ending).await
 }
 
@@ -130,13 +137,13 @@ pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
 
 async fn change_limits(store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
     let mut limits = run.spec.limits.clone();
-    if let Some(text) = &args.max_cost {
+    if let Some(text) = &args.limits.max_cost {
         limits.max_cost = Some(parse_usd("--max-cost", text)?);
     }
-    limits.max_rpm = args.max_rpm.or(limits.max_rpm);
-    limits.max_tpm = args.max_tpm.or(limits.max_tpm);
-    limits.concurrency = args.concurrency.or(limits.concurrency);
-    limits.retries = args.retries.unwrap_or(limits.retries);
+    limits.max_rpm = args.limits.max_rpm.or(limits.max_rpm);
+    limits.max_tpm = args.limits.max_tpm.or(limits.max_tpm);
+    limits.concurrency = args.limits.concurrency.or(limits.concurrency);
+    limits.retries = args.limits.retries.unwrap_or(limits.retries);
     if limits != run.spec.limits {
         store.set_limits(run.run_no, &limits).await?;
     }

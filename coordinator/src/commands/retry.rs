@@ -5,7 +5,7 @@ use bench_store::{RetryScope, RunState};
 use super::{resume, submit::lock};
 use crate::{
     app::App,
-    cli::{ResumeArgs, RetryArgs},
+    cli::{LimitArgs, ResumeArgs, RetryArgs},
     exit::{CliError, CliResult},
     out, results,
     runs::find_run,
@@ -20,17 +20,11 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     }
     let resume_args = ResumeArgs {
         run: run.run_id.0.clone(),
-        max_cost: None,
-        max_rpm: None,
-        max_tpm: None,
-        concurrency: None,
-        retries: None,
+        limits: LimitArgs::default(),
         reopen: !args.errors,
-        json: args.json,
-        display: args.display,
-        output_dir: args.output_dir.clone(),
+        output: args.output.clone(),
     };
-    let folder = resume::run_folder(app, &run, args.output_dir.as_ref());
+    let folder = resume::run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&folder)?;
     app.check_run_accounts(&run.spec)?;
     let lock_held = lock(app, &run.run_id)?;
@@ -42,7 +36,8 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let reopened = store.reopen(run.run_no, scope).await?;
     if reopened == 0 && run.state == RunState::Finished {
         out::note(&format!("{} has nothing to repeat", run.run_id));
-        return results::finish(app, store.as_ref(), run.run_no, args.json, args.output_dir.as_deref()).await;
+        return results::finish(app, store.as_ref(), run.run_no, args.output.json, args.output.output_dir.as_deref())
+            .await;
     }
     out::note(&format!("{reopened} questions are repeated"));
     let from = [RunState::Paused, RunState::Cancelled, RunState::Finished];

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, path::Path, sync::Arc};
 
 use bench_proto::{
-    ids::RunId,
+    ids::{RunId, RunNo},
     spec::{ModelSpec, RunSpec},
 };
 use bench_store::{NewRun, RunRow, RunState, Store, StoreError};
@@ -43,10 +43,10 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = RunEstimate::of(&planned, counting);
     if args.dry_run {
-        return estimate.print(args.json);
+        return estimate.print(args.output.json);
     }
     let run_id = run_id.unwrap_or_else(RunId::fresh);
-    let folder = args.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0));
+    let folder = args.output.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0));
     results::check_writable(&folder)?;
     let store = app.open_store().await?;
     if let Some(existing) = store.run_by_id(&run_id).await? {
@@ -81,27 +81,33 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     };
     store.add_event(run_no, results::SELF_CHECK_EVENT, &check.event()).await?;
     let run = store.run(run_no).await?;
-    let planner = Planner {
-        run: run_no,
-        dataset: Arc::clone(&planned.dataset),
-        banks: planned.banks_in_order(),
-        max_sessions: planned.spec.sample.max_sessions,
-        done: 0,
-    };
     tracing::debug!("run created");
-    let end = own(app, Arc::clone(&store), &run, &lock, Some(planner), args.display, &interrupts).await?;
+    let end =
+        own(app, Arc::clone(&store), &run, &lock, Some(planner(&planned, run_no)), args.output.display, &interrupts)
+            .await?;
     tracing::debug!("run at rest");
     if end == RunEnd::Finished && args.controls {
-        run_controls(app, &store, &planned, &new_run, &run, args.display, &interrupts).await?;
+        run_controls(app, &store, &planned, &new_run, &run, args.output.display, &interrupts).await?;
     }
     conclude(
         app,
         store.as_ref(),
         &run,
         end,
-        &Ending { json: args.json, output_dir: args.output_dir.as_deref(), folder: &folder },
+        &Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder: &folder },
     )
     .await
+}
+
+/// Writes the plan of a run that has none yet.
+fn planner(planned: &PlannedRun, run: RunNo) -> Planner {
+    Planner {
+        run,
+        dataset: Arc::clone(&planned.dataset),
+        banks: planned.banks_in_order(),
+        max_sessions: planned.spec.sample.max_sessions,
+        done: 0,
+    }
 }
 
 /// What happens at a run's rest.
@@ -201,15 +207,9 @@ async fn attach(app: &App, store: Arc<dyn Store>, spec: &RunSpec, existing: RunR
     out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
     let resume = crate::cli::ResumeArgs {
         run: existing.run_id.0.clone(),
-        max_cost: args.max_cost.clone(),
-        max_rpm: args.max_rpm,
-        max_tpm: args.max_tpm,
-        concurrency: args.concurrency,
-        retries: args.retries,
+        limits: args.limits.clone(),
         reopen: false,
-        json: args.json,
-        display: args.display,
-        output_dir: args.output_dir.clone(),
+        output: args.output.clone(),
     };
     super::resume::resume(app, store, existing, &resume).await
 }
@@ -221,7 +221,7 @@ fn confirm(estimate: &RunEstimate, planned: &PlannedRun, controls: u32, args: &S
         return Ok(());
     }
     let cap = planned.spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
-    if args.max_cost.is_some() {
+    if args.limits.max_cost.is_some() {
         if expected > cap {
             out::note(&format!(
                 "the estimate of ${expected:.2} is above the cap of ${cap:.2}: the run will pause there and can be resumed"
@@ -296,14 +296,7 @@ async fn run_controls(
         let lock = lock(app, &control.run_id)?;
         let run_no = store.create_run(&control).await?;
         let row = store.run(run_no).await?;
-        let planner = Planner {
-            run: run_no,
-            dataset: Arc::clone(&planned.dataset),
-            banks: planned.banks_in_order(),
-            max_sessions: planned.spec.sample.max_sessions,
-            done: 0,
-        };
-        let end = own(app, Arc::clone(store), &row, &lock, Some(planner), display, interrupts).await?;
+        let end = own(app, Arc::clone(store), &row, &lock, Some(planner(planned, run_no)), display, interrupts).await?;
         if end != RunEnd::Finished {
             out::note(&format!(
                 "control {system} did not finish; `bench-coord resume {}` goes on with it",
