@@ -20,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         Runs:       list, watch, pause, cancel, retry\n\
         Results:    score, import\n\
         Before:     estimate, datasets, systems, doctor, config\n\
+        Cluster:    serve, migrate (and the program bench-worker)\n\
         Shell:      completions\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
         `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
@@ -36,10 +37,10 @@ pub struct Cli {
 /// Flags of every verb.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GlobalArgs {
-    /// Where runs are stored: sqlite:PATH [env: BENCH_STORE_URL] [default: sqlite:.bench/bench.db]
+    /// Where runs are stored: sqlite:PATH or postgres://… [env: BENCH_STORE_URL] [default: sqlite:.bench/bench.db]
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub store: Option<String>,
-    /// Where tasks are queued: memory: [env: BENCH_QUEUE_URL]
+    /// Where tasks are queued: memory: or amqp://… [env: BENCH_QUEUE_URL]
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub queue: Option<String>,
     /// Settings file (TOML); ./bench.toml is read when it is there
@@ -92,6 +93,11 @@ pub enum Verb {
     /// Effective settings and where each comes from
     #[command(subcommand)]
     Config(ConfigVerb),
+    /// The coordinator of a cluster: hands out tasks, looks after workers and runs
+    #[cfg(feature = "cluster")]
+    Serve(ServeArgs),
+    /// Bring the store's schema and the broker's queues up to date
+    Migrate(MigrateArgs),
     /// Is everything reachable and usable?
     Doctor,
     /// Shell completion script
@@ -211,6 +217,17 @@ pub struct OutputArgs {
     /// Where the report's files go [default: $BENCH_HOME/runs/RUN]
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
+    /// How long a run in a cluster waits while nobody works on it, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub worker_timeout: u64,
+}
+
+impl OutputArgs {
+    /// How the person looks on.
+    pub(crate) fn watching<'a>(&self, interrupts: &'a crate::local::Interrupts) -> crate::carrier::Watching<'a> {
+        let worker_timeout = std::time::Duration::from_secs(self.worker_timeout);
+        crate::carrier::Watching { display: self.display, worker_timeout, interrupts }
+    }
 }
 
 /// Which dataset and which questions of it.
@@ -308,6 +325,29 @@ pub struct RetryArgs {
     /// What is shown, and where the files go
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Flags of `serve`.
+#[cfg(feature = "cluster")]
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Address for health and scaling; any other than loopback needs BENCH_HTTP_TOKEN or BENCH_HTTP_TOKEN_FILE
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8620")]
+    pub listen: String,
+    /// Name of this coordinator [default: its process id]
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+}
+
+/// Flags of `migrate`.
+#[derive(Debug, Clone, Args)]
+pub struct MigrateArgs {
+    /// Also drop what only older builds needed: when no process of an older build runs any more
+    #[arg(long)]
+    pub contract: bool,
+    /// Pools whose queues are declared
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub pool: Vec<String>,
 }
 
 /// Flags of `status`.

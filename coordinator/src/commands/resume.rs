@@ -4,10 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use bench_store::{RunRow, RunState, Store};
 
-use super::submit::{Ending, RESUMABLE, conclude, lock, own};
+use super::submit::{Ending, RESUMABLE, conclude};
 use crate::{
-    app::App,
+    app::{App, Place},
+    carrier::Carrier,
     cli::{ResumeArgs, SampleArgs},
+    cluster::client::has_planner,
     exit::{CliError, CliResult},
     local::Interrupts,
     out,
@@ -52,11 +54,16 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     let ending = run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&ending)?;
     // everything that could refuse comes before the run's state is touched
-    app.open_queue().await?;
+    app.check_queue().await?;
     app.check_run_accounts(&run.spec)?;
-    let lock = lock(app, &run.run_id)?;
-    let planner = if run.planned { None } else { Some(planner_of(app, store.as_ref(), &run).await?) };
+    let carrier = Carrier::of(app, &run.run_id)?;
+    carrier.check_domain(&run)?;
+    let planner = planner_if_missing(app, store.as_ref(), &run).await?;
     change_limits(store.as_ref(), &run, args).await?;
+    if run.state == RunState::Running && carrier.is_cluster() {
+        // it goes on without anybody's help: attach to it
+        return go_on(app, store, &run, &carrier, planner, args, &ending).await;
+    }
     if run.state == RunState::Running {
         // its owner was killed: the lock is ours, so nobody else can be at work
         store.close_lost_interval(run.run_no).await?;
@@ -70,10 +77,10 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
             run.run_id, run.run_id
         )));
     }
-    go_on(app, store, &run, &lock, planner, args, &ending).await
+    go_on(app, store, &run, &carrier, planner, args, &ending).await
 }
 
-/// Owns a run that has just been put into state `running`, to its rest.
+/// Carries a run that has been put into state `running` to its rest.
 ///
 /// # Errors
 /// As [`conclude`].
@@ -81,7 +88,7 @@ pub(super) async fn go_on(
     app: &App,
     store: Arc<dyn Store>,
     run: &RunRow,
-    lock: &crate::lock::OwnerLock,
+    carrier: &Carrier,
     planner: Option<Planner>,
     args: &ResumeArgs,
     folder: &std::path::Path,
@@ -90,7 +97,7 @@ pub(super) async fn go_on(
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
     let interrupts = Interrupts::listen();
-    let end = own(app, Arc::clone(&store), &row, lock, planner, args.output.display, &interrupts).await?;
+    let end = carrier.carry(app, &store, &row, planner, &args.output.watching(&interrupts)).await?;
     let ending = Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder };
     conclude(app, store.as_ref(), &row, end, &ending).await
 }
@@ -101,11 +108,26 @@ pub(super) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&PathBuf>) 
     results::run_folder(app, run, output_dir.map(PathBuf::as_path))
 }
 
+/// The rest of a run's plan, when it has to be written and nobody does.
+///
+/// # Errors
+/// As [`planner_of`].
+pub(super) async fn planner_if_missing(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+) -> Result<Option<Planner>, CliError> {
+    if run.planned || (app.place()? == Place::Cluster && has_planner(store, run.run_no).await?) {
+        return Ok(None);
+    }
+    planner_of(app, store, run).await.map(Some)
+}
+
 /// A run that was killed while its plan was being written needs its dataset again; the sample must be the same.
 ///
 /// # Errors
 /// Exit 2 when the dataset is another one now.
-pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
+async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
     let spec = &run.spec;
     let args = SampleArgs {
         dataset_path: spec.dataset.path.clone(),

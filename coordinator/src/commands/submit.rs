@@ -7,16 +7,16 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
 };
 use bench_store::{NewRun, RunRow, RunState, Store, StoreError};
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinHandle;
 
 use crate::{
-    app::App,
-    cli::{Display, SubmitArgs},
+    app::{App, Place},
+    carrier::{Carrier, Watching},
+    cli::SubmitArgs,
+    cluster::client::spawn_planner,
     commands::estimate::{Counting, RunEstimate},
-    display,
     exit::{CliError, CliResult},
-    local::{Interrupts, LOCAL_DOMAIN, LocalRun, RunEnd},
-    lock::OwnerLock,
+    local::{Interrupts, RunEnd},
     out,
     planner::Planner,
     planning::{DEFAULT_CAP, PlannedRun, plan_run},
@@ -32,14 +32,18 @@ const CONTROLS: [&str; 3] = ["none", "random", "oracle"];
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
-    if args.detach {
+    let place = app.place()?;
+    if args.detach && place == Place::Local {
         return Err(CliError::usage(
             "--detach needs a cluster that works on the run: with the in-process queue memory: the run would end with this command; leave --detach out",
         ));
     }
     let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
-    app.open_queue().await?;
-    let planned = plan_run(app, args, !args.dry_run).await?;
+    if !args.dry_run {
+        app.check_queue().await?;
+    }
+    // in a cluster the keys are with the workers
+    let planned = plan_run(app, args, !args.dry_run && place == Place::Local).await?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = RunEstimate::of(&planned, counting);
     if args.dry_run {
@@ -58,6 +62,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let check = self_check::run(&planned).await?;
     tracing::debug!("graders checked");
 
+    let carrier = Carrier::of(app, &run_id)?;
     let new_run = NewRun {
         run_id: run_id.clone(),
         name: args.name.clone(),
@@ -66,13 +71,12 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         spec: planned.spec.clone(),
         lineage: run_id.0.clone(),
         control_of: None,
-        domain: LOCAL_DOMAIN.to_owned(),
+        domain: carrier.domain().to_owned(),
         imported: false,
         code_version: bench_proto::CODE_VERSION.to_owned(),
     };
     out::note(&headline(&run_id, &planned, &estimate));
     let interrupts = Interrupts::listen();
-    let lock = lock(app, &run_id)?;
     let run_no = match store.create_run(&new_run).await {
         Err(StoreError::Exists(_)) => {
             return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
@@ -82,12 +86,22 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     store.add_event(run_no, results::SELF_CHECK_EVENT, &check.event()).await?;
     let run = store.run(run_no).await?;
     tracing::debug!("run created");
-    let end =
-        own(app, Arc::clone(&store), &run, &lock, Some(planner(&planned, run_no)), args.output.display, &interrupts)
-            .await?;
+    let controls = Controls { app, store: &store, planned: &planned, of: &new_run, run: &run };
+    let beside = if args.controls && place == Place::Cluster { controls.start_beside().await? } else { Vec::new() };
+    if args.detach {
+        for planning in beside.into_iter().chain([spawn_planner(Arc::clone(&store), planner(&planned, run_no))]) {
+            planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+        }
+        return detached(&run, args.output.json);
+    }
+    let watching = args.output.watching(&interrupts);
+    let end = carrier.carry(app, &store, &run, Some(planner(&planned, run_no)), &watching).await?;
     tracing::debug!("run at rest");
-    if end == RunEnd::Finished && args.controls {
-        run_controls(app, &store, &planned, &new_run, &run, args.output.display, &interrupts).await?;
+    for planning in beside {
+        planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+    }
+    if end == RunEnd::Finished && args.controls && place == Place::Local {
+        controls.run_after(&watching).await?;
     }
     conclude(
         app,
@@ -97,6 +111,22 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         &Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder: &folder },
     )
     .await
+}
+
+/// Says what a person needs to come back to a run.
+fn detached(run: &RunRow, json: bool) -> CliResult {
+    if json {
+        out::json(&serde_json::json!({"id": run.run_id, "status": "running"}));
+    } else {
+        out::result(&run.run_id.to_string());
+    }
+    Err(left_running(&run.run_id, "detached"))
+}
+
+fn left_running(run: &RunId, reason: &str) -> CliError {
+    CliError::resumable(format!(
+        "{reason}: run {run} goes on without this command; `bench-coord watch {run}` follows it, `bench-coord cancel {run}` ends it"
+    ))
 }
 
 /// Writes the plan of a run that has none yet.
@@ -139,6 +169,7 @@ pub(super) async fn conclude(
             }
             Ok(exit)
         }
+        RunEnd::LeftRunning { reason } => Err(left_running(&run.run_id, &reason)),
         RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
             let row = store.run(run.run_no).await?;
             let summary = results::summarize(app, store, &row).await?;
@@ -153,43 +184,6 @@ pub(super) async fn conclude(
             )))
         }
     }
-}
-
-/// Owns a run that is in state `running`, with its progress on display.
-///
-/// # Errors
-/// What owning it meets.
-pub(super) async fn own(
-    app: &App,
-    store: Arc<dyn Store>,
-    run: &RunRow,
-    lock: &OwnerLock,
-    planner: Option<Planner>,
-    display: Display,
-    interrupts: &Interrupts,
-) -> Result<RunEnd, CliError> {
-    let local = LocalRun {
-        store: Arc::clone(&store),
-        queue: app.open_queue().await?,
-        environment: app.worker_environment(&run.spec)?,
-        slots: app.slots(&run.spec),
-        drain: app.drain(),
-    };
-    let stop = CancellationToken::new();
-    let view = display::follow(store, run.run_no, display, stop.clone());
-    let end = local.own(run, lock, planner, interrupts).await;
-    stop.cancel();
-    let _ = view.await;
-    end
-}
-
-/// Takes the lock of a local run.
-///
-/// # Errors
-/// Exit 2 when another process owns it.
-pub(super) fn lock(app: &App, run: &RunId) -> Result<OwnerLock, CliError> {
-    let file = app.store_file().ok_or_else(|| CliError::usage("local runs need a sqlite: store"))?;
-    Ok(OwnerLock::take(&file, run)?)
 }
 
 /// P30: the same id and fingerprint attach; another fingerprint is refused with its differences.
@@ -280,34 +274,54 @@ fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
     })
 }
 
-/// Runs the controls on the same sample, each as a run of its own that belongs to the measured one.
-async fn run_controls(
-    app: &App,
-    store: &Arc<dyn Store>,
-    planned: &PlannedRun,
-    of: &NewRun,
-    run: &RunRow,
-    display: Display,
-    interrupts: &Interrupts,
-) -> Result<(), CliError> {
-    for system in CONTROLS.into_iter().filter(|system| *system != planned.spec.system.name) {
-        let control = control_run(app, planned, of, run, system)?;
-        out::note(&format!("control {system}"));
-        let lock = lock(app, &control.run_id)?;
-        let run_no = store.create_run(&control).await?;
-        let row = store.run(run_no).await?;
-        let end = own(app, Arc::clone(store), &row, &lock, Some(planner(planned, run_no)), display, interrupts).await?;
-        if end != RunEnd::Finished {
-            out::note(&format!(
-                "control {system} did not finish; `bench-coord resume {}` goes on with it",
-                control.run_id
-            ));
-            if interrupts.stop.is_cancelled() {
-                break;
+/// The controls of a run: the same sample with other memory systems, each as a run of its own that belongs to the measured
+/// one.
+struct Controls<'a> {
+    app: &'a App,
+    store: &'a Arc<dyn Store>,
+    planned: &'a PlannedRun,
+    of: &'a NewRun,
+    run: &'a RunRow,
+}
+
+impl Controls<'_> {
+    fn runs(&self) -> impl Iterator<Item = (&'static str, Result<NewRun, CliError>)> {
+        let others = CONTROLS.into_iter().filter(|system| *system != self.planned.spec.system.name);
+        others.map(|system| (system, control_run(self.app, self.planned, self.of, self.run, system)))
+    }
+
+    /// In a cluster: all at once, beside the measured run, which waits for them with its report. Returns who writes their plans.
+    async fn start_beside(&self) -> Result<Vec<JoinHandle<Result<(), CliError>>>, CliError> {
+        let mut planning = Vec::new();
+        for (_, control) in self.runs() {
+            let run_no = self.store.create_run(&control?).await?;
+            planning.push(spawn_planner(Arc::clone(self.store), planner(self.planned, run_no)));
+        }
+        Ok(planning)
+    }
+
+    /// In this process: one after the other.
+    async fn run_after(&self, watching: &Watching<'_>) -> Result<(), CliError> {
+        for (system, control) in self.runs() {
+            let control = control?;
+            out::note(&format!("control {system}"));
+            let carrier = Carrier::of(self.app, &control.run_id)?;
+            let run_no = self.store.create_run(&control).await?;
+            let row = self.store.run(run_no).await?;
+            let plan = planner(self.planned, run_no);
+            let end = carrier.carry(self.app, self.store, &row, Some(plan), watching).await?;
+            if end != RunEnd::Finished {
+                out::note(&format!(
+                    "control {system} did not finish; `bench-coord resume {}` goes on with it",
+                    control.run_id
+                ));
+                if watching.interrupts.stop.is_cancelled() {
+                    break;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The spec of a control: only the memory system differs. What is left of the cap is shared out.

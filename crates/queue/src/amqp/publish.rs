@@ -125,6 +125,10 @@ impl Publisher {
         }
     }
 
+    pub(super) fn opened(&self) -> u64 {
+        self.link.opened()
+    }
+
     pub(super) async fn close(&self) {
         self.idle().clear();
         self.link.close().await;

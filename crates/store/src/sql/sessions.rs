@@ -37,7 +37,8 @@ impl<B: Backend> Sessions for SqlStore<B> {
 
     async fn renew_session(&self, session: SessionId) -> StoreResult<bool> {
         static RENEW: Sql = Sql::new(|| {
-            "UPDATE sessions SET counter = counter + 1, renewed_us = @now WHERE session_id = $1 AND ended_us IS NULL".to_owned()
+            "UPDATE sessions SET counter = counter + 1, renewed_us = @now WHERE session_id = $1 AND ended_us IS NULL"
+                .to_owned()
         });
         self.execute(&RENEW, args![session.0]).await.map(|renewed| renewed > 0)
     }

@@ -14,7 +14,8 @@ use super::{
     role_range, task_key,
 };
 use crate::{
-    ClaimedTask, OpenByRole, OpenTasks, ReadyTask, Release, RunState, SessionId, StoreError, StoreResult, Tasks, codec::escape,
+    ClaimedTask, OpenByRole, OpenTasks, ReadyTask, Release, RunState, SessionId, StoreError, StoreResult, Tasks,
+    codec::escape,
 };
 
 /// A state that was read.
@@ -222,14 +223,15 @@ impl<B: Backend> Tasks for SqlStore<B> {
             .await
     }
 
-    async fn forget_published(&self, run: RunNo) -> StoreResult<u64> {
+    async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64> {
         static FORGET: Sql = Sql::new(|| {
             format!(
-                "UPDATE tasks SET published_at = NULL WHERE run_no = $1 AND state = {} AND published_at IS NOT NULL",
+                "UPDATE tasks SET published_at = NULL WHERE run_no = $1 AND state = {} AND published_at <= @now - $2",
                 TaskState::Ready.code()
             )
         });
-        self.execute(&FORGET, args![run.0]).await
+        let older_than_us = i64::try_from(older_than_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4);
+        self.execute(&FORGET, args![run.0, older_than_us]).await
     }
 
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {
@@ -243,7 +245,8 @@ impl<B: Backend> Tasks for SqlStore<B> {
         });
         let mut keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|task| (run, *task)).collect();
         keys.sort_unstable();
-        let (delay_us, reason) = (i64::try_from(delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4), reason.map(escape));
+        let (delay_us, reason) =
+            (i64::try_from(delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4), reason.map(escape));
         self.backend
             .write(move |conn| {
                 Box::pin(async move {
