@@ -99,7 +99,7 @@ struct Memory {
     open: BTreeMap<RunNo, OpenByRole>,
     surveyed: Option<Instant>,
     moved: Option<Instant>,
-    connections: Option<u64>,
+    reconnects: Option<u64>,
     losses: LossWatch,
     turn: usize,
 }
@@ -156,7 +156,7 @@ impl Dispatcher {
         if let DispatchError::Queue(_) = error {
             // declared again and published again at the next look: both are harmless when nothing was lost
             memory.declared.clear();
-            memory.connections = None;
+            memory.reconnects = None;
         }
     }
 
@@ -313,13 +313,13 @@ impl Dispatcher {
             }
         }
         // counted after the broker has answered: the answer may have needed a new connection
-        let connections = self.queue.connections();
-        if memory.connections.is_some_and(|known| known != connections) {
+        let reconnects = self.queue.reconnects();
+        if memory.reconnects.is_some_and(|known| known != reconnects) {
             lost = Some(("the connection to the broker was lost", Duration::ZERO));
-        } else if memory.connections.is_none() && memory.moved.is_some() {
+        } else if memory.reconnects.is_none() && memory.moved.is_some() {
             lost = Some(("the broker was out of reach", Duration::ZERO));
         }
-        memory.connections = Some(connections);
+        memory.reconnects = Some(reconnects);
         if let Some((why, older_than)) = lost {
             let older_than_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
             let mut again = 0;

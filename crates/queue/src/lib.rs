@@ -89,8 +89,8 @@ pub trait Queue: Send + Sync {
         Ok(0)
     }
 
-    /// Connections opened so far: when it rises, the broker was away, and what was published may be gone (P2).
-    fn connections(&self) -> u64 {
+    /// How often a connection was lost and opened again: when it rises, what was published may be gone (P2).
+    fn reconnects(&self) -> u64 {
         0
     }
 

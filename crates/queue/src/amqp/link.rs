@@ -57,9 +57,9 @@ impl Link {
         self.place.clone()
     }
 
-    /// Connections opened so far.
-    pub(super) fn opened(&self) -> u64 {
-        self.opened.load(Ordering::Relaxed)
+    /// How often the connection had to be opened again.
+    pub(super) fn reopened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed).saturating_sub(1)
     }
 
     pub(super) fn closed(&self) -> &CancellationToken {

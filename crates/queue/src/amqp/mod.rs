@@ -79,8 +79,8 @@ impl Queue for AmqpQueue {
         topology::depth_of(&self.consuming, &topology::dead_name()).await.map(|depth| depth.ready)
     }
 
-    fn connections(&self) -> u64 {
-        self.consuming.opened() + self.publisher.opened()
+    fn reconnects(&self) -> u64 {
+        self.consuming.reopened() + self.publisher.reopened()
     }
 
     fn describe(&self) -> String {

@@ -125,8 +125,8 @@ impl Publisher {
         }
     }
 
-    pub(super) fn opened(&self) -> u64 {
-        self.link.opened()
+    pub(super) fn reopened(&self) -> u64 {
+        self.link.reopened()
     }
 
     pub(super) async fn close(&self) {
