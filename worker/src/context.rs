@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{failure::Failure, ids::RunNo};
 use bench_store::{BankRow, RunRow, Store};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     answerer::Answerer,
@@ -54,6 +55,7 @@ pub struct RunContext {
     judges: Vec<Judge>,
     scorers: Vec<&'static dyn Scorer>,
     stop: StopFlag,
+    drop: CancellationToken,
 }
 
 impl RunContext {
@@ -76,7 +78,15 @@ impl RunContext {
         let callers = crate::calls::RunCallers::open(environment, store, &row, stop.clone()).await?;
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
-        Ok(Self { system, answerer, judges, scorers: scorers.map_err(|e| cannot(e.to_string()))?, stop, row })
+        Ok(Self {
+            system,
+            answerer,
+            judges,
+            scorers: scorers.map_err(|e| cannot(e.to_string()))?,
+            stop,
+            drop: CancellationToken::new(),
+            row,
+        })
     }
 
     /// Number of the run.
@@ -110,6 +120,17 @@ impl RunContext {
     /// Stops all calls of the run in this process (P23); a resumed run gets a new context.
     pub(crate) fn stop_calls(&self, reason: &str) {
         self.stop.stop(reason);
+    }
+
+    /// Drops the run's calls in flight (`cancel --now`).
+    pub(crate) fn drop_calls(&self, reason: &str) {
+        self.stop.stop(reason);
+        self.drop.cancel();
+    }
+
+    /// Waits until calls in flight are to be dropped.
+    pub(crate) async fn dropped(&self) {
+        self.drop.cancelled().await;
     }
 
     /// Why the run has to stop by itself, when it has to.

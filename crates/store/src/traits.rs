@@ -71,6 +71,10 @@ pub trait Items: Send + Sync {
     /// Stores items; those that are there stay.
     async fn put_items(&self, items: &[Item]) -> StoreResult<()>;
 
+    /// Drops items that no bank of any run refers to; returns how many. `None`, and nothing is dropped, while a plan is being
+    /// written: its items come before the banks that refer to them.
+    async fn drop_unreferenced_items(&self) -> StoreResult<Option<u64>>;
+
     /// Reads an item and checks its hash.
     async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>>;
 }

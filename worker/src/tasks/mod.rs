@@ -139,11 +139,17 @@ pub(crate) async fn run(shared: &Shared, task: ClaimedTask, input: Result<TaskIn
     let work = async {
         let input = input?;
         let context = shared.context(task.run).await?;
-        match task.task.kind() {
-            TaskKind::Retain => retain::run(shared, &context, task).await,
-            TaskKind::Ready => ready::run(shared, &context, task).await,
-            TaskKind::Question => question::run(shared, &context, task, &input).await,
-            TaskKind::Judge => judge::run(shared, &context, task, &input).await,
+        let steps = async {
+            match task.task.kind() {
+                TaskKind::Retain => retain::run(shared, &context, task).await,
+                TaskKind::Ready => ready::run(shared, &context, task).await,
+                TaskKind::Question => question::run(shared, &context, task, &input).await,
+                TaskKind::Judge => judge::run(shared, &context, task, &input).await,
+            }
+        };
+        tokio::select! {
+            () = context.dropped() => Err(TaskEnd::hand_back("dropped")),
+            ended = steps => ended,
         }
     };
     work.await.map_or_else(|end: TaskEnd| end, |()| TaskEnd::Stored)

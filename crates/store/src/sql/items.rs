@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use bench_proto::ids::Sha256Hash;
+use futures::future::BoxFuture;
 
-use super::{Backend, Batch, Sql, SqlStore, args};
+use super::{Backend, Batch, Conn, Sql, SqlStore, args};
 use crate::{
-    Item, Items, StoreError, StoreResult,
+    Item, Items, RunState, StoreError, StoreResult,
     codec::{compress, decompress},
 };
 
@@ -47,6 +48,26 @@ impl<B: Backend> Items for SqlStore<B> {
             return Ok(());
         }
         self.execute(&INSERT, args![Batch::default().blob(hashes).blob(bodies)]).await.map(drop)
+    }
+
+    async fn drop_unreferenced_items(&self) -> StoreResult<Option<u64>> {
+        static PLANNING: Sql = Sql::new(|| {
+            format!("SELECT 1 FROM runs WHERE planned = 0 AND state = '{}' LIMIT 1", RunState::Running.name())
+        });
+        static DROP: Sql = Sql::new(|| {
+            "DELETE FROM items WHERE hash NOT IN \
+             (SELECT content FROM banks UNION SELECT questions FROM banks UNION SELECT gold FROM banks)"
+                .to_owned()
+        });
+        let work = |conn: &mut dyn Conn| -> BoxFuture<'_, StoreResult<Option<u64>>> {
+            Box::pin(async move {
+                if !conn.fetch(&PLANNING, args![]).await?.is_empty() {
+                    return Ok(None);
+                }
+                conn.execute(&DROP, args![]).await.map(Some)
+            })
+        };
+        self.backend.write(work).await
     }
 
     async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>> {
