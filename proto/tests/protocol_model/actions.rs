@@ -11,7 +11,7 @@ use crate::{
     properties,
     setup::Protocol,
     state::{Delivery, DeliveryStage, Life, Row, Session, Stage, State, Worker},
-    worker::JobAction,
+    worker::{JobAction, last_call},
 };
 
 /// One step of the run. Numbers name dispatchers, workers and a worker's jobs.
@@ -184,7 +184,7 @@ impl Protocol {
             for (number, worker) in state.workers.iter().enumerate() {
                 let received = worker.deliveries.iter().filter(|d| d.stage == DeliveryStage::Received).count();
                 let room = worker.deliveries.len() < self.prefetch && received + worker.jobs.len() < self.slots;
-                if worker.life == Life::Running && room {
+                if worker.life == Life::Running && room && !(self.coarse && state.store_is_down) {
                     actions.push(Action::Deliver(number, *task));
                 }
             }
@@ -237,6 +237,9 @@ impl Protocol {
                     *count = (*count + 1).min(2);
                 }
                 state.dispatchers[number].noting = tasks;
+                if self.coarse {
+                    self.apply(state, Action::Note(number));
+                }
             }
             Action::Note(number) => {
                 for task in std::mem::take(&mut state.dispatchers[number].noting) {
@@ -262,6 +265,10 @@ impl Protocol {
                 }
                 let delivery = Delivery { task, stage: DeliveryStage::Received };
                 state.workers[number].deliveries.push(delivery);
+                if self.coarse {
+                    self.apply(state, Action::Claim(number));
+                    self.apply(state, Action::Ack(number));
+                }
             }
             Action::Duplicate(task) => *state.messages.get_mut(&task).expect("it is there") += 1,
             Action::LostQueue => state.messages.clear(),
@@ -360,14 +367,16 @@ impl Protocol {
                 if !before.tasks.get(&job.task).is_some_and(held) {
                     continue;
                 }
-                let now = state.workers[number].jobs.iter().find(|j| j.task == job.task && j.epoch == job.epoch);
-                let goes_on = now.is_some_and(|j| j.step == job.step && j.holds_a_call());
-                let will_call = now.is_some_and(|j| j.step == job.step && j.stage == Stage::Idle);
+                let now = state.workers[number].jobs.iter().find(|j| j.task == job.task && j.epoch == job.epoch).copied();
                 let Some(row) = state.tasks.get_mut(&job.task) else { continue };
-                let is_lost = job.holds_a_call() && !(goes_on && held(row));
-                let is_wasted = will_call && row.state == TaskState::Failed;
-                if row.steps[job.step].is_none() && (is_lost || is_wasted) {
-                    row.seen.lost[job.step] = row.seen.lost[job.step].saturating_add(1);
+                let goes_on = now.is_some_and(|j| j.step == job.step && j.holds_a_call()) && held(row);
+                let is_unaware = row.state == TaskState::Failed
+                    && now.is_some_and(|j| matches!(j.stage, Stage::Idle | Stage::Sent | Stage::Returned));
+                let until = if is_unaware { last_call(self, job.task) } else { job.step };
+                for step in job.step..=until {
+                    if row.steps[step].is_none() && (is_unaware || job.holds_a_call() && !goes_on) {
+                        row.seen.lost[step] = row.seen.lost[step].saturating_add(1);
+                    }
                 }
             }
         }

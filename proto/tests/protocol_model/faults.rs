@@ -37,6 +37,27 @@ pub(crate) enum Fault {
 
 const KINDS: usize = Fault::Reopen as usize + 1;
 
+impl Fault {
+    /// All kinds.
+    pub(crate) const ALL: [Self; KINDS] = [
+        Self::Crash,
+        Self::Freeze,
+        Self::CallFails,
+        Self::CallRefused,
+        Self::Panic,
+        Self::Park,
+        Self::LostAnswer,
+        Self::Duplicate,
+        Self::LostQueue,
+        Self::CutLine,
+        Self::TakeOver,
+        Self::LeaderCrash,
+        Self::Outage,
+        Self::Corruption,
+        Self::Reopen,
+    ];
+}
+
 /// How many faults of each kind may still happen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Budget([u8; KINDS]);

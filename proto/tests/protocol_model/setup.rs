@@ -40,6 +40,8 @@ pub(crate) struct Protocol {
     pub(crate) retain_idempotent: bool,
     /// The run begins with its banks ready.
     pub(crate) banks_are_ready: bool,
+    /// Publishing and its note are one step, and so are delivery, claim and ack: for runs that are about something else.
+    pub(crate) coarse: bool,
     /// Faults of one run.
     pub(crate) budget: Budget,
     /// The rule that is broken on purpose.
@@ -60,6 +62,7 @@ impl Protocol {
             retries: 2,
             retain_idempotent: true,
             banks_are_ready: false,
+            coarse: false,
             budget: Budget::default(),
             mutant: None,
             must_meet: &[],

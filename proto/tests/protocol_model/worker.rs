@@ -11,8 +11,8 @@ use crate::{
     mutants::Mutant,
     properties,
     setup::Protocol,
-    state::{AfterRaise, DeliveryStage, Ending, Entries, Job, STEPS, Session, Stage, State},
-    store::{RECALL, last_step},
+    state::{AfterRaise, Delivery, DeliveryStage, Ending, Entries, Job, Row, STEPS, Session, Stage, State},
+    store::{RECALL, last_step, planned_generation},
 };
 
 /// Something that happens to a job.
@@ -121,7 +121,7 @@ impl Protocol {
     /// Claims all that a worker has received; what is refused is only acked.
     pub(crate) fn claim_all(&self, state: &mut State, number: usize, answered: bool) {
         let session = state.workers[number].session;
-        let received = |d: &&mut crate::state::Delivery| d.stage == DeliveryStage::Received;
+        let received = |d: &&mut Delivery| d.stage == DeliveryStage::Received;
         let mut tasks = Vec::new();
         for delivery in state.workers[number].deliveries.iter_mut().filter(received) {
             if answered {
@@ -225,7 +225,7 @@ impl Protocol {
             JobAction::Commit => {
                 let stored = self.commit(state, &job);
                 // a result that has no place, or of a lost lease, is the job's last
-                (stored && job.step != before_last(self, job.task) && job.session == session)
+                (stored && job.step != last_call(self, job.task) && job.session == session)
                     .then(|| Job { step: next_step(&job), stage: Stage::Idle, ..job })
             }
             JobAction::CommitAnswerLost => {
@@ -246,14 +246,16 @@ impl Protocol {
 
     /// Sends the next call. A job without one left, of a task that another has finished, ends.
     fn send(&self, state: &mut State, mut job: Job) -> Option<Job> {
-        if job.step > before_last(self, job.task) {
+        if job.step > last_call(self, job.task) {
             // all entries were stored by an earlier holder whose last commit ended the task: nothing is left to do
             return None;
         }
         if job.task.kind() != TaskKind::Retain {
             job.generation = state.banks[job.task.bank() as usize].generation;
         }
-        if let Some(row) = state.tasks.get_mut(&job.task) {
+        // a call for a bank that was planned anew meanwhile belongs to no row any more
+        let is_of = |row: &&mut Row| planned_generation(row.epoch) == planned_generation(job.epoch);
+        if let Some(row) = state.tasks.get_mut(&job.task).filter(is_of) {
             row.seen.sent[job.step] = row.seen.sent[job.step].saturating_add(1);
         }
         if job.known_truly & (1 << job.step) != 0 {
@@ -297,8 +299,8 @@ impl Protocol {
     }
 }
 
-/// The step after which nothing is called: a question's scores are made with its answer.
-fn before_last(protocol: &Protocol, task: TaskKey) -> usize {
+/// The last step with a call of its own: a question's scores are made with its answer.
+pub(crate) fn last_call(protocol: &Protocol, task: TaskKey) -> usize {
     match task.kind() {
         TaskKind::Question => crate::store::ANSWER,
         _ => last_step(protocol, task),
