@@ -34,7 +34,10 @@ pub const SCHEME: &str = "postgres";
 /// The other name of the scheme.
 pub const LONG_SCHEME: &str = "postgresql";
 
-const MIGRATIONS: schema::Migrations = &[include_str!("../../../../migrations/postgres/0001_init.sql")];
+const MIGRATIONS: schema::Migrations = &[
+    include_str!("../../../../migrations/postgres/0001_init.sql"),
+    include_str!("../../../../migrations/postgres/0003_money.sql"),
+];
 
 /// What every statement runs under. A client that is gone loses its locks within seconds. Plans are made anew each time,
 /// from the sizes that the tables have then: a plan that was made when a run had ten tasks is no good for a million.

@@ -32,7 +32,10 @@ pub const SCHEME: &str = "sqlite";
 /// Longest wait for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS: u32 = 3;
-const MIGRATIONS: schema::Migrations = &[include_str!("../../../../migrations/sqlite/0001_init.sql")];
+const MIGRATIONS: schema::Migrations = &[
+    include_str!("../../../../migrations/sqlite/0001_init.sql"),
+    include_str!("../../../../migrations/sqlite/0003_money.sql"),
+];
 
 /// The store in one file.
 struct Sqlite {
