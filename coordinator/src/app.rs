@@ -2,22 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use bench_proto::{
-    ids::Role,
-    spec::{ModelSpec, RunSpec},
-};
+use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::Queue;
-use bench_settings::{Account, ApiKey, CommandLine, ExtraKey, FlagValue, ModelRole, Settings};
+use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
 use bench_store::Store;
 use bench_worker::{
     context::WorkerEnvironment,
-    models::{
-        backoff::BackoffSettings,
-        caller::CallSettings,
-        gate::Gates,
-        openai::{HttpSettings, SharedHttp},
-        registry,
-    },
+    environment::{LOCAL_SLOTS, RETAIN_SLOTS},
+    models::registry,
     systems::registry::SYSTEMS,
 };
 use serde_json::Value;
@@ -27,13 +19,6 @@ use crate::{
     exit::CliError,
     runs,
 };
-
-/// Slots for tasks that wait for a model: the call limiter, not the slots, finds the right number of calls in flight.
-const SLOTS_WITH_MODEL: usize = 512;
-/// Slots for tasks that only compute: as many as make large commits, since a commit takes as long for few as for many.
-const SLOTS_COMPUTING: usize = 512;
-/// Slots for retaining: whole banks, each with its own memory.
-const SLOTS_RETAIN: usize = 16;
 
 /// A command's surroundings.
 pub(crate) struct App {
@@ -52,7 +37,7 @@ impl App {
             sets: cli.global.set.clone(),
             flags: flags(cli),
         };
-        let settings = bench_settings::from_process(line, extra_keys()).map_err(|e| CliError::usage(e.to_string()))?;
+        let settings = bench_settings::from_process(line, bench_worker::environment::extra_keys()).map_err(|e| CliError::usage(e.to_string()))?;
         Ok(Self { settings })
     }
 
@@ -185,42 +170,18 @@ impl App {
     /// # Errors
     /// Exit 2 when an account is missing.
     pub(crate) fn worker_environment(&self, spec: &RunSpec) -> Result<Arc<WorkerEnvironment>, CliError> {
-        let models = &self.settings.models;
-        let http = HttpSettings {
-            request_timeout: models.timeout,
-            connect_timeout: models.connect_timeout,
-            ..HttpSettings::default()
-        };
-        let backoff = &self.settings.backoff;
-        Ok(Arc::new(WorkerEnvironment {
-            accounts: self.accounts_of(spec)?,
-            http: SharedHttp::new(http).map_err(|e| CliError::infrastructure(e.to_string()))?,
-            gates: Gates::new(models.max_concurrency as usize),
-            calls: CallSettings {
-                backoff: BackoffSettings {
-                    initial_interval: backoff.initial_interval,
-                    multiplier: backoff.multiplier as f32,
-                    randomization_factor: backoff.randomization_factor as f32,
-                    max_interval: backoff.max_interval,
-                    max_elapsed_time: backoff.max_elapsed_time,
-                },
-                ..CallSettings::default()
-            },
-            systems: Default::default(),
-        }))
+        bench_worker::environment::environment(&self.settings, self.accounts_of(spec)?)
+            .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
     /// Slots per role for a run in this process.
     #[must_use]
     pub(crate) fn slots(&self, spec: &RunSpec) -> Vec<(Role, usize)> {
         let chosen = self.settings.worker.slots.map(|slots| slots as usize);
-        let of = |remote: bool| chosen.unwrap_or(if remote { SLOTS_WITH_MODEL } else { SLOTS_COMPUTING });
-        let mut slots =
-            vec![(Role::Retain, chosen.unwrap_or(SLOTS_RETAIN)), (Role::Question, of(spec.answerer.is_remote()))];
-        if !spec.judges.is_empty() {
-            slots.push((Role::Judge, of(spec.judges.iter().any(ModelSpec::is_remote))));
-        }
-        slots
+        let slots = chosen.unwrap_or(LOCAL_SLOTS);
+        let judging = (!spec.judges.is_empty()).then_some((Role::Judge, slots));
+        let working = [(Role::Retain, chosen.unwrap_or(RETAIN_SLOTS)), (Role::Question, slots)];
+        working.into_iter().chain(judging).collect()
     }
 
     /// Longest wait for calls in flight after a stop.
@@ -239,15 +200,6 @@ fn missing_key(account: &Account, role: ModelRole) -> String {
             format!("account '{}' needs a key; set {own}, or accounts.{}.api_key_env", account.name, account.name)
         }
     }
-}
-
-/// Settings that memory systems and generators bring along.
-fn extra_keys() -> Vec<ExtraKey> {
-    let of_systems = SYSTEMS
-        .iter()
-        .flat_map(|entry| entry.settings)
-        .map(|setting| ExtraKey { name: setting.name.to_owned(), default: Some(setting.default.to_owned()) });
-    of_systems.collect()
 }
 
 /// Flags that were given, as settings: so that `config show` and error messages can name them.

@@ -8,7 +8,7 @@ use bench_proto::task::QueueName;
 use bench_queue::Queue;
 use bench_store::{RunRow, RunState, Store};
 use bench_worker::{
-    context::{StopReason, WorkerEnvironment},
+    context::WorkerEnvironment,
     engine::{Worker, WorkerConfig},
 };
 use tokio::{sync::Notify, task::JoinHandle};
@@ -133,6 +133,7 @@ impl LocalRun {
             name: format!("{}-{}", LOCAL_DOMAIN, std::process::id()),
             domain: session_domain(run_no),
             pool: pool.clone(),
+            host: String::new(),
             slots: self.slots.clone(),
             drain: self.drain,
         };
@@ -194,10 +195,10 @@ impl LocalRun {
 
     /// The lock proves that no owner lives: open sessions of this run's domain are dead.
     async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
-        for (session, worker, _) in self.store.open_sessions(&session_domain(run_no)).await? {
-            let lost = self.store.end_session(session).await?;
+        for open in self.store.open_sessions(&session_domain(run_no)).await? {
+            let lost = self.store.end_session(open.session).await?;
             if lost > 0 {
-                info!("{lost} tasks of {worker} go on");
+                info!("{lost} tasks of {} go on", open.worker);
             }
         }
         self.store.forget_published(run_no).await?;
@@ -233,9 +234,6 @@ impl LocalRun {
                     "{reason}; what was stored is kept: `bench-coord resume {}` goes on when the cause is gone",
                     run.run_id
                 )));
-            }
-            if let Some(StopReason { message, .. }) = worker.stop_reason(run_no).await {
-                return self.pause(run_no, &message).await;
             }
             let row = match self.store.run(run_no).await {
                 Ok(row) => row,

@@ -12,6 +12,7 @@ pub mod failure;
 pub mod ids;
 pub mod money;
 pub mod retrieval;
+pub mod session;
 pub mod spec;
 pub mod step;
 pub mod summary;
@@ -19,3 +20,6 @@ pub mod task;
 
 /// Version of this build, recorded with runs (shown, never compared).
 pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Queue domain of runs that a long-running coordinator serves (P21).
+pub const CLUSTER_DOMAIN: &str = "cluster";

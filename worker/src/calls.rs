@@ -11,7 +11,7 @@ use bench_proto::{
 use bench_store::{ClaimedTask, RunRow, Store};
 
 use crate::{
-    context::WorkerEnvironment,
+    context::{CANNOT_SERVE, WorkerEnvironment},
     models::{
         ChatReply, ChatRequest,
         budget::Budget,
@@ -59,7 +59,7 @@ impl<'a> RunCallers<'a> {
     pub(crate) fn caller(&self, model: &ModelSpec, phase: Phase) -> Result<RunCaller, Failure> {
         let account = self.environment.accounts.get(&model.account).ok_or_else(|| {
             Failure::terminal(
-                "worker_cannot_serve",
+                CANNOT_SERVE,
                 format!("account '{}' is not configured on this worker", model.account),
             )
         })?;

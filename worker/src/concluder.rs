@@ -1,20 +1,24 @@
 //! Ends questions: reads the stored steps, derives the facts with a pure function, stores them (P7).
 //!
-//! It works from the store alone, so the sweep after a crash ends questions in exactly the same way.
+//! It works from the store alone, so the sweep after a crash ends questions in exactly the same way, in any process.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use bench_proto::{
-    facts::{QuestionFacts, QuestionIdentity, conclude},
+    facts::{JudgePlan, QuestionFacts, QuestionIdentity, conclude},
     failure::Failure,
     ids::{RunNo, TaskKey},
     step::StoredStep,
 };
-use bench_store::StoreError;
-use tokio::sync::{Notify, mpsc, watch};
+use bench_store::{Store, StoreError};
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tracing::{error, warn};
 
-use crate::engine::Shared;
+use crate::banks::BankCache;
 
 /// Most questions concluded together.
 const BATCH: usize = 256;
@@ -22,9 +26,75 @@ const BATCH: usize = 256;
 /// Wait for more questions to conclude together: nothing but the run's progress and its end depends on it.
 const GATHER: Duration = Duration::from_millis(4);
 
+/// What concluding needs to know of a run; nothing of it changes while the run exists.
+#[derive(Debug, Clone)]
+struct Grading {
+    judges: JudgePlan,
+    headline: String,
+}
+
+/// Concludes questions over a store.
+pub struct Concluder {
+    store: Arc<dyn Store>,
+    banks: Arc<BankCache>,
+    gradings: Mutex<HashMap<RunNo, Grading>>,
+}
+
+impl Concluder {
+    /// A concluder that reads banks through a cache.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, banks: Arc<BankCache>) -> Self {
+        Self { store, banks, gradings: Mutex::default() }
+    }
+
+    /// Concludes those of `questions` that are complete; waits while the store is out of reach.
+    ///
+    /// # Errors
+    /// With code `store` when the store cannot be used any more.
+    pub async fn conclude(&self, run: RunNo, mut questions: Vec<TaskKey>) -> Result<(), Failure> {
+        questions.sort_unstable();
+        questions.dedup();
+        let Grading { judges, headline } = self.grading(run).await?;
+        let steps = patiently(|| self.store.question_steps(run, &questions)).await?;
+        let mut by_question: BTreeMap<TaskKey, Vec<StoredStep>> = BTreeMap::new();
+        for step in steps {
+            by_question.entry(step.task.question_of()).or_default().push(step);
+        }
+        let mut facts: Vec<QuestionFacts> = Vec::with_capacity(questions.len());
+        for (task, steps) in by_question {
+            let bank = patiently(|| self.banks.get(run, task.bank())).await?;
+            let Some(question) = bank.question(task.index()) else {
+                return Err(Failure::permanent(
+                    "store",
+                    format!("question {} is missing in its bank's item", task.index()),
+                ));
+            };
+            let identity = QuestionIdentity {
+                task,
+                question_id: question.question_id.clone(),
+                bank_id: bank.content.bank_id.clone(),
+                category: question.category.clone(),
+            };
+            facts.extend(conclude(identity, &steps, &judges));
+        }
+        patiently(|| self.store.conclude(run, &headline, &facts)).await?;
+        Ok(())
+    }
+
+    async fn grading(&self, run: RunNo) -> Result<Grading, Failure> {
+        if let Some(grading) = self.gradings.lock().await.get(&run) {
+            return Ok(grading.clone());
+        }
+        let spec = patiently(|| self.store.run(run)).await?.spec;
+        let grading = Grading { judges: spec.judge_plan(), headline: spec.headline_metric() };
+        self.gradings.lock().await.insert(run, grading.clone());
+        Ok(grading)
+    }
+}
+
 /// Concludes questions until the channel closes.
 pub(crate) async fn run(
-    shared: Arc<Shared>,
+    concluder: Arc<Concluder>,
     mut to_conclude: mpsc::UnboundedReceiver<(RunNo, TaskKey)>,
     concluded: Arc<Notify>,
     broken: watch::Sender<Option<String>>,
@@ -45,7 +115,7 @@ pub(crate) async fn run(
         }
         for (run, questions) in by_run {
             // whatever is missed here is found again by the sweep
-            if let Err(failure) = conclude_questions(&shared, run, questions).await {
+            if let Err(failure) = concluder.conclude(run, questions).await {
                 error!("questions could not be concluded: {failure}");
                 if failure.code == "store" {
                     broken.send_replace(Some(failure.message));
@@ -54,43 +124,6 @@ pub(crate) async fn run(
         }
         concluded.notify_one();
     }
-}
-
-/// Concludes those of `questions` that are complete.
-pub(crate) async fn conclude_questions(
-    shared: &Shared,
-    run: RunNo,
-    mut questions: Vec<TaskKey>,
-) -> Result<(), Failure> {
-    questions.sort_unstable();
-    questions.dedup();
-    let context = shared.context(run).await?;
-    let judges = context.row().spec.judge_plan();
-    let headline = context.row().spec.headline_metric();
-    let steps = patiently(|| shared.store.question_steps(run, &questions)).await?;
-    let mut by_question: BTreeMap<TaskKey, Vec<StoredStep>> = BTreeMap::new();
-    for step in steps {
-        by_question.entry(step.task.question_of()).or_default().push(step);
-    }
-    let mut facts: Vec<QuestionFacts> = Vec::with_capacity(questions.len());
-    for (task, steps) in by_question {
-        let bank = shared.banks.get(run, task.bank()).await.map_err(|e| crate::engine::store_failure(&e))?;
-        let Some(question) = bank.question(task.index()) else {
-            return Err(Failure::permanent(
-                "store",
-                format!("question {} is missing in its bank's item", task.index()),
-            ));
-        };
-        let identity = QuestionIdentity {
-            task,
-            question_id: question.question_id.clone(),
-            bank_id: bank.content.bank_id.clone(),
-            category: question.category.clone(),
-        };
-        facts.extend(conclude(identity, &steps, &judges));
-    }
-    patiently(|| shared.store.conclude(run, &headline, &facts)).await?;
-    Ok(())
 }
 
 /// Repeats a store call while the store is unavailable.

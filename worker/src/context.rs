@@ -8,7 +8,7 @@ use bench_store::{BankRow, RunRow, Store};
 use crate::{
     answerer::Answerer,
     banks::BankData,
-    engine::{Shared, store_failure},
+    engine::{Shared, Vitals, store_failure},
     judge::Judge,
     models::{
         caller::CallSettings,
@@ -21,6 +21,9 @@ use crate::{
     systems::{self, BankRef, BuildContext, MemorySystem},
     tasks::TaskEnd,
 };
+
+/// Code of the failure of a worker that lacks something that a run needs: a name it does not know, an account.
+pub(crate) const CANNOT_SERVE: &str = "worker_cannot_serve";
 
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {
@@ -58,13 +61,18 @@ impl RunContext {
     ///
     /// # Errors
     /// When this worker cannot serve the run: an unknown name, a missing account or key.
-    pub async fn build(environment: &WorkerEnvironment, store: Arc<dyn Store>, row: RunRow) -> Result<Self, Failure> {
-        let cannot = |what: String| Failure::terminal("worker_cannot_serve", what);
+    pub async fn build(
+        environment: &WorkerEnvironment,
+        store: Arc<dyn Store>,
+        row: RunRow,
+        vitals: Arc<Vitals>,
+    ) -> Result<Self, Failure> {
+        let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
         let system = systems::registry::build(&spec.system.name, &spec.system.settings, &environment.systems)
             .map_err(|e| cannot(e.to_string()))?;
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
-        let stop = StopFlag::new();
+        let stop = StopFlag::guarded(vitals);
         let callers = crate::calls::RunCallers::open(environment, store, &row, stop.clone()).await?;
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;

@@ -6,9 +6,10 @@
 pub mod answerer;
 pub mod banks;
 mod calls;
-mod concluder;
+pub mod concluder;
 pub mod context;
 pub mod engine;
+pub mod environment;
 mod judge;
 pub mod models;
 pub mod prompts;

@@ -1,3 +1,291 @@
-//! `bench-worker`: takes tasks from the queue until stopped.
+//! `bench-worker`: takes tasks from the queue until stopped. Stateless: everything that lasts is in the store.
 
-fn main() {}
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use bench_proto::{ids::Role, task::TOPOLOGY_VERSION};
+use bench_queue::QueueError;
+use bench_settings::{CommandLine, FlagValue};
+use bench_store::StoreError;
+use bench_telemetry::http::{BearerToken, Pages};
+use bench_worker::{
+    engine::{StartError, Worker, WorkerConfig, WorkerHealth},
+    environment,
+};
+use clap::Parser;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// Queue domain of workers that a coordinator supervises (P21).
+const CLUSTER_DOMAIN: &str = bench_proto::CLUSTER_DOMAIN;
+/// Exit codes, as those of `bench-coord`.
+const USAGE: u8 = 2;
+const INFRASTRUCTURE: u8 = 4;
+
+/// A worker of bench-coord: retains, recalls, answers and judges until stopped.
+#[derive(Debug, Parser)]
+#[command(name = "bench-worker", version, about, after_help = "\
+SIGTERM or Ctrl-C drains: no task is claimed, calls in flight finish, the rest is handed back; a second one drops the calls.\n\
+Keys come from the environment or from files named in the settings; an account is a base URL with its key.")]
+struct Args {
+    /// Where tasks come from: amqp://USER:PASSWORD@HOST/VHOST or amqps:// [env: BENCH_QUEUE_URL]
+    #[arg(long, value_name = "URL")]
+    queue: Option<String>,
+    /// Where runs are stored: postgres://USER:PASSWORD@HOST/DATABASE [env: BENCH_STORE_URL]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Pool that this worker serves
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pool: String,
+    /// Roles that it serves
+    #[arg(long, value_delimiter = ',', value_name = "ROLES", default_value = "retain,question,judge")]
+    roles: Vec<String>,
+    /// Slots of each role: tasks worked on at once [default: 16 to retain, 64 for the others]
+    #[arg(long, value_name = "SLOTS")]
+    concurrency: Option<usize>,
+    /// Longest wait for calls in flight when it stops [default: 180]
+    #[arg(long, value_name = "SECONDS")]
+    drain: Option<u64>,
+    /// Address for /healthz and /readyz; any other than loopback needs BENCH_HTTP_TOKEN or BENCH_HTTP_TOKEN_FILE
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    listen: String,
+    /// Name of this worker [default: host and process id]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Settings file (TOML); ./bench.toml is read when it is there
+    #[arg(long, value_name = "FILE")]
+    config: Option<std::path::PathBuf>,
+    /// Profile in the settings file
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Any setting by its dotted name
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+/// An error with its exit code.
+struct Stop {
+    code: u8,
+    message: String,
+}
+
+impl Stop {
+    fn usage(message: impl ToString) -> Self {
+        Self { code: USAGE, message: message.to_string() }
+    }
+
+    fn infrastructure(message: impl ToString) -> Self {
+        Self { code: INFRASTRUCTURE, message: message.to_string() }
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Open(_) => Self::usage(error),
+            _ => Self::infrastructure(error),
+        }
+    }
+}
+
+impl From<QueueError> for Stop {
+    fn from(error: QueueError) -> Self {
+        match &error {
+            QueueError::Setup(_) => Self::usage(error),
+            QueueError::Unavailable(_) | QueueError::Closed => Self::infrastructure(error),
+        }
+    }
+}
+
+impl From<StartError> for Stop {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Store(error) => error.into(),
+            StartError::Queue(error) => error.into(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let filter = match args.verbose {
+        0 => None,
+        1 => Some("info".to_owned()),
+        _ => Some("debug".to_owned()),
+    };
+    let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
+    let _telemetry = match bench_telemetry::init(&logs) {
+        Ok(guard) => guard,
+        Err(error) => return say(&Stop::usage(error)),
+    };
+    // a panic is a failed attempt of its task: one line in the log
+    std::panic::set_hook(Box::new(|panic| tracing::warn!("caught {panic}")));
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return say(&Stop::infrastructure(format!("the process cannot start its threads: {error}"))),
+    };
+    let outcome = runtime.block_on(work(args));
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(stop) => say(&stop),
+    }
+}
+
+fn say(stop: &Stop) -> ExitCode {
+    note(&format!("error: {}", stop.message));
+    ExitCode::from(stop.code)
+}
+
+/// One line for people.
+fn note(line: &str) {
+    use std::io::Write as _;
+    // a closed standard error is no reason to stop
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+async fn work(args: Args) -> Result<(), Stop> {
+    let flag = |key: &str, flag: &str, value: &Option<String>| {
+        value.as_ref().map(|value| FlagValue::new(key, flag, value.clone()))
+    };
+    let flags = [flag("store.url", "--store", &args.store), flag("queue.url", "--queue", &args.queue)];
+    let line = CommandLine {
+        config: args.config.clone(),
+        profile: args.profile.clone(),
+        sets: args.set.clone(),
+        flags: flags.into_iter().flatten().collect(),
+    };
+    let settings = bench_settings::from_process(line, environment::extra_keys()).map_err(Stop::usage)?;
+    let roles = roles(&args.roles)?;
+    if settings.queue_url.starts_with("memory:") || settings.store_url.starts_with("sqlite:") {
+        return Err(Stop::usage(
+            "a worker needs a broker and a store that others share: --queue amqp://… and --store postgres://…; runs on one machine need no bench-worker",
+        ));
+    }
+    if args.concurrency == Some(0) {
+        return Err(Stop::usage("--concurrency 0: a worker without slots would never work"));
+    }
+    let token = BearerToken::from_environment().map_err(Stop::usage)?;
+
+    let store = bench_store::open(&settings.store_url).await?;
+    let queue = bench_queue::connect(&settings.queue_url).await?;
+    let host = host();
+    let chosen = args.concurrency.or(settings.worker.slots.map(|slots| slots as usize));
+    let config = WorkerConfig {
+        name: args.name.clone().unwrap_or_else(|| format!("{host}-{}", std::process::id())),
+        domain: CLUSTER_DOMAIN.to_owned(),
+        pool: args.pool.clone(),
+        host,
+        slots: environment::worker_slots(&roles, chosen),
+        drain: args.drain.map_or(settings.worker.drain, Duration::from_secs),
+    };
+    let name = config.name.clone();
+    let environment = environment::environment(&settings, environment::usable_accounts(&settings))
+        .map_err(|failure| Stop::infrastructure(failure.message))?;
+    let worker = Worker::start(config, environment, Arc::clone(&store), Arc::clone(&queue), Arc::new(Notify::new())).await?;
+    let pages = Arc::new(WorkerPages { health: worker.health(), about: about(&args, &name) });
+    let listening = bench_telemetry::http::listen(&args.listen, token, pages).await.map_err(Stop::usage)?;
+    note(&format!(
+        "worker {name} serves {} of pool {} (topology {TOPOLOGY_VERSION}), health at http://{}/readyz",
+        args.roles.join(", "),
+        args.pool,
+        listening.address
+    ));
+
+    let outcome = until_stopped(worker).await;
+    queue.close().await;
+    store.close().await;
+    outcome
+}
+
+/// Works until a signal or a broken store ends it.
+async fn until_stopped(worker: Worker) -> Result<(), Stop> {
+    let mut broken = worker.broken.clone();
+    let mut signals = Signals::listen()?;
+    tokio::select! {
+        () = signals.next() => {}
+        _ = broken.changed() => {}
+    }
+    let reason = broken.borrow().clone();
+    if reason.is_none() {
+        note("stopping: no task is claimed, calls in flight finish; a second signal drops them");
+    }
+    let drop_calls = worker.drop_calls();
+    let stopping = worker.stop();
+    tokio::pin!(stopping);
+    tokio::select! {
+        () = &mut stopping => {}
+        () = signals.next() => {
+            drop_calls.cancel();
+            stopping.await;
+        }
+    }
+    reason.map_or(Ok(()), |reason| Err(Stop::infrastructure(reason)))
+}
+
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Stop> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let of = |kind| signal(kind).map_err(|e| Stop::infrastructure(format!("signals cannot be received: {e}")));
+        Ok(Self { interrupt: of(SignalKind::interrupt())?, terminate: of(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+fn roles(names: &[String]) -> Result<Vec<Role>, Stop> {
+    let mut roles = Vec::new();
+    for name in names {
+        let role = Role::ALL.into_iter().find(|role| role.name() == name.trim()).ok_or_else(|| {
+            Stop::usage(format!("unknown role '{name}' (known: {})", Role::ALL.map(Role::name).join(", ")))
+        })?;
+        if !roles.contains(&role) {
+            roles.push(role);
+        }
+    }
+    Ok(roles)
+}
+
+/// Name of this machine.
+fn host() -> String {
+    let named = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+    let read = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    named.or_else(read).unwrap_or_else(|| "worker".to_owned())
+}
+
+struct WorkerPages {
+    health: WorkerHealth,
+    about: Value,
+}
+
+fn about(args: &Args, name: &str) -> Value {
+    json!({
+        "worker": name,
+        "pool": args.pool,
+        "roles": args.roles,
+        "code_version": bench_proto::CODE_VERSION,
+    })
+}
+
+#[async_trait::async_trait]
+impl Pages for WorkerPages {
+    async fn ready(&self) -> Result<(), String> {
+        self.health.ready()
+    }
+
+    async fn page(&self, path: &str) -> Option<Result<Value, String>> {
+        (path == "/api/about").then(|| Ok(self.about.clone()))
+    }
+}

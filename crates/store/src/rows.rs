@@ -275,6 +275,34 @@ pub struct ReadyTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub i64);
 
+/// An open worker session, for supervision and for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// The session.
+    pub session: SessionId,
+    /// Name of the worker.
+    pub worker: String,
+    /// What the worker said about itself when it opened the session.
+    pub info_json: String,
+    /// Raised by every renewal: the only sign of life that counts (P4).
+    pub counter: i64,
+    /// Milliseconds since the last renewal by the store's clock, for people.
+    pub silent_ms: i64,
+    /// Tasks it holds.
+    pub leased: i64,
+}
+
+/// Who leads a scope (P14).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderRow {
+    /// Name of the process; empty when it has resigned.
+    pub holder: String,
+    /// Raised by every takeover.
+    pub epoch: i64,
+    /// Raised by the leader: it stands still when the leader is gone.
+    pub counter: i64,
+}
+
 /// A task that was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimedTask {

@@ -1,5 +1,7 @@
 //! The narrow traits of the store. Every write is idempotent: a call whose answer was lost is simply repeated.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use bench_proto::{
     facts::QuestionFacts,
@@ -39,6 +41,9 @@ pub trait Runs: Send + Sync {
 
     /// Replaces the run's limits and raises its state version.
     async fn set_limits(&self, run: RunNo, limits: &bench_proto::spec::Limits) -> StoreResult<()>;
+
+    /// Runs of a domain in state `running` with their state versions, in the order of their numbers.
+    async fn running_runs(&self, domain: &str) -> StoreResult<Vec<(RunNo, i64)>>;
 
     /// State and state version of runs, for the poll of P23.
     async fn run_states(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, RunState, i64)>>;
@@ -102,6 +107,10 @@ pub trait Tasks: Send + Sync {
     /// Forgets the published notes of all ready tasks of a run, so that they are published again (P2).
     async fn forget_published(&self, run: RunNo) -> StoreResult<u64>;
 
+    /// Forgets the published notes of these tasks where they are still ready; they are not handed out before `delay_ms` have
+    /// passed. For messages that came back: dead letters, and bodies that a worker cannot read (P2, P12).
+    async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64>;
+
     /// Claims tasks for a session: those that are ready, due, and whose run is `running`. The others are left out of the
     /// answer. One transaction (P1).
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
@@ -109,8 +118,13 @@ pub trait Tasks: Send + Sync {
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
     async fn release(&self, releases: &[Release]) -> StoreResult<()>;
 
-    /// Open tasks by role.
-    async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole>;
+    /// Open tasks of runs by role, in one look.
+    async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>>;
+
+    /// Open tasks of one run by role.
+    async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole> {
+        Ok(self.open_tasks_of(&[run]).await?.remove(&run).unwrap_or_default())
+    }
 }
 
 /// Worker sessions (P4).
@@ -126,8 +140,25 @@ pub trait Sessions: Send + Sync {
     /// how many tasks.
     async fn end_session(&self, session: SessionId) -> StoreResult<u64>;
 
-    /// Open sessions of a domain with their counters.
-    async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<(SessionId, String, i64)>>;
+    /// Open sessions of a domain.
+    async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<SessionRow>>;
+}
+
+/// Leadership as a row (P14).
+#[async_trait]
+pub trait Leaders: Send + Sync {
+    /// The row of a scope; `None` before its first leader.
+    async fn leader(&self, scope: &str) -> StoreResult<Option<LeaderRow>>;
+
+    /// Takes the lead if the row is still as it was seen (epoch, counter), or was and is not there. Returns the new epoch;
+    /// `None` when somebody else was quicker or the leader lives.
+    async fn take_lead(&self, scope: &str, holder: &str, seen: Option<(i64, i64)>) -> StoreResult<Option<i64>>;
+
+    /// Raises the counter. False when another leads.
+    async fn renew_lead(&self, scope: &str, epoch: i64) -> StoreResult<bool>;
+
+    /// Gives the lead up: the next may take it at once.
+    async fn resign_lead(&self, scope: &str, epoch: i64) -> StoreResult<()>;
 }
 
 /// Checkpoints and conclusions (P7, P8).
@@ -222,7 +253,9 @@ pub trait Imports: Send + Sync {
 
 /// The whole store.
 #[async_trait]
-pub trait Store: Runs + Items + Plan + Tasks + Sessions + Checkpoints + Results + Calls + Money + Imports {
+pub trait Store:
+    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Imports
+{
     /// The URL without password, for messages.
     fn describe(&self) -> String;
 

@@ -1,7 +1,11 @@
 //! The stop flag of a run (P23): set once, looked at before every send, and able to wake whatever waits.
 
+use std::sync::Arc;
+
 use bench_proto::failure::Failure;
 use tokio::sync::watch;
+
+use crate::engine::{OUT_OF_REACH, Vitals};
 
 /// Why calls stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +18,11 @@ pub enum StopCause {
 
 /// A flag shared by all calls of a run in this process. The first cause stays; a resumed run gets a new flag.
 #[derive(Debug, Clone)]
-pub struct StopFlag(watch::Sender<Option<StopCause>>);
+pub struct StopFlag {
+    flag: watch::Sender<Option<StopCause>>,
+    /// A worker that has not been heard of starts no call (P4).
+    vitals: Option<Arc<Vitals>>,
+}
 
 impl Default for StopFlag {
     fn default() -> Self {
@@ -26,12 +34,18 @@ impl StopFlag {
     /// A flag that is not set.
     #[must_use]
     pub fn new() -> Self {
-        Self(watch::Sender::new(None))
+        Self { flag: watch::Sender::new(None), vitals: None }
+    }
+
+    /// A flag that also stands while the worker's session is not known to be alive.
+    #[must_use]
+    pub fn guarded(vitals: Arc<Vitals>) -> Self {
+        Self { vitals: Some(vitals), ..Self::new() }
     }
 
     /// Sets the flag unless it is set. True when this call did it.
     pub fn set(&self, cause: StopCause) -> bool {
-        self.0.send_if_modified(|current| {
+        self.flag.send_if_modified(|current| {
             let first = current.is_none();
             if first {
                 *current = Some(cause);
@@ -48,12 +62,16 @@ impl StopFlag {
     /// The cause, when the flag is set.
     #[must_use]
     pub fn cause(&self) -> Option<StopCause> {
-        self.0.borrow().clone()
+        let silent = || self.vitals.as_ref().is_some_and(|vitals| !vitals.alive());
+        self.flag.borrow().clone().or_else(|| silent().then(|| StopCause::Asked(OUT_OF_REACH.to_owned())))
     }
 
     /// Waits for the flag.
     pub async fn stopped(&self) -> StopCause {
-        let mut receiver = self.0.subscribe();
+        if let Some(cause) = self.cause() {
+            return cause;
+        }
+        let mut receiver = self.flag.subscribe();
         match receiver.wait_for(Option::is_some).await.map(|cause| cause.clone()) {
             Ok(Some(cause)) => cause,
             // the sender lives in `self`, so neither arm can be met while this borrow lasts

@@ -156,7 +156,12 @@ pub(crate) type TaskResult = Result<(), TaskEnd>;
 pub(crate) fn may_retry(failure: &Failure, task: ClaimedTask, retries: u32) -> bool {
     failure.class == FailureClass::Transient
         && i64::from(task.attempts) < i64::from(retries)
-        && task.losses < MAX_LOSSES
+        && !lost_too_often(task)
+}
+
+/// Whether every worker that held the task was lost with it: the next one is not risked (P3).
+pub(crate) fn lost_too_often(task: ClaimedTask) -> bool {
+    task.losses >= MAX_LOSSES
 }
 
 /// Delay before another attempt of a whole task: 0.5 s doubling to 30 s. Calls have their own, shorter back-off inside.

@@ -58,6 +58,8 @@ macro_rules! store_conformance {
             p3_events_of_an_old_epoch_change_nothing,
             p11_parking_counts_nothing,
             p4_the_tasks_of_a_dead_session_are_ready_again,
+            p12_what_came_back_is_published_again,
+            p14_leadership_is_a_row,
             open_tasks_are_counted_by_role,
             p7_a_question_goes_from_retain_to_conclusion,
             p7_votes_are_counted_down,

@@ -45,6 +45,12 @@ pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
     );
     assert_eq!(list(RunFilter { user: Some("ann".into()), ..RunFilter::default() }).await, [first]);
     assert_eq!(list(RunFilter { limit: Some(1), ..RunFilter::default() }).await, [second]);
+
+    let domain = new_run("x").domain;
+    assert_eq!(store.running_runs(&domain).await.expect("are read"), [(first, 1), (second, 1), (third, 1)]);
+    assert_eq!(store.running_runs("elsewhere").await.expect("are read"), []);
+    assert!(store.set_run_state(second, &[RunState::Running], RunState::Paused, None).await.expect("is paused"));
+    assert_eq!(store.running_runs(&domain).await.expect("are read"), [(first, 1), (third, 1)]);
 }
 
 /// Moves are made from the named states only; time counts in `running` only; entering it again is a resume.

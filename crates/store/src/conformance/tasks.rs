@@ -107,13 +107,17 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
     let elsewhere = store.open_session("w3", "cluster", "{}").await.expect("opens");
     assert!(store.renew_session(scene.session).await.expect("renews"));
     let open = store.open_sessions("local").await.expect("are read");
-    assert_eq!(open, [(scene.session, "w1".to_owned(), 1), (other, "w2".to_owned(), 0)]);
+    let seen: Vec<_> = open.iter().map(|s| (s.session, s.worker.as_str(), s.counter, s.leased)).collect();
+    assert_eq!(seen, [(scene.session, "w1", 1, 0), (other, "w2", 0, 0)]);
+    assert!(open.iter().all(|s| s.info_json == "{}" && (0..60_000).contains(&s.silent_ms)), "{open:?}");
     assert_eq!(store.open_sessions("cluster").await.expect("are read").len(), 1);
     assert!(elsewhere != other);
 
     let task = TaskKey::retain(0, 0);
     scene.claim(task).await;
     store.claim(other, &[(scene.run, TaskKey::retain(1, 0))]).await.expect("claims");
+    let leased: Vec<i64> = store.open_sessions("local").await.expect("are read").iter().map(|s| s.leased).collect();
+    assert_eq!(leased, [1, 1]);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 1);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 0);
     assert!(!store.renew_session(scene.session).await.expect("answers"), "the worker learns that it was ended");
@@ -122,6 +126,47 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
     assert_eq!((claimed[0].epoch, claimed[0].attempts, claimed[0].losses), (2, 0, 1));
     assert_eq!(store.claim(SessionId(999), &[(scene.run, task)]).await.expect("answers"), []);
     assert!(!store.renew_session(SessionId(999)).await.expect("answers"));
+}
+
+/// A message that came back: the note is forgotten, the task waits, nothing is counted.
+pub async fn p12_what_came_back_is_published_again(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
+    let (first, second) = (TaskKey::retain(0, 0), TaskKey::retain(1, 0));
+    store.note_published(scene.run, &[first, second]).await.expect("is noted");
+    scene.claim(second).await;
+    let back = store.put_back(scene.run, &[first, second], 0, None).await.expect("is put back");
+    assert_eq!(back, 1, "a task that was claimed is not touched");
+    let ready = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("is read");
+    assert_eq!(ready.iter().map(|t| (t.task, t.publish_count)).collect::<Vec<_>>(), [(first, 1)]);
+    store.put_back(scene.run, &[first], 60_000, Some("no worker reads v3")).await.expect("is put back");
+    assert_eq!(store.ready_tasks(scene.run, Role::Retain, 10).await.expect("is read"), []);
+    assert_eq!(store.claim(scene.session, &[(scene.run, first)]).await.expect("answers"), [], "it waits");
+}
+
+/// One leader a scope, taken over by compare-and-set; a leader that was passed over learns it.
+pub async fn p14_leadership_is_a_row(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    assert_eq!(store.leader("cluster").await.expect("is read"), None);
+    let first = store.take_lead("cluster", "a", None).await.expect("is taken").expect("nobody led");
+    assert_eq!(store.take_lead("cluster", "b", None).await.expect("answers"), None, "somebody leads");
+    let seen = store.leader("cluster").await.expect("is read").expect("is there");
+    assert_eq!((seen.holder.as_str(), seen.epoch), ("a", first));
+    assert!(store.renew_lead("cluster", first).await.expect("renews"));
+    let stale = Some((seen.epoch, seen.counter));
+    assert_eq!(store.take_lead("cluster", "b", stale).await.expect("answers"), None, "the leader has moved");
+    let seen = store.leader("cluster").await.expect("is read").expect("is there");
+    assert!(seen.counter > 0);
+    let second = store.take_lead("cluster", "b", Some((seen.epoch, seen.counter))).await.expect("is taken");
+    let second = second.expect("it stood still");
+    assert!(second > first);
+    assert!(!store.renew_lead("cluster", first).await.expect("answers"), "the old leader learns it");
+    store.resign_lead("cluster", first).await.expect("changes nothing");
+    assert_eq!(store.leader("cluster").await.expect("is read").expect("is there").holder, "b");
+    store.resign_lead("cluster", second).await.expect("resigns");
+    assert!(!store.renew_lead("cluster", second).await.expect("answers"));
+    assert_eq!(store.leader("cluster").await.expect("is read").expect("is there").holder, "");
+    assert_eq!(store.leader("elsewhere").await.expect("is read"), None, "scopes are apart");
 }
 
 /// Ready, published, delayed and leased tasks by role.

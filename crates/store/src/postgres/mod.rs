@@ -36,6 +36,7 @@ pub const LONG_SCHEME: &str = "postgresql";
 
 const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0001_init.sql"),
+    include_str!("../../../../migrations/postgres/0002_cluster.sql"),
     include_str!("../../../../migrations/postgres/0003_money.sql"),
 ];
 

@@ -15,6 +15,7 @@ mod derive;
 mod guards;
 mod imports;
 mod items;
+mod leaders;
 mod money;
 mod plan;
 mod reopen;

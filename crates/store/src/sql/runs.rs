@@ -216,6 +216,17 @@ impl<B: Backend> Runs for SqlStore<B> {
         self.backend.write(move |conn| Box::pin(change_limits(conn, run, limits))).await
     }
 
+    async fn running_runs(&self, domain: &str) -> StoreResult<Vec<(RunNo, i64)>> {
+        static SELECT: Sql = Sql::new(|| {
+            format!(
+                "SELECT run_no, state_version FROM runs WHERE domain = $1 AND state = '{}' ORDER BY run_no",
+                RunState::Running.name()
+            )
+        });
+        let rows = self.fetch(&SELECT, args![escape(domain)]).await?;
+        rows.iter().map(|row| Ok((RunNo(row.int(0)?), row.int(1)?))).collect()
+    }
+
     async fn run_states(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, RunState, i64)>> {
         static SELECT: Sql = Sql::new(|| {
             "SELECT r.run_no, r.state, r.state_version FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run"

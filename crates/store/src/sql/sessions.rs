@@ -1,13 +1,14 @@
 //! Worker sessions (P4).
 
 use async_trait::async_trait;
+use bench_proto::task::TaskState;
 
 use super::{
     Backend, Conn, Row, Sql, SqlStore, args, money,
     tasks::{Holder, lose_leases},
 };
 use crate::{
-    SessionId, Sessions, StoreError, StoreResult,
+    SessionId, SessionRow, Sessions, StoreError, StoreResult,
     codec::{escape, unescape},
 };
 
@@ -27,7 +28,7 @@ async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
 impl<B: Backend> Sessions for SqlStore<B> {
     async fn open_session(&self, worker: &str, domain: &str, info_json: &str) -> StoreResult<SessionId> {
         static OPEN: Sql = Sql::new(|| {
-            "INSERT INTO sessions (worker, domain, info, counter, opened_us) VALUES ($1, $2, $3, 0, @now) RETURNING session_id"
+            "INSERT INTO sessions (worker, domain, info, counter, opened_us, renewed_us) VALUES ($1, $2, $3, 0, @now, @now) RETURNING session_id"
                 .to_owned()
         });
         let args = args![escape(worker), escape(domain), escape(info_json)];
@@ -38,7 +39,8 @@ impl<B: Backend> Sessions for SqlStore<B> {
 
     async fn renew_session(&self, session: SessionId) -> StoreResult<bool> {
         static RENEW: Sql = Sql::new(|| {
-            "UPDATE sessions SET counter = counter + 1 WHERE session_id = $1 AND ended_us IS NULL".to_owned()
+            "UPDATE sessions SET counter = counter + 1, renewed_us = @now WHERE session_id = $1 AND ended_us IS NULL"
+                .to_owned()
         });
         self.execute(&RENEW, args![session.0]).await.map(|renewed| renewed > 0)
     }
@@ -47,12 +49,26 @@ impl<B: Backend> Sessions for SqlStore<B> {
         self.backend.write(move |conn| Box::pin(end(conn, session))).await
     }
 
-    async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<(SessionId, String, i64)>> {
+    async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<SessionRow>> {
         static SELECT: Sql = Sql::new(|| {
-            "SELECT session_id, worker, counter FROM sessions WHERE domain = $1 AND ended_us IS NULL ORDER BY session_id".to_owned()
+            format!(
+                "SELECT s.session_id, s.worker, s.info, s.counter, @now - s.renewed_us, \
+                 (SELECT count(*) FROM tasks AS t WHERE t.session = s.session_id AND t.state = {}) \
+                 FROM sessions AS s WHERE s.domain = $1 AND s.ended_us IS NULL ORDER BY s.session_id",
+                TaskState::Leased.code()
+            )
         });
         let rows = self.fetch(&SELECT, args![escape(domain)]).await?;
-        let read = |mut row: Row| Ok((SessionId(row.int(0)?), unescape(row.text(1)?), row.int(2)?));
+        let read = |mut row: Row| {
+            Ok(SessionRow {
+                session: SessionId(row.int(0)?),
+                worker: unescape(row.text(1)?),
+                info_json: unescape(row.text(2)?),
+                counter: row.int(3)?,
+                silent_ms: (row.int(4)? / 1000).max(0),
+                leased: row.int(5)?,
+            })
+        };
         rows.into_iter().map(read).collect()
     }
 }

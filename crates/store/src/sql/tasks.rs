@@ -1,5 +1,7 @@
 //! Handing out tasks (P1 to P4).
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use bench_proto::{
     ids::{Role, RunNo, TaskKey, TaskKind},
@@ -12,7 +14,8 @@ use super::{
     role_range, task_key,
 };
 use crate::{
-    ClaimedTask, OpenByRole, ReadyTask, Release, RunState, SessionId, StoreError, StoreResult, Tasks, codec::escape,
+    ClaimedTask, OpenByRole, OpenTasks, ReadyTask, Release, RunState, SessionId, StoreError, StoreResult, Tasks,
+    codec::escape,
 };
 
 /// A state that was read.
@@ -230,6 +233,30 @@ impl<B: Backend> Tasks for SqlStore<B> {
         self.execute(&FORGET, args![run.0]).await
     }
 
+    async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {
+        static PUT_BACK: Sql = Sql::new(|| {
+            format!(
+                "UPDATE tasks AS t SET published_at = NULL, reason = COALESCE($4, t.reason), \
+                 not_before = CASE WHEN $3 > 0 THEN @now + $3 ELSE t.not_before END FROM @rows($2: task int) AS b \
+                 WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = @each({}, b.task)",
+                TaskState::Ready.code()
+            )
+        });
+        let mut keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|task| (run, *task)).collect();
+        keys.sort_unstable();
+        let (delay_us, reason) =
+            (i64::try_from(delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4), reason.map(escape));
+        self.backend
+            .write(move |conn| {
+                Box::pin(async move {
+                    lock(conn, &keys).await?;
+                    let batch = Batch::default().int(keys.iter().map(|(_, task)| task.0));
+                    conn.execute(&PUT_BACK, args![run.0, batch, delay_us, reason]).await
+                })
+            })
+            .await
+    }
+
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>> {
         let mut tasks = tasks.to_vec();
         tasks.sort_unstable();
@@ -245,40 +272,41 @@ impl<B: Backend> Tasks for SqlStore<B> {
         self.backend.write(move |conn| Box::pin(release(conn, releases))).await
     }
 
-    async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole> {
-        static READY: Sql = Sql::new(|| {
+    async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>> {
+        static COUNT: Sql = Sql::new(|| {
+            let roles = Role::ALL.into_iter().enumerate().fold(String::new(), |cases, (number, role)| {
+                let (low, high) = role_range(role);
+                format!("{cases} WHEN task_key BETWEEN {} AND {} THEN {number}", low.0, high.0)
+            });
             format!(
-                "SELECT count(*), COALESCE(sum(CASE WHEN not_before > @now THEN 1 ELSE 0 END), 0), \
-                 COALESCE(sum(CASE WHEN not_before <= @now AND published_at IS NOT NULL THEN 1 ELSE 0 END), 0), \
-                 min(CASE WHEN not_before > @now THEN not_before - @now END) \
-                 FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {}",
-                TaskState::Ready.code()
-            )
-        });
-        static LEASED: Sql = Sql::new(|| {
-            format!(
-                "SELECT count(*) FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {}",
+                "SELECT run_no, CAST(CASE{roles} END AS bigint) AS role, \
+                 COALESCE(sum(CASE WHEN leased = 0 AND not_before <= @now AND published_at IS NULL THEN 1 ELSE 0 END), 0), \
+                 COALESCE(sum(CASE WHEN leased = 0 AND not_before <= @now AND published_at IS NOT NULL THEN 1 ELSE 0 END), 0), \
+                 COALESCE(sum(CASE WHEN leased = 0 AND not_before > @now THEN 1 ELSE 0 END), 0), \
+                 COALESCE(sum(leased), 0), min(CASE WHEN leased = 0 AND not_before > @now THEN not_before - @now END) FROM (\
+                 SELECT t.run_no, t.task_key, t.not_before, t.published_at, 0 AS leased FROM @rows($1: run int) AS b \
+                 JOIN tasks AS t ON t.run_no = b.run WHERE t.state = {} UNION ALL \
+                 SELECT t.run_no, t.task_key, t.not_before, t.published_at, 1 AS leased FROM tasks AS t WHERE t.state = {} \
+                 AND t.run_no IN (SELECT run FROM @rows($1: run int) AS b)) AS open GROUP BY 1, 2",
+                TaskState::Ready.code(),
                 TaskState::Leased.code()
             )
         });
-        self.backend
-            .read(move |conn| {
-                Box::pin(async move {
-                    let mut open = OpenByRole::new();
-                    for role in Role::ALL {
-                        let (low, high) = role_range(role);
-                        let rows = conn.fetch(&READY, args![run.0, low.0, high.0]).await?;
-                        let row = rows.first().ok_or_else(|| StoreError::Corrupt("a count has no row".to_owned()))?;
-                        let (ready, delayed, queued) = (row.int(0)?, row.int(1)?, row.int(2)?);
-                        let next_due_ms = row.opt_int(3)?.map(|us| us.div_euclid(1000) + 1);
-                        let leased = conn.fetch(&LEASED, args![run.0, low.0, high.0]).await?;
-                        let leased = leased.first().map_or(Ok(0), |row| row.int(0))?;
-                        let unpublished = ready - delayed - queued;
-                        open.insert(role, crate::OpenTasks { unpublished, queued, delayed, leased, next_due_ms });
-                    }
-                    Ok(open)
-                })
-            })
-            .await
+        let rows = self.fetch(&COUNT, args![Batch::default().int(runs.iter().map(|run| run.0))]).await?;
+        let none: OpenByRole = Role::ALL.into_iter().map(|role| (role, OpenTasks::default())).collect();
+        let mut open: BTreeMap<RunNo, OpenByRole> = runs.iter().map(|run| (*run, none.clone())).collect();
+        for row in rows {
+            let role = usize::try_from(row.int(1)?).ok().and_then(|number| Role::ALL.get(number).copied());
+            let role = role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".to_owned()))?;
+            let counts = OpenTasks {
+                unpublished: row.int(2)?,
+                queued: row.int(3)?,
+                delayed: row.int(4)?,
+                leased: row.int(5)?,
+                next_due_ms: row.opt_int(6)?.map(|us| us.div_euclid(1000) + 1),
+            };
+            open.entry(RunNo(row.int(0)?)).or_default().insert(role, counts);
+        }
+        Ok(open)
     }
 }

@@ -34,6 +34,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS: u32 = 3;
 const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0001_init.sql"),
+    include_str!("../../../../migrations/sqlite/0002_cluster.sql"),
     include_str!("../../../../migrations/sqlite/0003_money.sql"),
 ];
 

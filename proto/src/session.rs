@@ -1,0 +1,94 @@
+//! What a worker says about itself when it opens a session: for the dispatcher's window (P15), the message version that it
+//! may write (P12), and for people.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ids::Role, task::TASK_MESSAGE_VERSION};
+
+/// Version of [`SessionInfo`].
+pub const SESSION_INFO_VERSION: u32 = 1;
+
+/// A worker, as it describes itself. Readers ignore unknown fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// [`SESSION_INFO_VERSION`] of the writer.
+    #[serde(default)]
+    pub v: u32,
+    /// Pool it serves.
+    #[serde(default)]
+    pub pool: String,
+    /// Slots of each role that it serves.
+    #[serde(default)]
+    pub slots: BTreeMap<Role, u32>,
+    /// Highest version of task messages that it reads.
+    #[serde(default)]
+    pub reads_messages: u32,
+    /// Build.
+    #[serde(default)]
+    pub code_version: String,
+    /// Process id on its machine.
+    #[serde(default)]
+    pub pid: u32,
+    /// Its machine.
+    #[serde(default)]
+    pub host: String,
+}
+
+impl SessionInfo {
+    /// This process, serving `slots` of `pool`.
+    #[must_use]
+    pub fn of_this_process(pool: &str, slots: BTreeMap<Role, u32>, host: &str) -> Self {
+        Self {
+            v: SESSION_INFO_VERSION,
+            pool: pool.to_owned(),
+            slots,
+            reads_messages: TASK_MESSAGE_VERSION,
+            code_version: crate::CODE_VERSION.to_owned(),
+            pid: std::process::id(),
+            host: host.to_owned(),
+        }
+    }
+
+    /// As stored.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
+    }
+
+    /// From the store; a worker of a build that says nothing about itself serves nothing that is known.
+    #[must_use]
+    pub fn from_json(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Slots of a role in a pool.
+    #[must_use]
+    pub fn slots_of(&self, pool: &str, role: Role) -> u32 {
+        if self.pool == pool { self.slots.get(&role).copied().unwrap_or(0) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stored_form_matches_its_golden_file_and_ignores_what_is_new() {
+        let info = SessionInfo {
+            v: 1,
+            pool: "default".into(),
+            slots: BTreeMap::from([(Role::Question, 16), (Role::Judge, 8)]),
+            reads_messages: 1,
+            code_version: "0.1.0".into(),
+            pid: 7,
+            host: "node-3".into(),
+        };
+        let golden = include_str!("../golden/session_info.v1.json");
+        assert_eq!(serde_json::to_string_pretty(&info).expect("serialises"), golden.trim_end());
+        assert_eq!(SessionInfo::from_json(&golden.replacen('{', "{\"later\": 1,", 1)), info);
+        assert_eq!(SessionInfo::from_json("{}"), SessionInfo::default());
+        assert_eq!((info.slots_of("default", Role::Question), info.slots_of("gpu", Role::Question)), (16, 0));
+    }
+}

@@ -1,0 +1,240 @@
+//! Receive, claim, ack, start (P1).
+
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use bench_proto::{
+    failure::Failure,
+    ids::{RunNo, TaskKey},
+    task::{QueueName, TASK_MESSAGE_VERSION},
+};
+use bench_queue::{Consumer, Delivery, QueueError};
+use bench_store::{ClaimedTask, StoreError};
+use futures::FutureExt;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::{Shared, settle::settle};
+use crate::tasks::{self, GivenUp, TaskEnd};
+
+/// Most tasks claimed in one statement.
+const CLAIM_BATCH: usize = 128;
+/// How long a consumer waits for the first delivery before it looks around.
+const RECEIVE_WAIT: Duration = Duration::from_millis(500);
+/// Wait between two tries to claim while the store is unavailable.
+const CLAIM_AGAIN: Duration = Duration::from_millis(250);
+/// Wait before a message that this build cannot read is published again.
+const UNREADABLE_DELAY_MS: u64 = 10_000;
+
+/// What one role of a worker consumes with.
+pub(super) struct Lane {
+    pub(super) shared: Arc<Shared>,
+    pub(super) queue: QueueName,
+    pub(super) slots: usize,
+    pub(super) stop: CancellationToken,
+    pub(super) drop_calls: CancellationToken,
+    /// Told when the store is broken for good.
+    pub(super) broken: watch::Sender<Option<String>>,
+}
+
+impl Lane {
+    /// Receives, claims and acks until stopped, then waits for the tasks it started.
+    pub(super) async fn run(self) {
+        let mut running = JoinSet::new();
+        if let Some(mut consumer) = self.begin().await {
+            self.consume(consumer.as_mut(), &mut running).await;
+        }
+        // deliveries that were not claimed went back to the queue with the consumer
+        while running.join_next().await.is_some() {}
+    }
+
+    /// Starts consuming; waits for a queue that is not there yet.
+    async fn begin(&self) -> Option<Box<dyn Consumer>> {
+        // fixed when consuming starts: twice the slots, so that the next tasks are there when a slot gets free
+        let prefetch = u16::try_from(self.slots * 2).unwrap_or(u16::MAX);
+        let mut said = false;
+        loop {
+            let consuming = tokio::select! {
+                () = self.stop.cancelled() => return None,
+                consuming = self.shared.queue.consume(&self.queue, prefetch) => consuming,
+            };
+            match consuming {
+                Ok(consumer) => {
+                    self.shared.connected(self.queue.role, Ok(()));
+                    return Some(consumer);
+                }
+                Err(QueueError::Closed) => return None,
+                Err(error) => {
+                    if !said {
+                        warn!("waiting for {}: {error}", self.queue.wire_name());
+                        said = true;
+                    }
+                    self.shared.connected(self.queue.role, Err(error.to_string()));
+                    tokio::select! {
+                        () = self.stop.cancelled() => return None,
+                        () = tokio::time::sleep(RECEIVE_WAIT) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn consume(&self, consumer: &mut dyn Consumer, running: &mut JoinSet<()>) {
+        let slots = Arc::new(Semaphore::new(self.slots));
+        while !self.stop.is_cancelled() {
+            while running.try_join_next().is_some() {}
+            // without a free slot nothing is claimed
+            let first = tokio::select! {
+                () = self.stop.cancelled() => break,
+                permit = Arc::clone(&slots).acquire_owned() => permit,
+            };
+            let Ok(first) = first else { break };
+            let mut permits = vec![first];
+            while permits.len() < CLAIM_BATCH
+                && let Ok(more) = Arc::clone(&slots).try_acquire_owned()
+            {
+                permits.push(more);
+            }
+            let received = tokio::select! {
+                () = self.stop.cancelled() => break,
+                received = consumer.receive(permits.len(), RECEIVE_WAIT) => received,
+            };
+            let deliveries = match received {
+                Ok(deliveries) => {
+                    self.shared.connected(self.queue.role, Ok(()));
+                    if deliveries.is_empty() {
+                        continue;
+                    }
+                    deliveries
+                }
+                Err(QueueError::Closed) => break,
+                Err(error) => {
+                    warn!("receiving failed: {error}");
+                    self.shared.connected(self.queue.role, Err(error.to_string()));
+                    tokio::time::sleep(RECEIVE_WAIT).await;
+                    continue;
+                }
+            };
+            match self.claim_and_ack(consumer, deliveries).await {
+                Ok(claimed) => self.start(running, claimed, permits).await,
+                Err(error) => {
+                    self.broken.send_replace(Some(error.to_string()));
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Claims all deliveries in one statement, then acks them all (P1): those that were not claimed are done, leased, not
+    /// due, unknown, or of a run that does not run. Holds on to the deliveries while the store is out of reach.
+    async fn claim_and_ack(
+        &self,
+        consumer: &mut dyn Consumer,
+        deliveries: Vec<Delivery>,
+    ) -> Result<Vec<ClaimedTask>, StoreError> {
+        let (mut tasks, mut unreadable) = (Vec::with_capacity(deliveries.len()), BTreeMap::<_, Vec<TaskKey>>::new());
+        for Delivery { message, .. } in &deliveries {
+            let (run, task) = (RunNo(message.run_no), TaskKey(message.task));
+            if message.v > TASK_MESSAGE_VERSION {
+                unreadable.entry((run, message.v)).or_default().push(task);
+            } else {
+                tasks.push((run, task));
+            }
+        }
+        tasks.sort_unstable();
+        tasks.dedup();
+        let store = self.shared.store.as_ref();
+        for ((run, version), tasks) in unreadable {
+            let reason = format!("no worker reads v{version} of task messages: update the workers of this pool");
+            warn!("{reason}");
+            self.patiently(|| store.put_back(run, &tasks, UNREADABLE_DELAY_MS, Some(&reason))).await?;
+        }
+        let mut claimed = self.claim(&tasks).await?;
+        if claimed.is_empty() && !tasks.is_empty() {
+            // nothing at all: duplicates, or a session that was ended without this worker knowing
+            let alive = self.patiently(|| store.renew_session(self.shared.session())).await?;
+            if alive == Some(false) {
+                self.patiently(|| self.shared.begin_again()).await?;
+                claimed = self.claim(&tasks).await?;
+            }
+        }
+        if let Err(error) = consumer.ack(deliveries).await {
+            // the claim is committed: the lease guards the tasks, a redelivery will be refused
+            warn!("acks were lost: {error}");
+        }
+        Ok(claimed)
+    }
+
+    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Vec<ClaimedTask>, StoreError> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let claimed = self.patiently(|| self.shared.store.claim(self.shared.session(), tasks)).await?;
+        Ok(claimed.unwrap_or_default())
+    }
+
+    /// Repeats a store call while the store is unavailable; `None` when the worker stops meanwhile.
+    async fn patiently<T, F>(&self, call: impl Fn() -> F) -> Result<Option<T>, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        loop {
+            match call().await {
+                Err(error) if error.is_transient() => {
+                    debug!("claiming waits for the store: {error}");
+                    tokio::select! {
+                        () = self.stop.cancelled() => return Ok(None),
+                        () = tokio::time::sleep(CLAIM_AGAIN) => {}
+                    }
+                }
+                result => return result.map(Some),
+            }
+        }
+    }
+
+    async fn start(
+        &self,
+        running: &mut JoinSet<()>,
+        claimed: Vec<ClaimedTask>,
+        mut permits: Vec<OwnedSemaphorePermit>,
+    ) {
+        let prepared = tasks::prepare(&self.shared, claimed).await;
+        for (task, input) in prepared {
+            let Some(permit) = permits.pop() else { break };
+            let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
+            running.spawn(async move {
+                let end = if tasks::lost_too_often(task) {
+                    TaskEnd::GiveUp(Box::new(GivenUp::without_calls(task, lost_failure(task))))
+                } else {
+                    let work = AssertUnwindSafe(async {
+                        let _quiet = shared.quiet(task).await;
+                        tasks::run(&shared, task, input).await
+                    });
+                    tokio::select! {
+                        () = drop_calls.cancelled() => TaskEnd::hand_back("dropped"),
+                        end = work.catch_unwind() => {
+                            end.unwrap_or_else(|panic| TaskEnd::Failed(panic_failure(panic.as_ref())))
+                        }
+                    }
+                };
+                settle(&shared, task, end).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Why a task is given up that has killed or lost every worker that held it.
+fn lost_failure(task: ClaimedTask) -> Failure {
+    Failure::permanent("lease_lost", format!("{} workers were lost while they worked on it", task.losses))
+}
+
+/// A panic is a failed attempt, never the end of the worker.
+fn panic_failure(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text =
+        panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    Failure::transient("panic", format!("the task panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
+}

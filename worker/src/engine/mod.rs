@@ -1,0 +1,314 @@
+//! The worker loop: receive, claim, ack, run in a slot, free the slot by the commit (P1, P8, P11, P26).
+//!
+//! `consume` takes tasks and starts them, `settle` carries out how they end, `vitals` keeps the session alive and follows the
+//! states of runs.
+
+mod consume;
+mod settle;
+mod vitals;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex as SyncMutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use bench_proto::{
+    failure::Failure,
+    ids::{Role, RunNo, TaskKey},
+    session::SessionInfo,
+    task::QueueName,
+};
+use bench_queue::{Queue, QueueError};
+use bench_store::{ClaimedTask, SessionId, Store, StoreError};
+use tokio::{
+    sync::{Mutex, Notify, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc, watch},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::{
+    banks::BankCache,
+    concluder::{self, Concluder},
+    context::{RunContext, WorkerEnvironment},
+    writer::{Writer, WriterHooks},
+};
+use consume::Lane;
+
+pub(crate) use vitals::OUT_OF_REACH;
+pub use vitals::Vitals;
+
+/// Losses after which a task runs alone on its worker: it may be what kills them (P3).
+const LOSSES_BEFORE_ALONE: i32 = 2;
+
+/// How a worker is set up.
+#[derive(Debug, Clone)]
+pub struct WorkerConfig {
+    /// Name of the worker, for people.
+    pub name: String,
+    /// Queue domain of its session (P21).
+    pub domain: String,
+    /// Pool it serves.
+    pub pool: String,
+    /// Its machine, for people.
+    pub host: String,
+    /// Roles with their slots.
+    pub slots: Vec<(Role, usize)>,
+    /// Longest wait for calls in flight after a stop.
+    pub drain: Duration,
+}
+
+/// What the parts of a worker share.
+pub struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) writer: Writer,
+    pub(crate) banks: Arc<BankCache>,
+    name: String,
+    domain: String,
+    info: String,
+    session: AtomicI64,
+    vitals: Arc<Vitals>,
+    environment: Arc<WorkerEnvironment>,
+    contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
+    opened: Arc<Notify>,
+    /// Wakes the look at the runs' states before its time.
+    look_at_runs: Notify,
+    to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
+    /// Held shared by ordinary tasks, alone by those that have lost workers.
+    alone: RwLock<()>,
+    /// What keeps a role from receiving.
+    disconnected: SyncMutex<BTreeMap<Role, String>>,
+}
+
+/// Holds other tasks off while a dangerous one runs.
+enum Quiet<'a> {
+    Shared { _guard: RwLockReadGuard<'a, ()> },
+    Alone { _guard: RwLockWriteGuard<'a, ()> },
+}
+
+impl Shared {
+    fn session(&self) -> SessionId {
+        SessionId(self.session.load(Ordering::SeqCst))
+    }
+
+    /// The context of a run, built once per process.
+    pub(crate) async fn context(&self, run: RunNo) -> Result<Arc<RunContext>, Failure> {
+        let mut contexts = self.contexts.lock().await;
+        if let Some(context) = contexts.get(&run) {
+            return Ok(Arc::clone(context));
+        }
+        let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
+        let vitals = Arc::clone(&self.vitals);
+        let context = RunContext::build(&self.environment, Arc::clone(&self.store), row, vitals).await?;
+        let context = Arc::new(context);
+        contexts.insert(run, Arc::clone(&context));
+        Ok(context)
+    }
+
+    /// Forgets a context, unless another has taken its place.
+    async fn forget_context(&self, context: &Arc<RunContext>) {
+        let mut contexts = self.contexts.lock().await;
+        if contexts.get(&context.run_no()).is_some_and(|current| Arc::ptr_eq(current, context)) {
+            contexts.remove(&context.run_no());
+        }
+    }
+
+    async fn quiet(&self, task: ClaimedTask) -> Quiet<'_> {
+        if task.losses >= LOSSES_BEFORE_ALONE {
+            Quiet::Alone { _guard: self.alone.write().await }
+        } else {
+            Quiet::Shared { _guard: self.alone.read().await }
+        }
+    }
+
+    fn connected(&self, role: Role, state: Result<(), String>) {
+        let mut disconnected = self.disconnected.lock().unwrap_or_else(PoisonError::into_inner);
+        match state {
+            Ok(()) => drop(disconnected.remove(&role)),
+            Err(why) => drop(disconnected.insert(role, why)),
+        }
+    }
+
+    /// Whether tasks can be taken and calls made; else why not.
+    fn ready(&self) -> Result<(), String> {
+        if !self.vitals.alive() {
+            return Err(OUT_OF_REACH.to_owned());
+        }
+        let disconnected = self.disconnected.lock().unwrap_or_else(PoisonError::into_inner);
+        disconnected.values().next().map_or(Ok(()), |why| Err(why.clone()))
+    }
+}
+
+/// A store error as the failure of a task: what may pass is retried.
+pub(crate) fn store_failure(error: &StoreError) -> Failure {
+    if error.is_transient() {
+        Failure::transient("store", error.to_string())
+    } else {
+        Failure::permanent("store", error.to_string())
+    }
+}
+
+/// A running worker.
+pub struct Worker {
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    drop_calls: CancellationToken,
+    lanes: JoinSet<()>,
+    drain: Duration,
+    background: JoinSet<()>,
+    /// Set when the store is broken for good: the process has to stop with this message.
+    pub broken: watch::Receiver<Option<String>>,
+    /// Woken when questions were concluded.
+    pub concluded: Arc<Notify>,
+}
+
+/// Tells from outside whether a worker can work.
+#[derive(Clone)]
+pub struct WorkerHealth(Arc<Shared>);
+
+impl WorkerHealth {
+    /// `Ok`, or why no task can be taken.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    pub fn ready(&self) -> Result<(), String> {
+        self.0.ready()
+    }
+}
+
+impl Worker {
+    /// Opens a session and starts consuming; a queue that is not there yet is waited for.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub async fn start(
+        config: WorkerConfig,
+        environment: Arc<WorkerEnvironment>,
+        store: Arc<dyn Store>,
+        queue: Arc<dyn Queue>,
+        opened: Arc<Notify>,
+    ) -> Result<Self, StartError> {
+        let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
+        let info = SessionInfo::of_this_process(&config.pool, slots.collect(), &config.host).to_json();
+        let vitals = Arc::new(Vitals::default());
+        let session = store.open_session(&config.name, &config.domain, &info).await?;
+        let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
+        let (broken_sender, broken) = watch::channel(None);
+        let hooks = WriterHooks {
+            to_conclude: to_conclude.clone(),
+            opened: Arc::clone(&opened),
+            broken: broken_sender.clone(),
+        };
+        let writer = Writer::start(Arc::clone(&store), hooks);
+        let banks = Arc::new(BankCache::new(Arc::clone(&store)));
+        let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks)));
+        let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
+        let shared = Arc::new(Shared {
+            banks,
+            store,
+            queue,
+            writer,
+            name: config.name,
+            domain: config.domain,
+            info,
+            session: AtomicI64::new(session.0),
+            vitals,
+            environment,
+            contexts: Mutex::default(),
+            opened,
+            look_at_runs: Notify::new(),
+            to_conclude,
+            alone: RwLock::new(()),
+            disconnected: SyncMutex::new(waiting),
+        });
+        let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
+        let concluded = Arc::new(Notify::new());
+        let mut background = JoinSet::new();
+        background.spawn(concluder::run(
+            concluder,
+            conclude_receiver,
+            Arc::clone(&concluded),
+            broken_sender.clone(),
+        ));
+        background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));
+        background.spawn(vitals::follow_runs(Arc::clone(&shared)));
+        let mut lanes = JoinSet::new();
+        for (role, slots) in config.slots {
+            let lane = Lane {
+                shared: Arc::clone(&shared),
+                queue: QueueName::new(config.pool.clone(), role),
+                slots,
+                stop: stop.clone(),
+                drop_calls: drop_calls.clone(),
+                broken: broken_sender.clone(),
+            };
+            lanes.spawn(lane.run());
+        }
+        Ok(Self { shared, stop, drop_calls, lanes, drain: config.drain, background, broken, concluded })
+    }
+
+    /// The worker's session.
+    #[must_use]
+    pub fn session(&self) -> SessionId {
+        self.shared.session()
+    }
+
+    /// A view of the worker's health that outlives it.
+    #[must_use]
+    pub fn health(&self) -> WorkerHealth {
+        WorkerHealth(Arc::clone(&self.shared))
+    }
+
+    /// Stops claiming, lets calls in flight finish up to the drain deadline, hands back the rest, ends the session.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        for context in self.shared.contexts.lock().await.values() {
+            context.stop_calls("the worker is stopping");
+        }
+        let drained = tokio::time::timeout(self.drain, async { while self.lanes.join_next().await.is_some() {} }).await;
+        if drained.is_err() {
+            self.drop_calls.cancel();
+            while self.lanes.join_next().await.is_some() {}
+        }
+        if let Err(error) = self.shared.store.end_session(self.shared.session()).await {
+            warn!("the worker's session could not be ended: {error}");
+        }
+        self.background.shutdown().await;
+    }
+
+    /// Drops calls in flight at once (second Ctrl-C, `cancel --now`), then as [`Worker::stop`].
+    pub async fn stop_now(self) {
+        self.drop_calls.cancel();
+        self.stop().await;
+    }
+
+    /// Concludes questions that a sweep found complete.
+    pub fn conclude(&self, questions: Vec<(RunNo, TaskKey)>) {
+        for question in questions {
+            // the concluder lives as long as the worker
+            let _ = self.shared.to_conclude.send(question);
+        }
+    }
+
+    /// A handle that drops calls in flight when cancelled.
+    #[must_use]
+    pub fn drop_calls(&self) -> CancellationToken {
+        self.drop_calls.clone()
+    }
+}
+
+/// Why a worker could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The queue.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}

@@ -1,0 +1,170 @@
+//! Signs of life: the session that guards a worker's leases, and whether calls may start at all (P4, P23).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bench_proto::ids::RunNo;
+use bench_store::RunState;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::Shared;
+use crate::context::RunContext;
+
+/// How often the session's counter is raised; at least every 3 s by P4.
+const RENEW_EVERY: Duration = Duration::from_secs(2);
+/// Without a confirmed renewal for so long, no call starts.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+/// How often the states of the runs at hand are read, so that no call starts later than 1 s after a stop (P23).
+const STATE_POLL: Duration = Duration::from_millis(400);
+/// Why calls are held back while the store is out of reach.
+pub(crate) const OUT_OF_REACH: &str = "the store is out of reach";
+
+/// When the session was last known to be alive. The clock is monotonic and goes on while the process is frozen.
+#[derive(Debug)]
+pub struct Vitals {
+    origin: Instant,
+    renewed_ms: AtomicU64,
+}
+
+impl Default for Vitals {
+    fn default() -> Self {
+        Self { origin: Instant::now(), renewed_ms: AtomicU64::new(0) }
+    }
+}
+
+impl Vitals {
+    /// A renewal that was sent at `sent` is confirmed.
+    fn renewed(&self, sent: Instant) {
+        let ms = u64::try_from(sent.saturating_duration_since(self.origin).as_millis()).unwrap_or(u64::MAX);
+        self.renewed_ms.fetch_max(ms, Ordering::Relaxed);
+    }
+
+    /// Whether calls may start.
+    #[must_use]
+    pub fn alive(&self) -> bool {
+        let renewed = Duration::from_millis(self.renewed_ms.load(Ordering::Relaxed));
+        self.origin.elapsed().saturating_sub(renewed) < LONGEST_SILENCE
+    }
+}
+
+/// Renews the session. When a supervisor has ended it, its tasks are somebody else's: calls of the old session stop, and a
+/// new session begins.
+pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut silent = false;
+    loop {
+        tokio::time::sleep(RENEW_EVERY).await;
+        let sent = Instant::now();
+        match shared.store.renew_session(shared.session()).await {
+            Ok(true) => {
+                shared.vitals.renewed(sent);
+                silent = false;
+            }
+            Ok(false) if stop.is_cancelled() => return,
+            Ok(false) => {
+                warn!("this worker's session was ended by a supervisor; its tasks go to others, a new session begins");
+                if let Err(error) = shared.begin_again().await {
+                    warn!("a new session could not be opened: {error}");
+                }
+            }
+            Err(error) => {
+                warn!("the session could not be renewed: {error}");
+                if !silent && !shared.vitals.alive() {
+                    silent = true;
+                    warn!("no renewal for {} s: no call starts until the store is back", LONGEST_SILENCE.as_secs());
+                    shared.drop_contexts(OUT_OF_REACH).await;
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Leaves the session behind, with everything that was begun under it, and opens another.
+    pub(super) async fn begin_again(&self) -> Result<(), bench_store::StoreError> {
+        self.drop_contexts("the session was ended").await;
+        let sent = Instant::now();
+        let session = self.store.open_session(&self.name, &self.domain, &self.info).await?;
+        self.session.store(session.0, Ordering::SeqCst);
+        self.vitals.renewed(sent);
+        info!("session {} begins", session.0);
+        Ok(())
+    }
+
+    /// Stops the calls of all runs at hand; a task that comes later builds its run's context anew.
+    async fn drop_contexts(&self, reason: &str) {
+        for (_, context) in self.contexts.lock().await.drain() {
+            context.stop_calls(reason);
+        }
+    }
+}
+
+/// Polls the states of the runs at hand, stops the calls of those that are no longer running, and pauses those that cannot
+/// go on by themselves: their cap is reached, or their provider refuses every call (P23).
+pub(super) async fn follow_runs(shared: Arc<Shared>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(STATE_POLL) => {}
+            () = shared.look_at_runs.notified() => {}
+        }
+        let contexts: Vec<Arc<RunContext>> = shared.contexts.lock().await.values().cloned().collect();
+        for context in &contexts {
+            if let Some(reason) = context.stop_reason() {
+                pause(&shared, context.run_no(), &reason.message).await;
+            }
+        }
+        let runs: Vec<RunNo> = contexts.iter().map(|c| c.run_no()).collect();
+        if runs.is_empty() {
+            continue;
+        }
+        let states = match shared.store.run_states(&runs).await {
+            Ok(states) => states,
+            Err(error) => {
+                warn!("run states could not be read: {error}");
+                continue;
+            }
+        };
+        for (run, state, version) in states {
+            let Some(context) = contexts.iter().find(|c| c.run_no() == run) else { continue };
+            if state != RunState::Running {
+                context.stop_calls(state.name());
+            }
+            // a run that was resumed or got other limits is a new context: fresh limits, fresh flag
+            if state != RunState::Running || version != context.row().state_version {
+                shared.forget_context(context).await;
+            }
+        }
+    }
+}
+
+async fn pause(shared: &Shared, run: RunNo, reason: &str) {
+    match shared.store.set_run_state(run, &[RunState::Running], RunState::Paused, Some(reason)).await {
+        Ok(_) => {}
+        Err(error) => warn!("run {} could not be paused, the next look tries again: {error}", run.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p4_without_a_confirmed_renewal_no_call_starts() {
+        let Some(origin) = Instant::now().checked_sub(Duration::from_secs(60)) else {
+            panic!("the machine has been up for less than a minute");
+        };
+        let vitals = Vitals { origin, renewed_ms: AtomicU64::new(0) };
+        assert!(!vitals.alive());
+        vitals.renewed(Instant::now());
+        assert!(vitals.alive());
+        // an answer that comes late says nothing about now
+        let vitals = Vitals { origin, renewed_ms: AtomicU64::new(0) };
+        vitals.renewed(origin + Duration::from_secs(20));
+        assert!(!vitals.alive());
+    }
+}

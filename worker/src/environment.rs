@@ -1,0 +1,89 @@
+//! From settings to what a process brings to its runs: accounts, HTTP client, limits. The same for a worker process and for
+//! a run inside the coordinator's own process.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bench_proto::{failure::Failure, ids::Role};
+use bench_settings::{ExtraKey, ModelRole, Settings};
+
+use crate::{
+    context::WorkerEnvironment,
+    models::{
+        backoff::BackoffSettings,
+        caller::CallSettings,
+        gate::Gates,
+        openai::{HttpSettings, SharedHttp},
+        registry::Account,
+    },
+    systems::registry::SYSTEMS,
+};
+
+/// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in
+/// flight, and tasks that only compute make large commits together.
+pub const LOCAL_SLOTS: usize = 512;
+/// Slots for retaining: whole banks, each with its own memory.
+pub const RETAIN_SLOTS: usize = 16;
+/// Slots of a role in a worker process, when nobody says otherwise.
+pub const WORKER_SLOTS: usize = 64;
+
+/// Settings that memory systems bring along.
+#[must_use]
+pub fn extra_keys() -> Vec<ExtraKey> {
+    let of_systems = SYSTEMS
+        .iter()
+        .flat_map(|entry| entry.settings)
+        .map(|setting| ExtraKey { name: setting.name.to_owned(), default: Some(setting.default.to_owned()) });
+    of_systems.collect()
+}
+
+/// Every account of the settings that calls can be made with: a base URL, and a key unless the server is a local one.
+#[must_use]
+pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
+    let of_roles = ModelRole::ALL.map(|role| settings.account_of(role));
+    let named = settings.accounts.values().cloned();
+    let accounts = named.chain(of_roles).filter_map(|account| {
+        let key = account.key.secret().cloned();
+        let usable = Account { name: account.name, base_url: account.base_url?, key };
+        (usable.key.is_some() || usable.is_local()).then(|| (usable.name.clone(), usable))
+    });
+    accounts.collect()
+}
+
+/// What a process with these settings and accounts brings to its runs.
+///
+/// # Errors
+/// When TLS cannot be set up.
+pub fn environment(
+    settings: &Settings,
+    accounts: BTreeMap<String, Account>,
+) -> Result<Arc<WorkerEnvironment>, Failure> {
+    let (models, backoff) = (&settings.models, &settings.backoff);
+    let http = HttpSettings {
+        request_timeout: models.timeout,
+        connect_timeout: models.connect_timeout,
+        ..HttpSettings::default()
+    };
+    Ok(Arc::new(WorkerEnvironment {
+        accounts,
+        http: SharedHttp::new(http)?,
+        gates: Gates::new(models.max_concurrency as usize),
+        calls: CallSettings {
+            backoff: BackoffSettings {
+                initial_interval: backoff.initial_interval,
+                multiplier: backoff.multiplier as f32,
+                randomization_factor: backoff.randomization_factor as f32,
+                max_interval: backoff.max_interval,
+                max_elapsed_time: backoff.max_elapsed_time,
+            },
+            ..CallSettings::default()
+        },
+        systems: Default::default(),
+    }))
+}
+
+/// Slots of a worker process for its roles: `chosen` for each, or a default by role.
+#[must_use]
+pub fn worker_slots(roles: &[Role], chosen: Option<usize>) -> Vec<(Role, usize)> {
+    let default = |role: &Role| if *role == Role::Retain { RETAIN_SLOTS } else { WORKER_SLOTS };
+    roles.iter().map(|role| (*role, chosen.unwrap_or_else(|| default(role)).max(1))).collect()
+}
