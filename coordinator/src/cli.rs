@@ -155,6 +155,9 @@ pub struct SubmitArgs {
     /// Hard cap on spending in dollars [default with paid models: 20]
     #[arg(long, alias = "cost-limit", value_name = "USD", help_heading = "Limits")]
     pub max_cost: Option<String>,
+    /// Hard cap on what all runs of the store spend in a UTC day, in dollars
+    #[arg(long, value_name = "USD", help_heading = "Limits")]
+    pub max_cost_per_day: Option<String>,
     /// Attempts after the first [default: 6]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub retries: Option<u32>,
@@ -258,6 +261,12 @@ pub struct ResumeArgs {
     /// New hard cap on spending in dollars
     #[arg(long, value_name = "USD")]
     pub max_cost: Option<String>,
+    /// New hard cap on what all runs of the store spend in a UTC day, in dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost_per_day: Option<String>,
+    /// Take uncertain attempts (cut, timed out, lost with their worker) out of what counts against the cap
+    #[arg(long)]
+    pub release_uncertain: bool,
     /// Requests per minute
     #[arg(long, value_name = "N")]
     pub max_rpm: Option<u64>,

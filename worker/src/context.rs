@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{failure::Failure, ids::RunNo};
-use bench_store::{BankRow, RunRow, Store};
+use bench_store::{BankRow, RunRow, SessionId, Store};
 
 use crate::{
     answerer::Answerer,
@@ -11,6 +11,7 @@ use crate::{
     engine::{Shared, Vitals, store_failure},
     judge::Judge,
     models::{
+        budget::purse::Purse,
         caller::CallSettings,
         gate::Gates,
         openai::SharedHttp,
@@ -54,6 +55,7 @@ pub struct RunContext {
     judges: Vec<Judge>,
     scorers: Vec<&'static dyn Scorer>,
     stop: StopFlag,
+    purse: Arc<Purse>,
 }
 
 impl RunContext {
@@ -65,6 +67,7 @@ impl RunContext {
         environment: &WorkerEnvironment,
         store: Arc<dyn Store>,
         row: RunRow,
+        session: SessionId,
         vitals: Arc<Vitals>,
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
@@ -73,10 +76,11 @@ impl RunContext {
             .map_err(|e| cannot(e.to_string()))?;
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let stop = StopFlag::guarded(vitals);
-        let callers = crate::calls::RunCallers::open(environment, store, &row, stop.clone()).await?;
+        let callers = crate::calls::RunCallers::open(environment, store, &row, session, stop.clone()).await?;
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
-        Ok(Self { system, answerer, judges, scorers: scorers.map_err(|e| cannot(e.to_string()))?, stop, row })
+        let (purse, scorers) = (callers.purse(), scorers.map_err(|e| cannot(e.to_string()))?);
+        Ok(Self { system, answerer, judges, scorers, stop, purse, row })
     }
 
     /// Number of the run.
@@ -110,6 +114,11 @@ impl RunContext {
     /// Stops all calls of the run in this process (P23); a resumed run gets a new context.
     pub(crate) fn stop_calls(&self, reason: &str) {
         self.stop.stop(reason);
+    }
+
+    /// Gives back what is reserved and not in use; nothing is reserved afterwards.
+    pub(crate) async fn close_purse(&self) {
+        self.purse.close().await;
     }
 
     /// Why the run has to stop by itself, when it has to.

@@ -49,7 +49,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     app.check_run_accounts(&run.spec)?;
     let lock = lock(app, &run.run_id)?;
     let planner = if run.planned { None } else { Some(planner_of(app, store.as_ref(), &run).await?) };
-    change_limits(store.as_ref(), &run, args).await?;
+    change_limits(app, store.as_ref(), &run, args).await?;
     if run.state == RunState::Running {
         // its owner was killed: the lock is ours, so nobody else can be at work
         store.close_lost_interval(run.run_no).await?;
@@ -128,17 +128,27 @@ pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
     })
 }
 
-async fn change_limits(store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
+async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
     let mut limits = run.spec.limits.clone();
     if let Some(text) = &args.max_cost {
         limits.max_cost = Some(parse_usd("--max-cost", text)?);
     }
+    if let Some(text) = &args.max_cost_per_day {
+        limits.max_cost_per_day = Some(parse_usd("--max-cost-per-day", text)?);
+    }
+    limits.max_cost_by_phase.extend(app.settings().run.max_cost_by_phase.clone());
     limits.max_rpm = args.max_rpm.or(limits.max_rpm);
     limits.max_tpm = args.max_tpm.or(limits.max_tpm);
     limits.concurrency = args.concurrency.or(limits.concurrency);
     limits.retries = args.retries.unwrap_or(limits.retries);
     if limits != run.spec.limits {
         store.set_limits(run.run_no, &limits).await?;
+    }
+    if args.release_uncertain {
+        // a killed owner's reservations become uncertain when its session ends
+        crate::local::end_dead_sessions(store, run.run_no).await?;
+        let released = store.release_uncertain(run.run_no).await?;
+        out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
     }
     Ok(())
 }

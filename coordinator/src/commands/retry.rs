@@ -21,6 +21,8 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let resume_args = ResumeArgs {
         run: run.run_id.0.clone(),
         max_cost: None,
+        max_cost_per_day: None,
+        release_uncertain: false,
         max_rpm: None,
         max_tpm: None,
         concurrency: None,

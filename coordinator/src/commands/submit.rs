@@ -202,6 +202,8 @@ async fn attach(app: &App, store: Arc<dyn Store>, spec: &RunSpec, existing: RunR
     let resume = crate::cli::ResumeArgs {
         run: existing.run_id.0.clone(),
         max_cost: args.max_cost.clone(),
+        max_cost_per_day: args.max_cost_per_day.clone(),
+        release_uncertain: false,
         max_rpm: args.max_rpm,
         max_tpm: args.max_tpm,
         concurrency: args.concurrency,

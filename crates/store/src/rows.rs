@@ -417,6 +417,17 @@ pub enum BudgetScope {
     Day,
 }
 
+impl BudgetScope {
+    /// Whether a phase's attempts count under this cap.
+    #[must_use]
+    pub fn holds(self, phase: Phase) -> bool {
+        match self {
+            Self::Run | Self::Day => true,
+            Self::Phase(of) => of == phase,
+        }
+    }
+}
+
 /// Money under one cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetState {

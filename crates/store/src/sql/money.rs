@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use async_trait::async_trait;
 use bench_proto::{
-    call::{CallOutcome, Phase},
+    call::CallOutcome,
     ids::RunNo,
     money::PicoUsd,
     spec::Limits,
@@ -326,25 +326,17 @@ fn caps(limits: &Limits) -> Vec<(BudgetScope, PicoUsd)> {
     of_run.into_iter().chain(phases).chain(day).collect()
 }
 
-/// Whether a cap holds for a phase's attempts.
-fn holds(scope: BudgetScope, phase: Phase) -> bool {
-    match scope {
-        BudgetScope::Run | BudgetScope::Day => true,
-        BudgetScope::Phase(of) => of == phase,
-    }
-}
-
 /// Gives what is left under the caps to wants, in their order; returns the places of those that do not fit, with the cap
 /// that refuses each. Pure: `states` hold what was there before and come back with what was granted.
 fn grant<'w>(states: &mut [BudgetState], wants: impl Iterator<Item = (usize, &'w Want)>) -> Vec<(usize, BudgetScope)> {
     let mut refused = Vec::new();
     for (place, want) in wants {
-        let tight = states.iter().find(|state| holds(state.scope, want.phase) && state.left() < want.amount);
+        let tight = states.iter().find(|state| state.scope.holds(want.phase) && state.left() < want.amount);
         if let Some(state) = tight {
             refused.push((place, state.scope));
             continue;
         }
-        for state in states.iter_mut().filter(|state| holds(state.scope, want.phase)) {
+        for state in states.iter_mut().filter(|state| state.scope.holds(want.phase)) {
             state.reserved = state.reserved.saturating_add(want.amount);
         }
     }
@@ -401,7 +393,7 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
                 BudgetScope::Run => of_run,
                 scope => by_scope.get(&scope_key(scope, run, standing.day)).copied().unwrap_or_default(),
             };
-            let here: i64 = new.iter().filter(|at| holds(scope, wants[**at].phase)).map(|at| wants[*at].amount.0).sum();
+            let here: i64 = new.iter().filter(|at| scope.holds(wants[**at].phase)).map(|at| wants[*at].amount.0).sum();
             BudgetState { scope, cap, spent: PicoUsd(spent), reserved: PicoUsd(reserved - here) }
         })
         .collect();
