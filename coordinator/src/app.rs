@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use bench_proto::{ids::Role, spec::RunSpec};
-use bench_queue::Queue;
+use bench_queue::{Queue, QueueError};
 use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
 use bench_store::Store;
 use bench_worker::{
@@ -19,6 +19,25 @@ use crate::{
     exit::CliError,
     runs,
 };
+
+/// Where runs are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the process that submitted them.
+    Local,
+    /// By workers that a coordinator looks after.
+    Cluster,
+}
+
+/// A queue's error for people.
+pub(crate) fn queue_error(error: QueueError) -> CliError {
+    match &error {
+        QueueError::Setup(_) => CliError::usage(error.to_string()),
+        QueueError::Unavailable(_) | QueueError::Closed => {
+            CliError::infrastructure(format!("{error}; is the broker up? `bench-coord doctor` looks at everything"))
+        }
+    }
+}
 
 /// A command's surroundings.
 pub(crate) struct App {
@@ -37,7 +56,8 @@ impl App {
             sets: cli.global.set.clone(),
             flags: flags(cli),
         };
-        let settings = bench_settings::from_process(line, bench_worker::environment::extra_keys()).map_err(|e| CliError::usage(e.to_string()))?;
+        let settings = bench_settings::from_process(line, bench_worker::environment::extra_keys())
+            .map_err(|e| CliError::usage(e.to_string()))?;
         Ok(Self { settings })
     }
 
@@ -73,18 +93,42 @@ impl App {
         Ok(bench_store::open(&self.settings.store_url).await?)
     }
 
-    /// Connects to the queue.
+    /// Where runs are carried out, by the URLs of store and queue.
     ///
     /// # Errors
     /// Exit 2 for a combination that cannot work, with the reason.
-    pub(crate) async fn open_queue(&self) -> Result<Arc<dyn Queue>, CliError> {
-        if self.store_file().is_some() && !self.settings.queue_url.starts_with("memory:") {
-            return Err(CliError::usage(format!(
+    pub(crate) fn place(&self) -> Result<Place, CliError> {
+        let in_process = self.settings.queue_url.starts_with("memory:");
+        match (self.store_file().is_some(), in_process) {
+            (true, true) => Ok(Place::Local),
+            (false, false) => Ok(Place::Cluster),
+            (true, false) => Err(CliError::usage(format!(
                 "queue {} with a sqlite: store: workers on other machines could not reach the store; use --queue memory:",
                 bench_telemetry::redact_url(&self.settings.queue_url)
-            )));
+            ))),
+            (false, true) => Err(CliError::usage(format!(
+                "store {} with the in-process queue: name the broker of its coordinator with --queue amqp://…, or work on this machine alone with --store sqlite:PATH",
+                bench_telemetry::redact_url(&self.settings.store_url)
+            ))),
         }
-        bench_queue::connect(&self.settings.queue_url).await.map_err(|e| CliError::usage(e.to_string()))
+    }
+
+    /// Connects to the queue.
+    ///
+    /// # Errors
+    /// Exit 2 for a combination that cannot work and for a broker that refuses, 4 for one that cannot be reached.
+    pub(crate) async fn open_queue(&self) -> Result<Arc<dyn Queue>, CliError> {
+        self.place()?;
+        bench_queue::connect(&self.settings.queue_url).await.map_err(queue_error)
+    }
+
+    /// Makes sure that the queue can be used, before anything is created. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// As [`App::open_queue`].
+    pub(crate) async fn check_queue(&self) -> Result<(), CliError> {
+        self.open_queue().await?.close().await;
+        Ok(())
     }
 
     /// Settings of a memory system, by their dotted names.
@@ -139,6 +183,10 @@ impl App {
     /// # Errors
     /// As [`App::account`].
     pub(crate) fn check_run_accounts(&self, spec: &RunSpec) -> Result<(), CliError> {
+        if self.place()? == Place::Cluster {
+            // the keys are with the workers
+            return Ok(());
+        }
         self.accounts_of(spec).map(|_| ())
     }
 
@@ -259,12 +307,12 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.top_k", "--top-k", args.top_k.as_ref());
     flags.one("run.votes", "--votes", args.votes.as_ref());
     flags.one("run.controls", "--controls", args.controls.then_some(&true));
-    flags.one("run.concurrency", "--concurrency", args.concurrency.as_ref());
-    flags.one("run.max_rpm", "--max-rpm", args.max_rpm.as_ref());
-    flags.one("run.max_tpm", "--max-tpm", args.max_tpm.as_ref());
-    flags.one("run.max_cost", "--max-cost", args.max_cost.as_ref());
-    flags.one("run.max_cost_per_day", "--max-cost-per-day", args.max_cost_per_day.as_ref());
-    flags.one("run.retries", "--retries", args.retries.as_ref());
+    flags.one("run.concurrency", "--concurrency", args.limits.concurrency.as_ref());
+    flags.one("run.max_rpm", "--max-rpm", args.limits.max_rpm.as_ref());
+    flags.one("run.max_tpm", "--max-tpm", args.limits.max_tpm.as_ref());
+    flags.one("run.max_cost", "--max-cost", args.limits.max_cost.as_ref());
+    flags.one("run.max_cost_per_day", "--max-cost-per-day", args.limits.max_cost_per_day.as_ref());
+    flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
     flags.one("run.pool", "--pool", args.pool.as_ref());
 }

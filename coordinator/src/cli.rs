@@ -20,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         Runs:       list, watch, pause, cancel, retry\n\
         Results:    score, import\n\
         Before:     estimate, datasets, systems, doctor, config\n\
+        Cluster:    serve, migrate (and the program bench-worker)\n\
         Shell:      completions\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
         `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
@@ -36,10 +37,10 @@ pub struct Cli {
 /// Flags of every verb.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GlobalArgs {
-    /// Where runs are stored: sqlite:PATH [env: BENCH_STORE_URL] [default: sqlite:.bench/bench.db]
+    /// Where runs are stored: sqlite:PATH or postgres://… [env: BENCH_STORE_URL] [default: sqlite:.bench/bench.db]
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub store: Option<String>,
-    /// Where tasks are queued: memory: [env: BENCH_QUEUE_URL]
+    /// Where tasks are queued: memory: or amqp://… [env: BENCH_QUEUE_URL]
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub queue: Option<String>,
     /// Settings file (TOML); ./bench.toml is read when it is there
@@ -92,6 +93,11 @@ pub enum Verb {
     /// Effective settings and where each comes from
     #[command(subcommand)]
     Config(ConfigVerb),
+    /// The coordinator of a cluster: hands out tasks, looks after workers and runs
+    #[cfg(feature = "cluster")]
+    Serve(ServeArgs),
+    /// Bring the store's schema and the broker's queues up to date
+    Migrate(MigrateArgs),
     /// Is everything reachable and usable?
     Doctor,
     /// Shell completion script
@@ -118,6 +124,7 @@ pub enum Display {
 
 /// Flags of `submit` and `estimate`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("json", |arg| arg.help("Print the result (or estimate) as JSON on standard output")))]
 pub struct SubmitArgs {
     /// Which questions
     #[command(flatten)]
@@ -143,24 +150,9 @@ pub struct SubmitArgs {
     /// Also run the controls none, random and oracle on the same sample
     #[arg(long, help_heading = "Who")]
     pub controls: bool,
-    /// Questions in flight
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub concurrency: Option<u32>,
-    /// Requests per minute for the run's models
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub max_rpm: Option<u64>,
-    /// Tokens per minute for the run's models
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub max_tpm: Option<u64>,
-    /// Hard cap on spending in dollars [default with paid models: 20]
-    #[arg(long, alias = "cost-limit", value_name = "USD", help_heading = "Limits")]
-    pub max_cost: Option<String>,
-    /// Hard cap on what all runs of the store spend in a UTC day, in dollars
-    #[arg(long, value_name = "USD", help_heading = "Limits")]
-    pub max_cost_per_day: Option<String>,
-    /// Attempts after the first [default: 6]
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub retries: Option<u32>,
+    /// How much it may use
+    #[command(flatten, next_help_heading = "Limits")]
+    pub limits: LimitArgs,
     /// Price of models without a known one: dollars per million input and output tokens
     #[arg(long, value_name = "IN,OUT", help_heading = "Limits")]
     pub price: Option<String>,
@@ -188,15 +180,57 @@ pub struct SubmitArgs {
     /// Do not ask before an estimate above $5
     #[arg(long, help_heading = "The run")]
     pub yes: bool,
-    /// Print the result (or estimate) as JSON on standard output
-    #[arg(long, help_heading = "Output")]
+    /// What is shown, and where the files go
+    #[command(flatten, next_help_heading = "Output")]
+    pub output: OutputArgs,
+}
+
+/// How much a run may use: flags of `submit` and `resume`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LimitArgs {
+    /// Questions in flight
+    #[arg(long, value_name = "N")]
+    pub concurrency: Option<u32>,
+    /// Requests per minute for the run's models
+    #[arg(long, value_name = "N")]
+    pub max_rpm: Option<u64>,
+    /// Tokens per minute for the run's models
+    #[arg(long, value_name = "N")]
+    pub max_tpm: Option<u64>,
+    /// Hard cap on spending in dollars [default with paid models: 20]
+    #[arg(long, alias = "cost-limit", value_name = "USD")]
+    pub max_cost: Option<String>,
+    /// Hard cap on what all runs of the store spend in a UTC day, in dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost_per_day: Option<String>,
+    /// Attempts after the first [default: 6]
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+}
+
+/// What a verb shows that stays with a run to its end: flags of `submit`, `resume` and `retry`.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// Print the result as JSON on standard output
+    #[arg(long)]
     pub json: bool,
     /// How progress is shown
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Output")]
+    #[arg(long, value_enum, default_value = "auto")]
     pub display: Display,
     /// Where the report's files go [default: $BENCH_HOME/runs/RUN]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
+    /// How long a run in a cluster waits while nobody works on it, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub worker_timeout: u64,
+}
+
+impl OutputArgs {
+    /// How the person looks on.
+    pub(crate) fn watching<'a>(&self, interrupts: &'a crate::local::Interrupts) -> crate::carrier::Watching<'a> {
+        let worker_timeout = std::time::Duration::from_secs(self.worker_timeout);
+        crate::carrier::Watching { display: self.display, worker_timeout, interrupts }
+    }
 }
 
 /// Which dataset and which questions of it.
@@ -255,42 +289,25 @@ pub struct RunArg {
 
 /// Flags of `resume`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("max_cost", |arg| arg.help("New hard cap on spending in dollars")),
+    mut_arg("retries", |arg| arg.help("Attempts after the first"))
+)]
 pub struct ResumeArgs {
     /// Run id, unique prefix, or `latest`
     pub run: String,
-    /// New hard cap on spending in dollars
-    #[arg(long, value_name = "USD")]
-    pub max_cost: Option<String>,
-    /// New hard cap on what all runs of the store spend in a UTC day, in dollars
-    #[arg(long, value_name = "USD")]
-    pub max_cost_per_day: Option<String>,
+    /// What changes for the rest of the run
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Take uncertain attempts (cut, timed out, lost with their worker) out of what counts against the cap
     #[arg(long)]
     pub release_uncertain: bool,
-    /// Requests per minute
-    #[arg(long, value_name = "N")]
-    pub max_rpm: Option<u64>,
-    /// Tokens per minute
-    #[arg(long, value_name = "N")]
-    pub max_tpm: Option<u64>,
-    /// Questions in flight
-    #[arg(long, value_name = "N")]
-    pub concurrency: Option<u32>,
-    /// Attempts after the first
-    #[arg(long, value_name = "N")]
-    pub retries: Option<u32>,
     /// Go on with a run that was cancelled
     #[arg(long)]
     pub reopen: bool,
-    /// Print the result as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// How progress is shown
-    #[arg(long, value_enum, default_value = "auto")]
-    pub display: Display,
-    /// Where the report's files go
-    #[arg(long, value_name = "DIR")]
-    pub output_dir: Option<PathBuf>,
+    /// What is shown, and where the files go
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Flags of `cancel`.
@@ -311,15 +328,32 @@ pub struct RetryArgs {
     /// Only infra_error, not what never ran
     #[arg(long)]
     pub errors: bool,
-    /// Print the result as JSON on standard output
+    /// What is shown, and where the files go
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `serve`.
+#[cfg(feature = "cluster")]
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Address for health and scaling; any other than loopback needs BENCH_HTTP_TOKEN or BENCH_HTTP_TOKEN_FILE
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8620")]
+    pub listen: String,
+    /// Name of this coordinator [default: its process id]
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+}
+
+/// Flags of `migrate`.
+#[derive(Debug, Clone, Args)]
+pub struct MigrateArgs {
+    /// Also drop what only older builds needed: when no process of an older build runs any more
     #[arg(long)]
-    pub json: bool,
-    /// How progress is shown
-    #[arg(long, value_enum, default_value = "auto")]
-    pub display: Display,
-    /// Where the report's files go
-    #[arg(long, value_name = "DIR")]
-    pub output_dir: Option<PathBuf>,
+    pub contract: bool,
+    /// Pools whose queues are declared
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub pool: Vec<String>,
 }
 
 /// Flags of `status`.

@@ -1,12 +1,14 @@
 //! bench-coord: plans runs, hands out their tasks, watches over them, reports.
 //!
 //! `cli` says what can be typed, `commands` holds one file per verb. `planning` and `planner` turn settings into a spec and
-//! a plan, `dispatcher` and `local` keep a run going, `results` turns what is stored into a report.
+//! a plan, `dispatch` and `local` keep a run going, `results` turns what is stored into a report.
 
 mod app;
+mod carrier;
 pub mod cli;
+mod cluster;
 mod commands;
-mod dispatcher;
+mod dispatch;
 mod display;
 mod exit;
 mod local;

@@ -1,7 +1,7 @@
 //! Runs in this process (P21): the owner's lock, the worker library, the dispatcher and the watch over completion. Only
 //! the URLs differ from a cluster; the code is the same.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bench_proto::ids::{Role, RunNo};
 use bench_proto::task::QueueName;
@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::{
-    dispatcher::{RunWindow, dispatch},
+    cluster::leader::Trouble,
+    dispatch::{Dispatcher, Scope},
     exit::CliError,
     lock::OwnerLock,
-    planner::Planner,
+    planner::{Ahead, Planner},
 };
 
 /// Reason written by `cancel --now`: the owner drops its calls when it reads it.
@@ -45,6 +46,11 @@ pub(crate) enum RunEnd {
     Cancelled {
         /// Without waiting for calls in flight.
         now: bool,
+    },
+    /// A cluster goes on with it, this process does not wait any longer.
+    LeftRunning {
+        /// Why, for people.
+        reason: String,
     },
 }
 
@@ -148,22 +154,17 @@ impl LocalRun {
         let stop = CancellationToken::new();
         let planning = planner.map(|planner| {
             let (store, opened, stop) = (Arc::clone(&self.store), Arc::clone(&opened), stop.clone());
-            tokio::spawn(async move { planner.run(store, opened, stop).await })
+            tokio::spawn(async move { planner.run(store, opened, stop, Ahead::Bounded).await })
         });
-        let window = RunWindow {
-            run_no,
-            run_id: run.run_id.clone(),
-            pool,
-            slots: self.slots.iter().copied().collect::<BTreeMap<_, _>>(),
-            concurrency: run.spec.limits.concurrency,
+        let slots = self.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
+        let dispatcher = Dispatcher {
+            store: Arc::clone(&self.store),
+            queue: Arc::clone(&self.queue),
+            scope: Scope::Run(run_no, slots.collect()),
+            opened: Arc::clone(&opened),
+            trouble: Trouble::default(),
         };
-        let dispatcher = tokio::spawn(dispatch(
-            Arc::clone(&self.store),
-            Arc::clone(&self.queue),
-            window,
-            Arc::clone(&opened),
-            stop.clone(),
-        ));
+        let dispatcher = tokio::spawn(dispatcher.run(stop.clone()));
 
         debug!("worker started");
         let end = self.watch(run, &worker, planning, interrupts).await;
@@ -196,7 +197,7 @@ impl LocalRun {
     /// The lock proves that no owner lives: open sessions of this run's domain are dead.
     async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
         end_dead_sessions(self.store.as_ref(), run_no).await?;
-        self.store.forget_published(run_no).await?;
+        self.store.forget_published(run_no, 0).await?;
         Ok(())
     }
 

@@ -49,6 +49,7 @@ impl Planner {
         store: Arc<dyn Store>,
         opened: Arc<Notify>,
         stop: CancellationToken,
+        ahead: Ahead,
     ) -> Result<(), CliError> {
         let mut next = self.done as usize;
         let questions = |banks: &[SampledBank]| banks.iter().map(|bank| bank.questions.len() as u64).sum::<u64>();
@@ -57,10 +58,7 @@ impl Planner {
             if stop.is_cancelled() {
                 return Ok(());
             }
-            let counters = store.run(self.run).await?.counters;
-            let ended = u64::try_from(counters.ended()).unwrap_or(0);
-            let ahead = counters.banks_planned - counters.banks_ready;
-            if ahead >= BANKS_AHEAD || (questions_planned.saturating_sub(ended) >= QUESTIONS_AHEAD) {
+            if ahead == Ahead::Bounded && self.is_far_ahead(store.as_ref(), questions_planned).await? {
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
                     () = tokio::time::sleep(LOOK_AGAIN) => continue,
@@ -89,6 +87,24 @@ impl Planner {
         opened.notify_one();
         Ok(())
     }
+}
+
+impl Planner {
+    async fn is_far_ahead(&self, store: &dyn Store, questions_planned: u64) -> Result<bool, CliError> {
+        let counters = store.run(self.run).await?.counters;
+        let ended = u64::try_from(counters.ended()).unwrap_or(0);
+        let banks = counters.banks_planned - counters.banks_ready;
+        Ok(banks >= BANKS_AHEAD || questions_planned.saturating_sub(ended) >= QUESTIONS_AHEAD)
+    }
+}
+
+/// How far a plan may be ahead of the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// So far that nobody waits for it: its writer stays with the run anyway.
+    Bounded,
+    /// As far as it goes: its writer may leave, and the dispatcher holds banks back.
+    Unbounded,
 }
 
 /// Banks as items and rows.

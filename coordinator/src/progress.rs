@@ -47,6 +47,8 @@ pub(crate) struct Snapshot {
     pub eta_seconds: Option<f64>,
     /// Seconds of running time.
     pub elapsed_seconds: f64,
+    /// Workers of a cluster that are alive, and how many of them hold tasks.
+    pub workers: Option<(usize, usize)>,
 }
 
 /// Turns successive looks at a run's row into snapshots with a rate.
@@ -85,10 +87,19 @@ impl ProgressMeter {
                 }
             }
         }
-        let overall =
-            (ended - self.ended_at_begin).max(0) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-3);
+        let overall = match self.last {
+            // a single look: the mean over the run's active time
+            Some((first, _)) if first == now => ended.max(0) as f64 / active_seconds(run).max(1.0),
+            _ => (ended - self.ended_at_begin).max(0) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-3),
+        };
         snapshot(run, if self.per_second > 0.0 { self.per_second } else { overall }, self.began.elapsed().as_secs_f64())
     }
+}
+
+/// Seconds that a run has been running, the open interval by this machine's clock: for people.
+fn active_seconds(run: &RunRow) -> f64 {
+    let open_ms = run.active_since_ms.map_or(0, |since| (jiff::Timestamp::now().as_millisecond() - since).max(0));
+    (run.active_ms + open_ms) as f64 / 1000.0
 }
 
 fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
@@ -128,6 +139,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         per_second,
         eta_seconds: (per_second > 0.0 && left > 0).then(|| left as f64 / per_second),
         elapsed_seconds,
+        workers: None,
     }
 }
 
@@ -156,6 +168,9 @@ pub(crate) fn line(s: &Snapshot) -> String {
     if s.usd > 0.0 || s.usd_cap.is_some() {
         let cap = s.usd_cap.map(|cap| format!(" of ${cap:.2}")).unwrap_or_default();
         parts.push(format!("${:.4}{cap}", s.usd));
+    }
+    if let Some((alive, busy)) = s.workers {
+        parts.push(format!("{alive} workers, {busy} busy"));
     }
     parts.join(" · ")
 }
@@ -197,10 +212,11 @@ mod tests {
             per_second: 56.14,
             eta_seconds: Some(1.4),
             elapsed_seconds: 3.0,
+            workers: Some((4, 3)),
         };
         assert_eq!(
             line(&snapshot),
-            "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00"
+            "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00 · 4 workers, 3 busy"
         );
         assert_eq!((duration(250.0).as_str(), duration(7500.0).as_str()), ("4 min 10 s", "2 h 5 min"));
     }

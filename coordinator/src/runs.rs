@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bench_proto::ids::RunId;
+use bench_proto::{CLUSTER_DOMAIN, ids::RunId};
 use bench_store::{RunFilter, RunRow, RunState, Store};
 
 use crate::{exit::CliError, lock::OwnerLock};
@@ -50,10 +50,10 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
 /// How a run stands, with what only the owner's lock can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// A living process works on it.
+    /// A living process works on it, or a cluster does.
     Running {
-        /// Its process id.
-        pid: String,
+        /// Id of the process that owns it.
+        pid: Option<String>,
     },
     /// Nobody works on it although it is not at rest: its owner was killed.
     Interrupted,
@@ -77,7 +77,8 @@ impl Standing {
             (RunState::Finished, _) => Self::Finished,
             (RunState::Cancelled, _) => Self::Cancelled,
             (RunState::Paused, _) => Self::Paused { reason: run.reason.clone().unwrap_or_else(|| "paused".to_owned()) },
-            (RunState::Running, Some(pid)) => Self::Running { pid },
+            (RunState::Running, _) if run.domain == CLUSTER_DOMAIN => Self::Running { pid: None },
+            (RunState::Running, Some(pid)) => Self::Running { pid: Some(pid) },
             (RunState::Running, None) => Self::Interrupted,
         }
     }

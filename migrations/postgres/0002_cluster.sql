@@ -2,10 +2,12 @@
 
 -- A row per scope, taken over when its counter stands still. No clock is compared (P4, P14).
 CREATE TABLE leaders (
-    scope   text   PRIMARY KEY,
-    epoch   bigint NOT NULL,
-    counter bigint NOT NULL,
-    holder  text   NOT NULL
+    scope      text   PRIMARY KEY,
+    epoch      bigint NOT NULL,
+    counter    bigint NOT NULL,
+    renewed_us bigint NOT NULL,
+    holder     text   NOT NULL,
+    trouble    text   NOT NULL DEFAULT ''
 ) WITH (fillfactor = 50);
 
 -- for people only: nothing is decided by it

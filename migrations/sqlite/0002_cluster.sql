@@ -2,10 +2,12 @@
 
 -- A row per scope, taken over when its counter stands still. No clock is compared (P4, P14).
 CREATE TABLE leaders (
-    scope   TEXT    PRIMARY KEY,
-    holder  TEXT    NOT NULL,
-    epoch   INTEGER NOT NULL,
-    counter INTEGER NOT NULL
+    scope      TEXT    PRIMARY KEY,
+    holder     TEXT    NOT NULL,
+    epoch      INTEGER NOT NULL,
+    counter    INTEGER NOT NULL,
+    renewed_us INTEGER NOT NULL,
+    trouble    TEXT    NOT NULL DEFAULT ''
 );
 
 -- for people only: nothing is decided by it

@@ -1,5 +1,7 @@
 //! Retrieval metrics, all from the ranks of gold evidence in a deduplicated ranked list.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use crate::step::RankHits;
@@ -36,21 +38,46 @@ impl RetrievalMetrics {
         if hits.gold == 0 || k == 0 {
             return None;
         }
-        let within = &hits.ranks[..hits.ranks.partition_point(|&rank| rank <= k)];
+        let found = &hits.ranks[..hits.ranks.partition_point(|&rank| rank <= k)];
+        // a rank is at least 1; 0 from a broken store counts for nothing
+        let within = &found[found.partition_point(|&rank| rank == 0)..];
         let found = within.len() as f64;
         let shown = hits.ranked.min(k);
-        let gain = |rank: u32| 1.0 / (f64::from(rank) + 1.0).log2();
         let dcg: f64 = within.iter().copied().map(gain).sum();
-        let ideal: f64 = (1..=hits.gold.min(k)).map(gain).sum();
         Some(Self {
             recall_any: f64::from(u8::from(!within.is_empty())),
             recall_all: f64::from(u8::from(within.len() as u64 == u64::from(hits.gold))),
             recall: found / f64::from(hits.gold),
             precision: if shown == 0 { 0.0 } else { found / f64::from(shown) },
             mrr: within.first().map_or(0.0, |&rank| 1.0 / f64::from(rank)),
-            ndcg: dcg / ideal,
+            ndcg: dcg / ideal_gain(hits.gold.min(k)),
         })
     }
+}
+
+/// Ranks up to the largest cut-off have their gains in a table: logarithms would be most of the cost of a question.
+const TABLE: usize = CUTOFFS[CUTOFFS.len() - 1] as usize;
+
+/// The gain of a hit at each rank, and of that many hits at the top; index = rank, or number of hits.
+static GAINS: LazyLock<([f64; TABLE + 1], [f64; TABLE + 1])> = LazyLock::new(|| {
+    let (mut gains, mut ideals) = ([0.0; TABLE + 1], [0.0; TABLE + 1]);
+    for rank in 1..=TABLE {
+        gains[rank] = discounted(rank as u32);
+        ideals[rank] = ideals[rank - 1] + gains[rank];
+    }
+    (gains, ideals)
+});
+
+fn discounted(rank: u32) -> f64 {
+    1.0 / (f64::from(rank) + 1.0).log2()
+}
+
+fn gain(rank: u32) -> f64 {
+    GAINS.0.get(rank as usize).copied().unwrap_or_else(|| discounted(rank))
+}
+
+fn ideal_gain(hits: u32) -> f64 {
+    GAINS.1.get(hits as usize).copied().unwrap_or_else(|| (1..=hits).map(gain).sum())
 }
 
 #[cfg(test)]
@@ -89,6 +116,8 @@ mod tests {
         assert_eq!(at(&[], &["a"], 5).map(|metrics| (metrics.recall, metrics.precision)), Some((0.0, 0.0)));
         // repeats in the list cannot lift anything above 1
         assert_eq!(at(&["a", "a", "a"], &["a"], 3).map(|metrics| (metrics.ndcg, metrics.precision)), Some((1.0, 1.0)));
+        let broken = RankHits { gold: 2, ranked: 5, ranks: vec![0, 2] };
+        assert_eq!(RetrievalMetrics::at(&broken, 5).map(|metrics| (metrics.mrr, metrics.recall)), Some((0.5, 0.5)));
         // more gold than k: the best possible list still has NDCG 1
         assert_eq!(
             at(&["a", "b", "c"], &["a", "b", "c"], 1).map(|metrics| (metrics.ndcg, metrics.recall_all)),
@@ -104,6 +133,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn ranks_beyond_the_table_go_on_where_it_ends(rank in 1_u32..60) {
+            prop_assert_eq!(gain(rank), discounted(rank));
+            prop_assert_eq!(ideal_gain(rank), (1..=rank).map(discounted).sum::<f64>());
+        }
+
         #[test]
         fn bounded_and_monotone(
             ranked in prop::collection::vec(0_u8..20, 0..30),
@@ -132,7 +167,7 @@ mod tests {
         }
 
         #[test]
-        fn gold_first_is_ideal(gold in 1_u32..12, rest in 0_u32..12, k in 1_u32..25) {
+        fn gold_first_is_ideal(gold in 1_u32..40, rest in 0_u32..12, k in 1_u32..50) {
             let hits = RankHits { gold, ranked: gold + rest, ranks: (1..=gold).collect() };
             let metrics = RetrievalMetrics::at(&hits, k);
             prop_assert_eq!(metrics.map(|metrics| (metrics.ndcg, metrics.mrr)), Some((1.0, 1.0)));

@@ -65,10 +65,7 @@ impl<'a> RunCallers<'a> {
     /// A caller of a model of the run.
     pub(crate) fn caller(&self, model: &ModelSpec, phase: Phase) -> Result<RunCaller, Failure> {
         let account = self.environment.accounts.get(&model.account).ok_or_else(|| {
-            Failure::terminal(
-                CANNOT_SERVE,
-                format!("account '{}' is not configured on this worker", model.account),
-            )
+            Failure::terminal(CANNOT_SERVE, format!("account '{}' is not configured on this worker", model.account))
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
         let gate = self.environment.gates.gate(chat.endpoint(), &account.name, prices::limit_group(&model.name));

@@ -23,9 +23,14 @@ const INFRASTRUCTURE: u8 = 4;
 
 /// A worker of bench-coord: retains, recalls, answers and judges until stopped.
 #[derive(Debug, Parser)]
-#[command(name = "bench-worker", version, about, after_help = "\
+#[command(
+    name = "bench-worker",
+    version,
+    about,
+    after_help = "\
 SIGTERM or Ctrl-C drains: no task is claimed, calls in flight finish, the rest is handed back; a second one drops the calls.\n\
-Keys come from the environment or from files named in the settings; an account is a base URL with its key.")]
+Keys come from the environment or from files named in the settings; an account is a base URL with its key."
+)]
 struct Args {
     /// Where tasks come from: amqp://USER:PASSWORD@HOST/VHOST or amqps:// [env: BENCH_QUEUE_URL]
     #[arg(long, value_name = "URL")]
@@ -184,7 +189,8 @@ async fn work(args: Args) -> Result<(), Stop> {
     let name = config.name.clone();
     let environment = environment::environment(&settings, environment::usable_accounts(&settings))
         .map_err(|failure| Stop::infrastructure(failure.message))?;
-    let worker = Worker::start(config, environment, Arc::clone(&store), Arc::clone(&queue), Arc::new(Notify::new())).await?;
+    let worker =
+        Worker::start(config, environment, Arc::clone(&store), Arc::clone(&queue), Arc::new(Notify::new())).await?;
     let pages = Arc::new(WorkerPages { health: worker.health(), about: about(&args, &name) });
     let listening = bench_telemetry::http::listen(&args.listen, token, pages).await.map_err(Stop::usage)?;
     note(&format!(

@@ -1,7 +1,8 @@
 //! `doctor`: is everything reachable and usable? One line each, and what to do where not.
 
 use crate::{
-    app::App,
+    app::{App, Place},
+    cluster::{client::who_is_missing, overview::Overview},
     exit::{CliError, CliResult, Exit},
     out, results,
 };
@@ -20,7 +21,24 @@ pub(super) async fn run(app: &App) -> CliResult {
         Ok(store) => line("store", store.check().await.map_err(|e| e.to_string())),
         Err(error) => line("store", Err(error.message)),
     }
-    line("queue", app.open_queue().await.map(|q| q.describe()).map_err(|e| e.message));
+    match app.open_queue().await {
+        Ok(queue) => {
+            line("queue", Ok(queue.describe()));
+            queue.close().await;
+        }
+        Err(error) => line("queue", Err(error.message)),
+    }
+    if let (Ok(Place::Cluster), Ok(store)) = (app.place(), app.open_store().await) {
+        let pools = [app.settings().run.pool.clone()].into();
+        let found = Overview::read(store.as_ref(), &app.settings().queue_url, &pools).await;
+        let missing = who_is_missing(store.as_ref(), &app.settings().run.pool).await;
+        let found = found.map_err(|e| e.to_string()).and_then(|cluster| match missing {
+            Ok(None) => Ok(format!("\n        {}", cluster.text().replace('\n', "\n        "))),
+            Ok(Some(missing)) => Err(missing),
+            Err(error) => Err(error.to_string()),
+        });
+        line("cluster", found);
+    }
     let runs = app.home().join("runs");
     line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
     for entry in bench_datasets::DATASETS.iter().filter(|d| !d.manifest.file.is_empty()) {

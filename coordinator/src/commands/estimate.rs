@@ -66,7 +66,7 @@ pub(crate) struct RunEstimate {
 /// Runs the verb.
 pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let planned = plan_run(app, args, false).await?;
-    RunEstimate::of(&planned, Counting::Exact).print(args.json)
+    RunEstimate::of(&planned, Counting::Exact).print(args.output.json)
 }
 
 impl RunEstimate {

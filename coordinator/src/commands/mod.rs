@@ -8,11 +8,14 @@ mod doctor;
 pub(crate) mod estimate;
 mod import;
 mod list;
+mod migrate;
 mod pause;
 mod report;
 mod resume;
 mod retry;
 mod score;
+#[cfg(feature = "cluster")]
+mod serve;
 mod status;
 mod submit;
 mod systems;
@@ -51,6 +54,9 @@ pub(crate) async fn run(cli: Cli) -> CliResult {
         Verb::Datasets(verb) => datasets::run(&app, verb).await,
         Verb::Systems(verb) => systems::run(verb),
         Verb::Config(verb) => config::run(&app, verb),
+        #[cfg(feature = "cluster")]
+        Verb::Serve(args) => serve::run(app, args).await,
+        Verb::Migrate(args) => migrate::run(&app, args).await,
         Verb::Doctor => doctor::run(&app).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),

@@ -4,10 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use bench_store::{RunRow, RunState, Store};
 
-use super::submit::{Ending, RESUMABLE, conclude, lock, own};
+use super::submit::{Ending, RESUMABLE, conclude};
 use crate::{
-    app::App,
+    app::{App, Place},
+    carrier::Carrier,
     cli::{ResumeArgs, SampleArgs},
+    cluster::client::has_planner,
     exit::{CliError, CliResult},
     local::Interrupts,
     out,
@@ -31,7 +33,14 @@ pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
 pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     match run.state {
         RunState::Finished => {
-            return results::finish(app, store.as_ref(), run.run_no, args.json, args.output_dir.as_deref()).await;
+            return results::finish(
+                app,
+                store.as_ref(),
+                run.run_no,
+                args.output.json,
+                args.output.output_dir.as_deref(),
+            )
+            .await;
         }
         RunState::Cancelled if !args.reopen => {
             return Err(CliError::usage(format!(
@@ -42,14 +51,19 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         }
         RunState::Running | RunState::Paused | RunState::Cancelled => {}
     }
-    let ending = run_folder(app, &run, args.output_dir.as_ref());
+    let ending = run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&ending)?;
     // everything that could refuse comes before the run's state is touched
-    app.open_queue().await?;
+    app.check_queue().await?;
     app.check_run_accounts(&run.spec)?;
-    let lock = lock(app, &run.run_id)?;
-    let planner = if run.planned { None } else { Some(planner_of(app, store.as_ref(), &run).await?) };
+    let carrier = Carrier::of(app, &run.run_id)?;
+    carrier.check_domain(&run)?;
+    let planner = planner_if_missing(app, store.as_ref(), &run).await?;
     change_limits(app, store.as_ref(), &run, args).await?;
+    if run.state == RunState::Running && carrier.is_cluster() {
+        // it goes on without anybody's help: attach to it
+        return go_on(app, store, &run, &carrier, planner, args, &ending).await;
+    }
     if run.state == RunState::Running {
         // its owner was killed: the lock is ours, so nobody else can be at work
         store.close_lost_interval(run.run_no).await?;
@@ -63,10 +77,10 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
             run.run_id, run.run_id
         )));
     }
-    go_on(app, store, &run, &lock, planner, args, &ending).await
+    go_on(app, store, &run, &carrier, planner, args, &ending).await
 }
 
-/// Owns a run that has just been put into state `running`, to its rest.
+/// Carries a run that has been put into state `running` to its rest.
 ///
 /// # Errors
 /// As [`conclude`].
@@ -74,7 +88,7 @@ pub(super) async fn go_on(
     app: &App,
     store: Arc<dyn Store>,
     run: &RunRow,
-    lock: &crate::lock::OwnerLock,
+    carrier: &Carrier,
     planner: Option<Planner>,
     args: &ResumeArgs,
     folder: &std::path::Path,
@@ -83,8 +97,8 @@ pub(super) async fn go_on(
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
     let interrupts = Interrupts::listen();
-    let end = own(app, Arc::clone(&store), &row, lock, planner, args.display, &interrupts).await?;
-    let ending = Ending { json: args.json, output_dir: args.output_dir.as_deref(), folder };
+    let end = carrier.carry(app, &store, &row, planner, &args.output.watching(&interrupts)).await?;
+    let ending = Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder };
     conclude(app, store.as_ref(), &row, end, &ending).await
 }
 
@@ -94,11 +108,26 @@ pub(super) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&PathBuf>) 
     results::run_folder(app, run, output_dir.map(PathBuf::as_path))
 }
 
+/// The rest of a run's plan, when it has to be written and nobody does.
+///
+/// # Errors
+/// As [`planner_of`].
+pub(super) async fn planner_if_missing(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+) -> Result<Option<Planner>, CliError> {
+    if run.planned || (app.place()? == Place::Cluster && has_planner(store, run.run_no).await?) {
+        return Ok(None);
+    }
+    planner_of(app, store, run).await.map(Some)
+}
+
 /// A run that was killed while its plan was being written needs its dataset again; the sample must be the same.
 ///
 /// # Errors
 /// Exit 2 when the dataset is another one now.
-pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
+async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
     let spec = &run.spec;
     let args = SampleArgs {
         dataset_path: spec.dataset.path.clone(),
@@ -130,17 +159,17 @@ pub(super) async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
 
 async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
     let mut limits = run.spec.limits.clone();
-    if let Some(text) = &args.max_cost {
+    if let Some(text) = &args.limits.max_cost {
         limits.max_cost = Some(parse_usd("--max-cost", text)?);
     }
-    if let Some(text) = &args.max_cost_per_day {
+    if let Some(text) = &args.limits.max_cost_per_day {
         limits.max_cost_per_day = Some(parse_usd("--max-cost-per-day", text)?);
     }
     limits.max_cost_by_phase.extend(app.settings().run.max_cost_by_phase.clone());
-    limits.max_rpm = args.max_rpm.or(limits.max_rpm);
-    limits.max_tpm = args.max_tpm.or(limits.max_tpm);
-    limits.concurrency = args.concurrency.or(limits.concurrency);
-    limits.retries = args.retries.unwrap_or(limits.retries);
+    limits.max_rpm = args.limits.max_rpm.or(limits.max_rpm);
+    limits.max_tpm = args.limits.max_tpm.or(limits.max_tpm);
+    limits.concurrency = args.limits.concurrency.or(limits.concurrency);
+    limits.retries = args.limits.retries.unwrap_or(limits.retries);
     if limits != run.spec.limits {
         store.set_limits(run.run_no, &limits).await?;
     }

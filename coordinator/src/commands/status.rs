@@ -1,13 +1,17 @@
 //! `status [RUN]`: what is going on, and in one line why nothing moves.
 
-use bench_proto::ids::Role;
+use bench_proto::{CLUSTER_DOMAIN, ids::Role};
 use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store};
 use serde_json::json;
 
 use crate::{
-    app::App,
+    app::{App, Place},
     cli::StatusArgs,
-    exit::{CliResult, Exit},
+    cluster::{
+        client::{has_planner, who_is_missing},
+        overview::Overview,
+    },
+    exit::{CliError, CliResult, Exit},
     out,
     progress::{ProgressMeter, line},
     runs::{Standing, find_run},
@@ -27,10 +31,20 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     if runs.is_empty() && !args.json {
         out::note("no open runs; `bench-coord list` shows the finished ones");
     }
+    let cluster = match app.place() {
+        Ok(Place::Cluster) => {
+            let pools = runs.iter().map(|run| run.spec.limits.pool.clone()).collect();
+            Some(Overview::read(store.as_ref(), &app.settings().queue_url, &pools).await?)
+        }
+        Ok(Place::Local) | Err(_) => None,
+    };
     let mut rows = Vec::new();
     for run in &runs {
-        let status = RunStatus::read(app, store.as_ref(), run).await?;
+        let status = RunStatus::read(app, store.as_ref(), run, cluster.as_ref()).await?;
         if args.json { rows.push(status.json()) } else { out::result(&status.text()) }
+    }
+    if let Some(cluster) = cluster.as_ref().filter(|_| !args.json) {
+        out::result(&cluster.text());
     }
     if args.json {
         if args.run.is_some() { out::json(&rows[0]) } else { out::json(&rows) }
@@ -40,17 +54,32 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
 
 struct RunStatus<'a> {
     run: &'a RunRow,
+    cluster: Option<&'a Overview>,
     standing: Standing,
+    /// Why nobody works on it.
+    missing: Option<String>,
     open: OpenByRole,
     failed_banks: Vec<(String, String)>,
 }
 
 impl<'a> RunStatus<'a> {
-    async fn read(app: &App, store: &dyn Store, run: &'a RunRow) -> Result<RunStatus<'a>, crate::exit::CliError> {
+    async fn read(
+        app: &App,
+        store: &dyn Store,
+        run: &'a RunRow,
+        cluster: Option<&'a Overview>,
+    ) -> Result<RunStatus<'a>, CliError> {
         let banks = store.banks(run.run_no, None).await?;
         let failed = banks.into_iter().filter(|b| b.state == BankState::Failed);
+        let served = run.domain == CLUSTER_DOMAIN && run.state == RunState::Running;
+        let mut missing = if served { who_is_missing(store, &run.spec.limits.pool).await? } else { None };
+        if served && missing.is_none() && !run.planned && !has_planner(store, run.run_no).await? {
+            missing = Some(format!("nobody writes the rest of its plan; `bench-coord resume {}` does", run.run_id));
+        }
         Ok(RunStatus {
             run,
+            cluster,
+            missing,
             standing: Standing::of(run, app.store_file().as_deref()),
             open: store.open_tasks(run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
@@ -64,6 +93,12 @@ impl<'a> RunStatus<'a> {
         }
         if !matches!(self.standing, Standing::Running { .. }) {
             return None;
+        }
+        if let Some(missing) = &self.missing {
+            return Some(missing.clone());
+        }
+        if let Some(trouble) = self.cluster.and_then(Overview::trouble) {
+            return Some(trouble);
         }
         let total = |pick: fn(&bench_store::OpenTasks) -> i64| self.open.values().map(pick).sum::<i64>();
         if total(|o| o.leased + o.queued + o.unpublished) == 0 && total(|o| o.delayed) > 0 {
@@ -80,7 +115,10 @@ impl<'a> RunStatus<'a> {
     fn text(&self) -> String {
         let run = self.run;
         let snapshot = ProgressMeter::default().look(run);
-        let pid = if let Standing::Running { pid } = &self.standing { format!(" (pid {pid})") } else { String::new() };
+        let pid = match &self.standing {
+            Standing::Running { pid: Some(pid) } => format!(" (pid {pid})"),
+            _ => String::new(),
+        };
         let mut lines = vec![
             format!(
                 "{}  {}{pid}{}",
@@ -135,6 +173,7 @@ impl<'a> RunStatus<'a> {
             "resumed_times": self.run.resumed_times,
             "progress": snapshot,
             "tasks": roles,
+            "cluster": self.cluster.map(Overview::json),
             "failed_banks": self.failed_banks.iter().map(|(bank, reason)| json!({"bank": bank, "reason": reason})).collect::<Vec<_>>(),
         })
     }

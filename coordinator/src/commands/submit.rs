@@ -3,20 +3,20 @@
 use std::{io::IsTerminal, path::Path, sync::Arc};
 
 use bench_proto::{
-    ids::RunId,
+    ids::{RunId, RunNo},
     spec::{ModelSpec, RunSpec},
 };
 use bench_store::{NewRun, RunRow, RunState, Store, StoreError};
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinHandle;
 
 use crate::{
-    app::App,
-    cli::{Display, SubmitArgs},
+    app::{App, Place},
+    carrier::{Carrier, Watching},
+    cli::SubmitArgs,
+    cluster::client::spawn_planner,
     commands::estimate::{Counting, RunEstimate},
-    display,
     exit::{CliError, CliResult},
-    local::{Interrupts, LOCAL_DOMAIN, LocalRun, RunEnd},
-    lock::OwnerLock,
+    local::{Interrupts, RunEnd},
     out,
     planner::Planner,
     planning::{DEFAULT_CAP, PlannedRun, plan_run},
@@ -32,21 +32,25 @@ const CONTROLS: [&str; 3] = ["none", "random", "oracle"];
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
-    if args.detach {
+    let place = app.place()?;
+    if args.detach && place == Place::Local {
         return Err(CliError::usage(
             "--detach needs a cluster that works on the run: with the in-process queue memory: the run would end with this command; leave --detach out",
         ));
     }
     let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
-    app.open_queue().await?;
-    let planned = plan_run(app, args, !args.dry_run).await?;
+    if !args.dry_run {
+        app.check_queue().await?;
+    }
+    // in a cluster the keys are with the workers
+    let planned = plan_run(app, args, !args.dry_run && place == Place::Local).await?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = RunEstimate::of(&planned, counting);
     if args.dry_run {
-        return estimate.print(args.json);
+        return estimate.print(args.output.json);
     }
     let run_id = run_id.unwrap_or_else(RunId::fresh);
-    let folder = args.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0));
+    let folder = args.output.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0));
     results::check_writable(&folder)?;
     let store = app.open_store().await?;
     if let Some(existing) = store.run_by_id(&run_id).await? {
@@ -58,6 +62,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let check = self_check::run(&planned).await?;
     tracing::debug!("graders checked");
 
+    let carrier = Carrier::of(app, &run_id)?;
     let new_run = NewRun {
         run_id: run_id.clone(),
         name: args.name.clone(),
@@ -66,13 +71,12 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         spec: planned.spec.clone(),
         lineage: run_id.0.clone(),
         control_of: None,
-        domain: LOCAL_DOMAIN.to_owned(),
+        domain: carrier.domain().to_owned(),
         imported: false,
         code_version: bench_proto::CODE_VERSION.to_owned(),
     };
     out::note(&headline(&run_id, &planned, &estimate));
     let interrupts = Interrupts::listen();
-    let lock = lock(app, &run_id)?;
     let run_no = match store.create_run(&new_run).await {
         Err(StoreError::Exists(_)) => {
             return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
@@ -81,27 +85,59 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     };
     store.add_event(run_no, results::SELF_CHECK_EVENT, &check.event()).await?;
     let run = store.run(run_no).await?;
-    let planner = Planner {
-        run: run_no,
-        dataset: Arc::clone(&planned.dataset),
-        banks: planned.banks_in_order(),
-        max_sessions: planned.spec.sample.max_sessions,
-        done: 0,
-    };
     tracing::debug!("run created");
-    let end = own(app, Arc::clone(&store), &run, &lock, Some(planner), args.display, &interrupts).await?;
+    let controls = Controls { app, store: &store, planned: &planned, of: &new_run, run: &run };
+    let beside = if args.controls && place == Place::Cluster { controls.start_beside().await? } else { Vec::new() };
+    if args.detach {
+        for planning in beside.into_iter().chain([spawn_planner(Arc::clone(&store), planner(&planned, run_no))]) {
+            planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+        }
+        return detached(&run, args.output.json);
+    }
+    let watching = args.output.watching(&interrupts);
+    let end = carrier.carry(app, &store, &run, Some(planner(&planned, run_no)), &watching).await?;
     tracing::debug!("run at rest");
-    if end == RunEnd::Finished && args.controls {
-        run_controls(app, &store, &planned, &new_run, &run, args.display, &interrupts).await?;
+    for planning in beside {
+        planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+    }
+    if end == RunEnd::Finished && args.controls && place == Place::Local {
+        controls.run_after(&watching).await?;
     }
     conclude(
         app,
         store.as_ref(),
         &run,
         end,
-        &Ending { json: args.json, output_dir: args.output_dir.as_deref(), folder: &folder },
+        &Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder: &folder },
     )
     .await
+}
+
+/// Says what a person needs to come back to a run.
+fn detached(run: &RunRow, json: bool) -> CliResult {
+    if json {
+        out::json(&serde_json::json!({"id": run.run_id, "status": "running"}));
+    } else {
+        out::result(&run.run_id.to_string());
+    }
+    Err(left_running(&run.run_id, "detached"))
+}
+
+fn left_running(run: &RunId, reason: &str) -> CliError {
+    CliError::resumable(format!(
+        "{reason}: run {run} goes on without this command; `bench-coord watch {run}` follows it, `bench-coord cancel {run}` ends it"
+    ))
+}
+
+/// Writes the plan of a run that has none yet.
+fn planner(planned: &PlannedRun, run: RunNo) -> Planner {
+    Planner {
+        run,
+        dataset: Arc::clone(&planned.dataset),
+        banks: planned.banks_in_order(),
+        max_sessions: planned.spec.sample.max_sessions,
+        done: 0,
+    }
 }
 
 /// What happens at a run's rest.
@@ -133,6 +169,7 @@ pub(super) async fn conclude(
             }
             Ok(exit)
         }
+        RunEnd::LeftRunning { reason } => Err(left_running(&run.run_id, &reason)),
         RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
             let row = store.run(run.run_no).await?;
             let summary = results::summarize(app, store, &row).await?;
@@ -147,43 +184,6 @@ pub(super) async fn conclude(
             )))
         }
     }
-}
-
-/// Owns a run that is in state `running`, with its progress on display.
-///
-/// # Errors
-/// What owning it meets.
-pub(super) async fn own(
-    app: &App,
-    store: Arc<dyn Store>,
-    run: &RunRow,
-    lock: &OwnerLock,
-    planner: Option<Planner>,
-    display: Display,
-    interrupts: &Interrupts,
-) -> Result<RunEnd, CliError> {
-    let local = LocalRun {
-        store: Arc::clone(&store),
-        queue: app.open_queue().await?,
-        environment: app.worker_environment(&run.spec)?,
-        slots: app.slots(&run.spec),
-        drain: app.drain(),
-    };
-    let stop = CancellationToken::new();
-    let view = display::follow(store, run.run_no, display, stop.clone());
-    let end = local.own(run, lock, planner, interrupts).await;
-    stop.cancel();
-    let _ = view.await;
-    end
-}
-
-/// Takes the lock of a local run.
-///
-/// # Errors
-/// Exit 2 when another process owns it.
-pub(super) fn lock(app: &App, run: &RunId) -> Result<OwnerLock, CliError> {
-    let file = app.store_file().ok_or_else(|| CliError::usage("local runs need a sqlite: store"))?;
-    Ok(OwnerLock::take(&file, run)?)
 }
 
 /// P30: the same id and fingerprint attach; another fingerprint is refused with its differences.
@@ -201,17 +201,10 @@ async fn attach(app: &App, store: Arc<dyn Store>, spec: &RunSpec, existing: RunR
     out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
     let resume = crate::cli::ResumeArgs {
         run: existing.run_id.0.clone(),
-        max_cost: args.max_cost.clone(),
-        max_cost_per_day: args.max_cost_per_day.clone(),
+        limits: args.limits.clone(),
         release_uncertain: false,
-        max_rpm: args.max_rpm,
-        max_tpm: args.max_tpm,
-        concurrency: args.concurrency,
-        retries: args.retries,
         reopen: false,
-        json: args.json,
-        display: args.display,
-        output_dir: args.output_dir.clone(),
+        output: args.output.clone(),
     };
     super::resume::resume(app, store, existing, &resume).await
 }
@@ -223,7 +216,7 @@ fn confirm(estimate: &RunEstimate, planned: &PlannedRun, controls: u32, args: &S
         return Ok(());
     }
     let cap = planned.spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
-    if args.max_cost.is_some() {
+    if args.limits.max_cost.is_some() {
         if expected > cap {
             out::note(&format!(
                 "the estimate of ${expected:.2} is above the cap of ${cap:.2}: the run will pause there and can be resumed"
@@ -282,41 +275,54 @@ fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
     })
 }
 
-/// Runs the controls on the same sample, each as a run of its own that belongs to the measured one.
-async fn run_controls(
-    app: &App,
-    store: &Arc<dyn Store>,
-    planned: &PlannedRun,
-    of: &NewRun,
-    run: &RunRow,
-    display: Display,
-    interrupts: &Interrupts,
-) -> Result<(), CliError> {
-    for system in CONTROLS.into_iter().filter(|system| *system != planned.spec.system.name) {
-        let control = control_run(app, planned, of, run, system)?;
-        out::note(&format!("control {system}"));
-        let lock = lock(app, &control.run_id)?;
-        let run_no = store.create_run(&control).await?;
-        let row = store.run(run_no).await?;
-        let planner = Planner {
-            run: run_no,
-            dataset: Arc::clone(&planned.dataset),
-            banks: planned.banks_in_order(),
-            max_sessions: planned.spec.sample.max_sessions,
-            done: 0,
-        };
-        let end = own(app, Arc::clone(store), &row, &lock, Some(planner), display, interrupts).await?;
-        if end != RunEnd::Finished {
-            out::note(&format!(
-                "control {system} did not finish; `bench-coord resume {}` goes on with it",
-                control.run_id
-            ));
-            if interrupts.stop.is_cancelled() {
-                break;
+/// The controls of a run: the same sample with other memory systems, each as a run of its own that belongs to the measured
+/// one.
+struct Controls<'a> {
+    app: &'a App,
+    store: &'a Arc<dyn Store>,
+    planned: &'a PlannedRun,
+    of: &'a NewRun,
+    run: &'a RunRow,
+}
+
+impl Controls<'_> {
+    fn runs(&self) -> impl Iterator<Item = (&'static str, Result<NewRun, CliError>)> {
+        let others = CONTROLS.into_iter().filter(|system| *system != self.planned.spec.system.name);
+        others.map(|system| (system, control_run(self.app, self.planned, self.of, self.run, system)))
+    }
+
+    /// In a cluster: all at once, beside the measured run, which waits for them with its report. Returns who writes their plans.
+    async fn start_beside(&self) -> Result<Vec<JoinHandle<Result<(), CliError>>>, CliError> {
+        let mut planning = Vec::new();
+        for (_, control) in self.runs() {
+            let run_no = self.store.create_run(&control?).await?;
+            planning.push(spawn_planner(Arc::clone(self.store), planner(self.planned, run_no)));
+        }
+        Ok(planning)
+    }
+
+    /// In this process: one after the other.
+    async fn run_after(&self, watching: &Watching<'_>) -> Result<(), CliError> {
+        for (system, control) in self.runs() {
+            let control = control?;
+            out::note(&format!("control {system}"));
+            let carrier = Carrier::of(self.app, &control.run_id)?;
+            let run_no = self.store.create_run(&control).await?;
+            let row = self.store.run(run_no).await?;
+            let plan = planner(self.planned, run_no);
+            let end = carrier.carry(self.app, self.store, &row, Some(plan), watching).await?;
+            if end != RunEnd::Finished {
+                out::note(&format!(
+                    "control {system} did not finish; `bench-coord resume {}` goes on with it",
+                    control.run_id
+                ));
+                if watching.interrupts.stop.is_cancelled() {
+                    break;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The spec of a control: only the memory system differs. What is left of the cap is shared out.

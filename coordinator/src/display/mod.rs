@@ -6,12 +6,13 @@ mod plain;
 
 use std::{io::IsTerminal, sync::Arc, time::Duration};
 
-use bench_proto::ids::RunNo;
-use bench_store::Store;
+use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
+use bench_store::{RunRow, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Display,
+    cluster::client::is_alive,
     progress::{ProgressMeter, Snapshot},
 };
 
@@ -40,6 +41,18 @@ pub(crate) fn view(display: Display) -> Option<Box<dyn View>> {
     }
 }
 
+/// Workers of the run's pool that are alive, and how many of them are busy; nothing for a run of one process.
+async fn workers(store: &dyn Store, run: &RunRow) -> Option<(usize, usize)> {
+    if run.domain != CLUSTER_DOMAIN {
+        return None;
+    }
+    let sessions = store.open_sessions(CLUSTER_DOMAIN).await.ok()?;
+    let of_pool = sessions
+        .iter()
+        .filter(|worker| is_alive(worker) && SessionInfo::from_json(&worker.info_json).pool == run.spec.limits.pool);
+    Some(of_pool.fold((0, 0), |(alive, busy), worker| (alive + 1, busy + usize::from(worker.leased > 0))))
+}
+
 /// Shows a run's progress until stopped; the view is taken down before the returned task ends.
 pub(crate) fn follow(
     store: Arc<dyn Store>,
@@ -53,7 +66,9 @@ pub(crate) fn follow(
         loop {
             // a look that fails is left out: progress never stops a run
             if let Ok(row) = store.run(run).await {
-                view.show(&meter.look(&row));
+                let mut snapshot = meter.look(&row);
+                snapshot.workers = workers(store.as_ref(), &row).await;
+                view.show(&snapshot);
             }
             tokio::select! {
                 () = stop.cancelled() => break,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bench_proto::{
     call::Usage,
-    digest::SortedResultDigest,
+    digest::ResultDigest,
     facts::{Outcome, PhaseUsage, QuestionFacts},
     ids::TaskKind,
     step::{StepFacts, StoredStep, Timing},
@@ -452,7 +452,7 @@ fn latencies(rows: &[Question], retained: &[f32]) -> LatencySummary {
 }
 
 fn digest(questions: &Questions) -> String {
-    let mut digest = SortedResultDigest::default();
+    let mut digest = ResultDigest::default();
     for row in &questions.rows {
         digest.push(&row.id, row.outcome, questions.scores_of(row));
     }

@@ -84,6 +84,16 @@ pub trait Queue: Send + Sync {
         Ok(DeadLetters::default())
     }
 
+    /// Messages that lie in the dead letters.
+    async fn dead_letter_count(&self) -> Result<u64, QueueError> {
+        Ok(0)
+    }
+
+    /// How often a connection was lost and opened again: when it rises, what was published may be gone (P2).
+    fn reconnects(&self) -> u64 {
+        0
+    }
+
     /// The URL without password, for messages.
     fn describe(&self) -> String;
 

@@ -301,6 +301,10 @@ pub struct LeaderRow {
     pub epoch: i64,
     /// Raised by the leader: it stands still when the leader is gone.
     pub counter: i64,
+    /// What troubles the leader, for people; empty when nothing does.
+    pub trouble: String,
+    /// Milliseconds since the last renewal by the store's clock, for people.
+    pub silent_ms: i64,
 }
 
 /// A task that was claimed.

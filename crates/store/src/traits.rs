@@ -104,8 +104,8 @@ pub trait Tasks: Send + Sync {
     /// Writes the note that tasks were published; only on rows that are still ready.
     async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()>;
 
-    /// Forgets the published notes of all ready tasks of a run, so that they are published again (P2).
-    async fn forget_published(&self, run: RunNo) -> StoreResult<u64>;
+    /// Forgets the published notes of a run's ready tasks that are at least so old, so that they are published again (P2).
+    async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64>;
 
     /// Forgets the published notes of these tasks where they are still ready; they are not handed out before `delay_ms` have
     /// passed. For messages that came back: dead letters, and bodies that a worker cannot read (P2, P12).
@@ -154,8 +154,8 @@ pub trait Leaders: Send + Sync {
     /// `None` when somebody else was quicker or the leader lives.
     async fn take_lead(&self, scope: &str, holder: &str, seen: Option<(i64, i64)>) -> StoreResult<Option<i64>>;
 
-    /// Raises the counter. False when another leads.
-    async fn renew_lead(&self, scope: &str, epoch: i64) -> StoreResult<bool>;
+    /// Raises the counter and says what troubles the leader (nothing: empty). False when another leads.
+    async fn renew_lead(&self, scope: &str, epoch: i64, trouble: &str) -> StoreResult<bool>;
 
     /// Gives the lead up: the next may take it at once.
     async fn resign_lead(&self, scope: &str, epoch: i64) -> StoreResult<()>;
@@ -218,6 +218,9 @@ pub trait Calls: Send + Sync {
 
     /// Accepted calls of a lineage with these keys, the oldest for each.
     async fn find_calls(&self, lineage: &str, keys: &[Sha256Hash]) -> StoreResult<Vec<StoredCall>>;
+
+    /// Mean duration of a run's accepted calls, in microseconds, over at most `last` of them; `None` before the first.
+    async fn mean_call_us(&self, run: RunNo, last: u32) -> StoreResult<Option<f64>>;
 
     /// Records attempts that belong to no stored step (a reply that did not pass its parser, a failed attempt that may
     /// have been paid). Their cost counts as spent.

@@ -229,12 +229,7 @@ impl Worker {
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let concluded = Arc::new(Notify::new());
         let mut background = JoinSet::new();
-        background.spawn(concluder::run(
-            concluder,
-            conclude_receiver,
-            Arc::clone(&concluded),
-            broken_sender.clone(),
-        ));
+        background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
         background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));
         background.spawn(vitals::follow_runs(Arc::clone(&shared)));
         let mut lanes = JoinSet::new();

@@ -13,13 +13,13 @@ use bench_proto::step::RetrievedHit;
 use self::text::{Word, is_function_word, lower_eq, same_stem, stem, words};
 
 /// Raised whenever an answer can change.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The answer when the hits do not hold one.
 pub const NO_ANSWER: &str = "No information available";
 
-/// Share of the question's weight that the best sentence must hold; below, there is no answer.
-const MIN_COVERAGE: f64 = 0.3;
+/// Share of the question's weight that the best sentence of endlessly many hits must hold; below, there is no answer.
+const MIN_COVERAGE: f64 = 1.0 / 3.0;
 
 /// Sentences this close to the best may hold the answer when the best one has nothing that fits.
 const CLOSE: f64 = 0.6;
@@ -122,6 +122,8 @@ impl Kind {
 struct Asked<'a> {
     /// Stems of its words that carry a topic, without repeats.
     terms: Vec<&'a str>,
+    /// The terms that are written like names, one bit each; the first word is in capitals anyway and does not count.
+    names: u64,
     kind: Kind,
 }
 
@@ -130,13 +132,22 @@ impl<'a> Asked<'a> {
         let words = words(question);
         let kind = Kind::of(&words);
         let mut terms: Vec<&str> = Vec::new();
-        for word in words.iter().filter(|word| !is_function_word(word.text)) {
+        let mut names = 0;
+        for (nth, word) in words.iter().enumerate().filter(|(_, word)| !is_function_word(word.text)) {
             let stem = stem(word.text);
-            if terms.len() < MAX_TERMS && !terms.iter().any(|term| same_stem(term, stem)) {
+            let known = terms.iter().position(|term| same_stem(term, stem));
+            let at = known.unwrap_or(terms.len());
+            if at == MAX_TERMS {
+                continue;
+            }
+            if known.is_none() {
                 terms.push(stem);
             }
+            if nth > 0 && word.text.starts_with(char::is_uppercase) {
+                names |= 1 << at;
+            }
         }
-        Self { terms, kind }
+        Self { terms, names, kind }
     }
 
     /// The terms that a text holds, one bit each.
@@ -184,15 +195,24 @@ struct Candidate<'a> {
     sentence: &'a str,
     score: f64,
     coverage: f64,
+    /// Its turn is neither by nor about the person whom the question names.
+    other_person: bool,
+}
+
+impl Candidate<'_> {
+    /// Whether it tells enough of what was asked to be answered from. The best of many hits shares words with a question
+    /// by chance, so the more there are, the more it must share; what was retrieved alone is taken at its word, unless
+    /// somebody else says it.
+    fn is_evidence(&self, hits: usize) -> bool {
+        let by_chance = if self.other_person { 1.0 } else { 1.0 - 1.0 / hits as f64 };
+        self.coverage >= MIN_COVERAGE * by_chance
+    }
 }
 
 fn answer(asked: &Asked<'_>, hits: &[RetrievedHit]) -> Option<Extracted> {
     let turns: Vec<Turn<'_>> = hits.iter().map(|hit| Turn::of(&hit.text)).collect();
     let candidates = candidates(asked, &turns);
-    let best = candidates.first()?;
-    if best.coverage < MIN_COVERAGE {
-        return None;
-    }
+    let best = candidates.first().filter(|best| best.is_evidence(hits.len()))?;
     let close = || candidates.iter().filter(|candidate| candidate.score >= best.score * CLOSE);
     let piece = |candidate: &Candidate<'_>| {
         let (sentence, turn) = (candidate.sentence, &turns[candidate.hit]);
@@ -240,6 +260,9 @@ fn candidates<'a>(asked: &Asked<'_>, turns: &[Turn<'a>]) -> Vec<Candidate<'a>> {
             sentence.in_turn = in_turn;
         }
     }
+    if named == 0 {
+        named = asked.names; // nobody who is asked about speaks here
+    }
     let total = turns.len() as f64;
     let weights: Vec<f64> =
         (0..asked.terms.len()).map(|at| (1.0 + (total + 0.5) / (f64::from(frequency[at]) + 0.5)).ln()).collect();
@@ -253,10 +276,12 @@ fn candidates<'a>(asked: &Asked<'_>, turns: &[Turn<'a>]) -> Vec<Candidate<'a>> {
             if sentence.ends_with('?') {
                 held *= ASKING;
             }
-            if named != 0 && in_turn & named == 0 {
+            let other_person = named != 0 && in_turn & named == 0;
+            if other_person {
                 held *= OTHER_PERSON;
             }
-            Candidate { hit, sentence, score: held * (1.0 + FIRST_RANK / (1.0 + hit as f64)), coverage: held / all }
+            let score = held * (1.0 + FIRST_RANK / (1.0 + hit as f64));
+            Candidate { hit, sentence, score, coverage: held / all, other_person }
         })
         .filter(|candidate| candidate.score > 0.0)
         .collect();
@@ -403,6 +428,18 @@ mod tests {
         ];
         assert_eq!(ask("What bird did Tom adopt?", &said), "grey parrot [\"D1:1\"]");
         assert_eq!(ask("What bird did Ines adopt?", &said), "No information available []");
+    }
+
+    #[test]
+    fn a_turn_that_was_retrieved_alone_is_taken_at_its_word() {
+        let lift = "[9:00 am on 17 July, 2031] Ines: So, I got stuck in a lift exactly one week ago.";
+        let question = "When did Ines get trapped in an elevator?";
+        assert_eq!(ask(question, &[lift]), "the week before 17 July 2031 [\"D1:1\"]");
+        // among others the same turn shares too little with the question
+        let among: Vec<&str> = TALK.iter().copied().chain([lift]).collect();
+        assert_eq!(ask(question, &among), "No information available []");
+        // and somebody else's word is no evidence
+        assert_eq!(ask("When did Tom get trapped in an elevator?", &[lift]), "No information available []");
     }
 
     #[test]

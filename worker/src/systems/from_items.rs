@@ -11,7 +11,10 @@ use bench_proto::{
     step::RetrievedHit,
 };
 
-use super::{BankRef, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, RetainReceipt};
+use super::{
+    BankRef, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, RetainReceipt,
+    documents::{self, Document},
+};
 
 /// How such a system searches: the only thing in which they differ.
 #[async_trait]
@@ -23,6 +26,30 @@ pub(super) trait Search: Send + Sync {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure>;
+}
+
+/// A search without an index and without waiting: it picks among the documents that the query may see.
+pub(super) trait Pick: Send + Sync {
+    /// The documents for the query, best first.
+    fn pick<'a>(
+        &self,
+        bank: &BankRef,
+        documents: Vec<Document<'a>>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Vec<Document<'a>>, Failure>;
+}
+
+#[async_trait]
+impl<P: Pick> Search for P {
+    async fn search(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Vec<RetrievedHit>, Failure> {
+        let picked = self.pick(bank, documents::visible(content, query.visible_entries), query)?;
+        Ok(picked.into_iter().map(|document| document.hit(None)).collect())
+    }
 }
 
 /// A memory system made of a [`Search`].

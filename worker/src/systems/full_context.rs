@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
+use bench_proto::failure::Failure;
 
 use super::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings, documents,
-    from_items::{FromItems, Search},
+    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings,
+    documents::Document,
+    from_items::{FromItems, Pick},
 };
 
 /// Raised whenever a recall can change.
@@ -21,15 +21,13 @@ pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn Memo
     Ok(FromItems::system(capabilities, Everything))
 }
 
-#[async_trait]
-impl Search for Everything {
-    async fn search(
+impl Pick for Everything {
+    fn pick<'a>(
         &self,
         _: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
-        let documents = documents::visible(content, query.visible_entries);
-        Ok(documents.into_iter().map(|document| document.hit(None)).collect())
+        documents: Vec<Document<'a>>,
+        _: &RecallQuery<'_>,
+    ) -> Result<Vec<Document<'a>>, Failure> {
+        Ok(documents)
     }
 }

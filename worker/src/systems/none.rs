@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
+use bench_proto::failure::Failure;
 
 use super::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings,
-    from_items::{FromItems, Search},
+    documents::Document,
+    from_items::{FromItems, Pick},
 };
 
 /// Raised whenever a recall can change.
@@ -21,14 +21,8 @@ pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn Memo
     Ok(FromItems::system(capabilities, Nothing))
 }
 
-#[async_trait]
-impl Search for Nothing {
-    async fn search(
-        &self,
-        _: &BankRef,
-        _: &Arc<BankContent>,
-        _: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
+impl Pick for Nothing {
+    fn pick<'a>(&self, _: &BankRef, _: Vec<Document<'a>>, _: &RecallQuery<'_>) -> Result<Vec<Document<'a>>, Failure> {
         Ok(Vec::new())
     }
 }

@@ -3,12 +3,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
+use bench_proto::failure::Failure;
 
 use super::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings, documents,
-    from_items::{FromItems, Search},
+    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings,
+    documents::Document,
+    from_items::{FromItems, Pick},
 };
 
 /// Raised whenever a recall can change.
@@ -22,22 +22,20 @@ pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn Memo
     Ok(FromItems::system(capabilities, Evidence))
 }
 
-#[async_trait]
-impl Search for Evidence {
-    async fn search(
+impl Pick for Evidence {
+    fn pick<'a>(
         &self,
         _: &BankRef,
-        content: &Arc<BankContent>,
+        documents: Vec<Document<'a>>,
         query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
+    ) -> Result<Vec<Document<'a>>, Failure> {
         let evidence = query.evidence.ok_or_else(|| {
             let message = format!("the gold evidence of question {} was not handed over", query.question_id);
             Failure::permanent("evidence_missing", message)
         })?;
-        let documents = documents::visible(content, query.visible_entries);
         let mut by_id: HashMap<&str, _> = documents.into_iter().map(|document| (document.id(), document)).collect();
         // published data cites turns that do not exist: those are skipped; taking out drops repeats
         let found = evidence.iter().filter_map(|id| by_id.remove(id.as_str()));
-        Ok(found.take(query.k as usize).map(|document| document.hit(None)).collect())
+        Ok(found.take(query.k as usize).collect())
     }
 }

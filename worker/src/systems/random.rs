@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, ids::Sha256Hash, step::RetrievedHit};
+use bench_proto::{failure::Failure, ids::Sha256Hash};
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{RngCore, SeedableRng},
 };
 
 use super::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings, documents,
-    from_items::{FromItems, Search},
+    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings,
+    documents::Document,
+    from_items::{FromItems, Pick},
     settings::{Setting, text},
 };
 
@@ -33,17 +33,15 @@ pub(super) fn build(settings: &SystemSettings, _: &BuildContext) -> Result<Arc<d
     Ok(FromItems::system(Capabilities::from_items(VERSION), Lot { seed }))
 }
 
-#[async_trait]
-impl Search for Lot {
-    async fn search(
+impl Pick for Lot {
+    fn pick<'a>(
         &self,
         bank: &BankRef,
-        content: &Arc<BankContent>,
+        documents: Vec<Document<'a>>,
         query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
-        let documents = documents::visible(content, query.visible_entries);
+    ) -> Result<Vec<Document<'a>>, Failure> {
         let drawn = draw(&self.seed, &bank.content_hash, query.question_id, documents.len(), query.k as usize);
-        Ok(drawn.into_iter().map(|at| documents[at].hit(None)).collect())
+        Ok(drawn.into_iter().map(|at| documents[at]).collect())
     }
 }
 

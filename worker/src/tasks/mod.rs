@@ -154,9 +154,7 @@ pub(crate) type TaskResult = Result<(), TaskEnd>;
 
 /// Whether a failed task gets another attempt (P3).
 pub(crate) fn may_retry(failure: &Failure, task: ClaimedTask, retries: u32) -> bool {
-    failure.class == FailureClass::Transient
-        && i64::from(task.attempts) < i64::from(retries)
-        && !lost_too_often(task)
+    failure.class == FailureClass::Transient && i64::from(task.attempts) < i64::from(retries) && !lost_too_often(task)
 }
 
 /// Whether every worker that held the task was lost with it: the next one is not risked (P3).

@@ -1,6 +1,10 @@
 //! One connection to the broker, opened when it is needed and again when it is lost.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use lapin::{Channel, Connection, ConnectionProperties, uri::AMQPUri};
 use tokio::sync::Mutex;
@@ -20,6 +24,7 @@ pub(super) struct Link {
     purpose: &'static str,
     place: String,
     connection: Mutex<Option<Connection>>,
+    opened: AtomicU64,
     closed: CancellationToken,
 }
 
@@ -44,12 +49,17 @@ impl Link {
         let vhost = if uri.vhost == "/" { "%2f" } else { &uri.vhost };
         let place =
             format!("{}://{}@{}:{}/{vhost}", uri.scheme, authority.userinfo.username, authority.host, authority.port);
-        Ok(Self { uri, purpose, place, connection: Mutex::default(), closed })
+        Ok(Self { uri, purpose, place, connection: Mutex::default(), opened: AtomicU64::new(0), closed })
     }
 
     /// The URL without password.
     pub(super) fn describe(&self) -> String {
         self.place.clone()
+    }
+
+    /// How often the connection had to be opened again.
+    pub(super) fn reopened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed).saturating_sub(1)
     }
 
     pub(super) fn closed(&self) -> &CancellationToken {
@@ -73,7 +83,11 @@ impl Link {
         }
         let connection = match &mut *slot {
             Some(connection) => connection,
-            empty => empty.insert(self.open().await?),
+            empty => {
+                let opened = empty.insert(self.open().await?);
+                self.opened.fetch_add(1, Ordering::Relaxed);
+                opened
+            }
         };
         let channel = match tokio::time::timeout(ANSWER, connection.create_channel()).await {
             Ok(Ok(channel)) => return Ok(channel),
@@ -95,6 +109,14 @@ impl Link {
                 Ok(opened) => opened.map_err(|e| self.fault(Doing::Connecting, &e)),
                 Err(_) => Err(self.silent()),
             },
+        }
+    }
+
+    /// Closes a channel that has done its work. Dropping it would leave the broker's answer without a reader.
+    pub(super) async fn done_with(&self, channel: Channel) {
+        let closing = tokio::time::timeout(ANSWER, channel.close(200, "OK".into())).await;
+        if let Ok(Err(error)) = closing {
+            tracing::debug!("a channel of {} could not be closed: {error}", self.place);
         }
     }
 

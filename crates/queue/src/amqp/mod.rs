@@ -36,7 +36,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     let closed = CancellationToken::new();
     let consuming = Arc::new(Link::new(url, "consume", closed.clone())?);
     let publishing = Arc::new(Link::new(url, "publish", closed.clone())?);
-    drop(consuming.channel().await?);
+    consuming.done_with(consuming.channel().await?).await;
     Ok(Arc::new(AmqpQueue { consuming, publisher: Publisher::new(publishing), closed }))
 }
 
@@ -73,6 +73,14 @@ impl Queue for AmqpQueue {
 
     async fn take_dead_letters(&self, max: usize) -> Result<DeadLetters, QueueError> {
         topology::take_dead_letters(&self.consuming, max).await
+    }
+
+    async fn dead_letter_count(&self) -> Result<u64, QueueError> {
+        topology::depth_of(&self.consuming, &topology::dead_name()).await.map(|depth| depth.ready)
+    }
+
+    fn reconnects(&self) -> u64 {
+        self.consuming.reopened() + self.publisher.reopened()
     }
 
     fn describe(&self) -> String {

@@ -125,6 +125,10 @@ impl Publisher {
         }
     }
 
+    pub(super) fn reopened(&self) -> u64 {
+        self.link.reopened()
+    }
+
     pub(super) async fn close(&self) {
         self.idle().clear();
         self.link.close().await;

@@ -50,6 +50,7 @@ pub(super) async fn declare(link: &Link, queues: &[QueueName]) -> Result<(), Que
         ]);
         declare_queue(link, &channel, &queue.wire_name(), arguments).await?;
     }
+    link.done_with(channel).await;
     Ok(())
 }
 
@@ -69,11 +70,16 @@ fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTable {
 
 /// Counts what is ready and who consumes.
 pub(super) async fn depth(link: &Link, queue: &QueueName) -> Result<QueueDepth, QueueError> {
-    let name = queue.wire_name();
+    depth_of(link, &queue.wire_name()).await
+}
+
+/// As [`depth`], by the broker's name.
+pub(super) async fn depth_of(link: &Link, name: &str) -> Result<QueueDepth, QueueError> {
     let channel = link.channel().await?;
     let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-    let declaring = channel.queue_declare(short(&name)?, passive, FieldTable::default());
-    let queue = link.ask(Doing::Using(&name), declaring).await?;
+    let declaring = channel.queue_declare(short(name)?, passive, FieldTable::default());
+    let queue = link.ask(Doing::Using(name), declaring).await?;
+    link.done_with(channel).await;
     Ok(QueueDepth { ready: u64::from(queue.message_count()), consumers: u64::from(queue.consumer_count()) })
 }
 
@@ -82,6 +88,7 @@ pub(super) async fn purge(link: &Link, queue: &QueueName) -> Result<(), QueueErr
     let name = queue.wire_name();
     let channel = link.channel().await?;
     link.ask(Doing::Using(&name), channel.queue_purge(short(&name)?, QueuePurgeOptions::default())).await?;
+    link.done_with(channel).await;
     Ok(())
 }
 

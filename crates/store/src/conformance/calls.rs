@@ -30,6 +30,10 @@ pub async fn p9_calls_are_found_by_lineage_the_oldest_first(fresh: &Fresh) {
     store.put_calls(other, task, &[call("z", CallOutcome::Accepted, 1)]).await.expect("are put");
     assert_eq!(store.call_count("l1").await.expect("is counted"), 3);
     assert_eq!(store.call_count("nobody").await.expect("is counted"), 0);
+    let mean = store.mean_call_us(first, 100).await.expect("is computed");
+    assert_eq!(mean, Some(oldest.duration_us as f64));
+    let empty = store.create_run(&new_run("empty")).await.expect("is created");
+    assert_eq!(store.mean_call_us(empty, 100).await.expect("is computed"), None);
     let mut found = store.find_calls("l1", &[key("x"), key("y"), key("z"), key("x")]).await.expect("are found");
     found.sort_by_key(|stored| stored.run);
     assert_eq!(found.len(), 2);

@@ -63,8 +63,9 @@ pub async fn p2_published_is_only_a_note(fresh: &Fresh) {
     store.release(&[released(&claimed, TaskEvent::Park, 0)]).await.expect("is released");
     let ready = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
     assert_eq!((ready[0].task, ready[0].publish_count), (tasks[0], 1), "a task that came back is published again");
-    assert_eq!(store.forget_published(scene.run).await.expect("forgets"), 1);
-    assert_eq!(store.forget_published(scene.run).await.expect("forgets"), 0);
+    assert_eq!(store.forget_published(scene.run, 60_000).await.expect("forgets"), 0, "it was published just now");
+    assert_eq!(store.forget_published(scene.run, 0).await.expect("forgets"), 1);
+    assert_eq!(store.forget_published(scene.run, 0).await.expect("forgets"), 0);
     assert_eq!(scene.ready(Role::Retain).await, tasks);
 }
 
@@ -152,7 +153,7 @@ pub async fn p14_leadership_is_a_row(fresh: &Fresh) {
     assert_eq!(store.take_lead("cluster", "b", None).await.expect("answers"), None, "somebody leads");
     let seen = store.leader("cluster").await.expect("is read").expect("is there");
     assert_eq!((seen.holder.as_str(), seen.epoch), ("a", first));
-    assert!(store.renew_lead("cluster", first).await.expect("renews"));
+    assert!(store.renew_lead("cluster", first, "").await.expect("renews"));
     let stale = Some((seen.epoch, seen.counter));
     assert_eq!(store.take_lead("cluster", "b", stale).await.expect("answers"), None, "the leader has moved");
     let seen = store.leader("cluster").await.expect("is read").expect("is there");
@@ -160,11 +161,13 @@ pub async fn p14_leadership_is_a_row(fresh: &Fresh) {
     let second = store.take_lead("cluster", "b", Some((seen.epoch, seen.counter))).await.expect("is taken");
     let second = second.expect("it stood still");
     assert!(second > first);
-    assert!(!store.renew_lead("cluster", first).await.expect("answers"), "the old leader learns it");
+    assert!(!store.renew_lead("cluster", first, "").await.expect("answers"), "the old leader learns it");
     store.resign_lead("cluster", first).await.expect("changes nothing");
-    assert_eq!(store.leader("cluster").await.expect("is read").expect("is there").holder, "b");
+    assert!(store.renew_lead("cluster", second, "the broker blocks").await.expect("renews"));
+    let leader = store.leader("cluster").await.expect("is read").expect("is there");
+    assert_eq!((leader.holder.as_str(), leader.trouble.as_str()), ("b", "the broker blocks"));
     store.resign_lead("cluster", second).await.expect("resigns");
-    assert!(!store.renew_lead("cluster", second).await.expect("answers"));
+    assert!(!store.renew_lead("cluster", second, "").await.expect("answers"));
     assert_eq!(store.leader("cluster").await.expect("is read").expect("is there").holder, "");
     assert_eq!(store.leader("elsewhere").await.expect("is read"), None, "scopes are apart");
 }

@@ -181,6 +181,17 @@ impl<B: Backend> Calls for SqlStore<B> {
         Ok(found)
     }
 
+    async fn mean_call_us(&self, run: RunNo, last: u32) -> StoreResult<Option<f64>> {
+        static MEAN: Sql = Sql::new(|| {
+            format!(
+                "SELECT CAST(avg(duration_us) AS double precision) FROM \
+                 (SELECT duration_us FROM calls WHERE run_no = $1 AND outcome = {ACCEPTED} LIMIT $2) AS some_calls"
+            )
+        });
+        let rows = self.fetch(&MEAN, args![run.0, last]).await?;
+        Ok(rows.first().and_then(|row| row.real(0).ok()))
+    }
+
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[CallRecord]) -> StoreResult<()> {
         for part in calls.chunks(CHUNK) {
             let part: Vec<NewCall> = part.iter().map(|call| prepare(run, task, call)).collect::<StoreResult<_>>()?;

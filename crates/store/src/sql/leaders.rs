@@ -11,20 +11,25 @@ use crate::{
 #[async_trait]
 impl<B: Backend> Leaders for SqlStore<B> {
     async fn leader(&self, scope: &str) -> StoreResult<Option<LeaderRow>> {
-        static SELECT: Sql = Sql::new(|| "SELECT holder, epoch, counter FROM leaders WHERE scope = $1".to_owned());
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT holder, epoch, counter, trouble, @now - renewed_us FROM leaders WHERE scope = $1".to_owned()
+        });
         let rows = self.fetch(&SELECT, args![escape(scope)]).await?;
-        let read =
-            |mut row: Row| Ok(LeaderRow { holder: unescape(row.text(0)?), epoch: row.int(1)?, counter: row.int(2)? });
+        let read = |mut row: Row| {
+            let (holder, trouble) = (unescape(row.text(0)?), unescape(row.text(3)?));
+            let silent_ms = (row.int(4)? / 1000).max(0);
+            Ok(LeaderRow { holder, epoch: row.int(1)?, counter: row.int(2)?, trouble, silent_ms })
+        };
         rows.into_iter().next().map(read).transpose()
     }
 
     async fn take_lead(&self, scope: &str, holder: &str, seen: Option<(i64, i64)>) -> StoreResult<Option<i64>> {
         static FIRST: Sql = Sql::new(|| {
-            "INSERT INTO leaders (scope, holder, epoch, counter) VALUES ($1, $2, 1, 0) ON CONFLICT (scope) DO NOTHING RETURNING epoch"
+            "INSERT INTO leaders (scope, holder, epoch, counter, renewed_us) VALUES ($1, $2, 1, 0, @now) ON CONFLICT (scope) DO NOTHING RETURNING epoch"
                 .to_owned()
         });
         static NEXT: Sql = Sql::new(|| {
-            "UPDATE leaders SET holder = $2, epoch = epoch + 1, counter = counter + 1 \
+            "UPDATE leaders SET holder = $2, epoch = epoch + 1, counter = counter + 1, trouble = '', renewed_us = @now \
              WHERE scope = $1 AND epoch = $3 AND counter = $4 RETURNING epoch"
                 .to_owned()
         });
@@ -38,11 +43,12 @@ impl<B: Backend> Leaders for SqlStore<B> {
         rows.first().map(|row| row.int(0)).transpose()
     }
 
-    async fn renew_lead(&self, scope: &str, epoch: i64) -> StoreResult<bool> {
+    async fn renew_lead(&self, scope: &str, epoch: i64, trouble: &str) -> StoreResult<bool> {
         static RENEW: Sql = Sql::new(|| {
-            "UPDATE leaders SET counter = counter + 1 WHERE scope = $1 AND epoch = $2 AND holder <> ''".to_owned()
+            "UPDATE leaders SET counter = counter + 1, trouble = $3, renewed_us = @now WHERE scope = $1 AND epoch = $2 AND holder <> ''"
+                .to_owned()
         });
-        self.execute(&RENEW, args![escape(scope), epoch]).await.map(|renewed| renewed > 0)
+        self.execute(&RENEW, args![escape(scope), epoch, escape(trouble)]).await.map(|renewed| renewed > 0)
     }
 
     async fn resign_lead(&self, scope: &str, epoch: i64) -> StoreResult<()> {

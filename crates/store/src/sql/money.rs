@@ -495,6 +495,8 @@ impl<B: Backend> Money for SqlStore<B> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::call::Phase;
+
     use super::*;
 
     fn want(phase: Phase, amount: i64) -> Want {

@@ -223,14 +223,15 @@ impl<B: Backend> Tasks for SqlStore<B> {
             .await
     }
 
-    async fn forget_published(&self, run: RunNo) -> StoreResult<u64> {
+    async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64> {
         static FORGET: Sql = Sql::new(|| {
             format!(
-                "UPDATE tasks SET published_at = NULL WHERE run_no = $1 AND state = {} AND published_at IS NOT NULL",
+                "UPDATE tasks SET published_at = NULL WHERE run_no = $1 AND state = {} AND published_at <= @now - $2",
                 TaskState::Ready.code()
             )
         });
-        self.execute(&FORGET, args![run.0]).await
+        let older_than_us = i64::try_from(older_than_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4);
+        self.execute(&FORGET, args![run.0, older_than_us]).await
     }
 
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {

@@ -1,0 +1,114 @@
+//! Who carries a run out: this process, or the workers of a cluster. The verbs do not care which.
+
+use std::{sync::Arc, time::Duration};
+
+use bench_proto::{CLUSTER_DOMAIN, ids::RunId};
+use bench_store::{RunRow, Store};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{App, Place},
+    cli::Display,
+    cluster::client,
+    display,
+    exit::CliError,
+    local::{Interrupts, LOCAL_DOMAIN, LocalRun, RunEnd},
+    lock::OwnerLock,
+    planner::Planner,
+};
+
+/// Who carries a run out.
+pub(crate) enum Carrier {
+    /// This process, which holds the run's lock.
+    Owner(OwnerLock),
+    /// Whoever serves and works there.
+    Cluster,
+}
+
+impl Carrier {
+    /// The carrier of a run by the URLs of this process.
+    ///
+    /// # Errors
+    /// Exit 2 when another process owns the run, or the URLs do not fit together.
+    pub(crate) fn of(app: &App, run: &RunId) -> Result<Self, CliError> {
+        match app.place()? {
+            Place::Cluster => Ok(Self::Cluster),
+            Place::Local => {
+                let file = app.store_file().ok_or_else(|| CliError::usage("local runs need a sqlite: store"))?;
+                Ok(Self::Owner(OwnerLock::take(&file, run)?))
+            }
+        }
+    }
+
+    /// Whether others do the work.
+    #[must_use]
+    pub(crate) const fn is_cluster(&self) -> bool {
+        matches!(self, Self::Cluster)
+    }
+
+    /// A run stays where it began: its tasks are dispatched there (P21).
+    ///
+    /// # Errors
+    /// Exit 2 with the way to reach it.
+    pub(crate) fn check_domain(&self, run: &RunRow) -> Result<(), CliError> {
+        if run.domain == self.domain() {
+            return Ok(());
+        }
+        let queue = if self.is_cluster() { "memory:" } else { "amqp://…" };
+        Err(CliError::usage(format!("run {} belongs to the domain '{}': use --queue {queue}", run.run_id, run.domain)))
+    }
+
+    /// The queue domain of its runs (P21).
+    #[must_use]
+    pub(crate) const fn domain(&self) -> &'static str {
+        match self {
+            Self::Owner(_) => LOCAL_DOMAIN,
+            Self::Cluster => CLUSTER_DOMAIN,
+        }
+    }
+
+    /// Carries a run that is in state `running` to its rest, or looks on while others do, with its progress on display.
+    ///
+    /// # Errors
+    /// What that meets; the run stays resumable.
+    pub(crate) async fn carry(
+        &self,
+        app: &App,
+        store: &Arc<dyn Store>,
+        run: &RunRow,
+        planner: Option<Planner>,
+        view: &Watching<'_>,
+    ) -> Result<RunEnd, CliError> {
+        let stop = CancellationToken::new();
+        let progress = display::follow(Arc::clone(store), run.run_no, view.display, stop.clone());
+        let end = match self {
+            Self::Owner(lock) => {
+                let local = LocalRun {
+                    store: Arc::clone(store),
+                    queue: app.open_queue().await?,
+                    environment: app.worker_environment(&run.spec)?,
+                    slots: app.slots(&run.spec),
+                    drain: app.drain(),
+                };
+                local.own(run, lock, planner, view.interrupts).await
+            }
+            Self::Cluster => {
+                let planning = planner.map(|planner| client::spawn_planner(Arc::clone(store), planner));
+                client::follow(store.as_ref(), run, planning, view.worker_timeout, view.interrupts).await
+            }
+        };
+        stop.cancel();
+        let _ = progress.await;
+        end
+    }
+}
+
+/// How a person looks on.
+pub(crate) struct Watching<'a> {
+    /// How progress is shown.
+    pub display: Display,
+    /// `--worker-timeout`: how long nobody may work on a cluster's run.
+    pub worker_timeout: Duration,
+    /// Signals.
+    pub interrupts: &'a Interrupts,
+}

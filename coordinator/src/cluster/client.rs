@@ -1,0 +1,163 @@
+//! The side of `submit`, `resume` and `watch` of a run that a cluster carries out: it writes the plan, looks on, and may leave
+//! at any time (P30).
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
+use bench_store::{RunRow, RunState, SessionRow, Store, StoreError};
+use tokio::{sync::Notify, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::planner_domain;
+use crate::{
+    exit::CliError,
+    local::{Interrupts, RunEnd},
+    out,
+    planner::{Ahead, Planner},
+};
+
+/// How often the run's row is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often it is checked that somebody works.
+const LOOK_FOR_WORKERS: Duration = Duration::from_secs(2);
+/// A process that was silent for longer is not counted as alive.
+pub(crate) const SILENT: Duration = Duration::from_secs(15);
+/// How long nobody may be there before it is said.
+const SAY_AFTER: Duration = Duration::from_secs(4);
+/// How often the session of a plan's writer is renewed (P4).
+const RENEW_EVERY: Duration = Duration::from_secs(2);
+
+/// Writes the plan of a run under a session, so that others can see whether somebody does.
+pub(crate) fn spawn_planner(store: Arc<dyn Store>, planner: Planner) -> JoinHandle<Result<(), CliError>> {
+    tokio::spawn(async move {
+        let info = SessionInfo::of_this_process("", Default::default(), "").to_json();
+        let session = store.open_session("planner", &planner_domain(planner.run), &info).await?;
+        let writing =
+            planner.run(Arc::clone(&store), Arc::new(Notify::new()), CancellationToken::new(), Ahead::Unbounded);
+        tokio::pin!(writing);
+        let written = loop {
+            tokio::select! {
+                written = &mut writing => break written,
+                () = tokio::time::sleep(RENEW_EVERY) => {
+                    // an ended session only means that somebody may think nobody writes: planning twice makes the same rows
+                    if let Err(error) = store.renew_session(session).await {
+                        warn!("the plan's session could not be renewed: {error}");
+                    }
+                }
+            }
+        };
+        if let Err(error) = store.end_session(session).await {
+            warn!("the plan's session could not be ended: {error}");
+        }
+        written
+    })
+}
+
+/// Whether somebody writes the plan of a run.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn has_planner(store: &dyn Store, run: RunNo) -> Result<bool, StoreError> {
+    Ok(store.open_sessions(&planner_domain(run)).await?.iter().any(is_alive))
+}
+
+/// Whether a session was heard of lately: for people, nothing is decided by it.
+#[must_use]
+pub(crate) fn is_alive(session: &SessionRow) -> bool {
+    session.silent_ms < i64::try_from(SILENT.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Why nobody works on the runs of a pool, when that is so.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn who_is_missing(store: &dyn Store, pool: &str) -> Result<Option<String>, StoreError> {
+    let leader = store.leader(CLUSTER_DOMAIN).await?;
+    let silent = |ms: i64| ms >= i64::try_from(SILENT.as_millis()).unwrap_or(i64::MAX);
+    if leader.is_none_or(|row| row.holder.is_empty() || silent(row.silent_ms)) {
+        return Ok(Some("no coordinator hands out tasks: start `bench-coord serve`".to_owned()));
+    }
+    let workers = store.open_sessions(CLUSTER_DOMAIN).await?;
+    let serving = workers.iter().filter(|worker| is_alive(worker));
+    if serving.map(|worker| SessionInfo::from_json(&worker.info_json)).any(|info| info.pool == pool) {
+        return Ok(None);
+    }
+    Ok(Some(format!("no worker serves pool '{pool}': start `bench-worker --pool {pool}`")))
+}
+
+/// Follows a run until it comes to rest, nobody has worked for `patience`, or the person leaves.
+///
+/// # Errors
+/// When the plan cannot be written or the store is broken.
+pub(crate) async fn follow(
+    store: &dyn Store,
+    run: &RunRow,
+    mut planning: Option<JoinHandle<Result<(), CliError>>>,
+    patience: Duration,
+    interrupts: &Interrupts,
+) -> Result<RunEnd, CliError> {
+    let (mut alive, mut looked, mut said) = (Instant::now(), None::<Instant>, false);
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = interrupts.stop.cancelled() => return leave(planning, interrupts).await,
+            planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
+                planning = None;
+                planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+            }
+        }
+        let row = match store.run(run.run_no).await {
+            Ok(row) => row,
+            Err(error) if error.is_transient() => {
+                warn!("the run's state could not be read: {error}");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match row.state {
+            RunState::Running => {}
+            RunState::Finished => return Ok(RunEnd::Finished),
+            RunState::Cancelled => return Ok(RunEnd::Cancelled { now: false }),
+            RunState::Paused => {
+                return Ok(RunEnd::Paused { reason: row.reason.unwrap_or_else(|| "paused".to_owned()) });
+            }
+        }
+        if looked.is_some_and(|looked| looked.elapsed() < LOOK_FOR_WORKERS) {
+            continue;
+        }
+        looked = Some(Instant::now());
+        match who_is_missing(store, &run.spec.limits.pool).await {
+            Ok(None) => (alive, said) = (Instant::now(), false),
+            Ok(Some(missing)) if alive.elapsed() >= patience => {
+                return Ok(RunEnd::LeftRunning { reason: format!("{missing} (waited {} s)", patience.as_secs()) });
+            }
+            Ok(Some(missing)) if !said && alive.elapsed() >= SAY_AFTER => {
+                said = true;
+                out::note(&format!("waiting: {missing}"));
+            }
+            Ok(Some(_)) => {}
+            Err(error) => warn!("workers could not be looked for: {error}"),
+        }
+    }
+}
+
+/// The person leaves: the cluster goes on, but only this process can write the rest of the plan.
+async fn leave(
+    planning: Option<JoinHandle<Result<(), CliError>>>,
+    interrupts: &Interrupts,
+) -> Result<RunEnd, CliError> {
+    if let Some(planning) = planning {
+        out::note("writing the rest of the plan first; Ctrl-C again leaves it incomplete");
+        tokio::select! {
+            planned = planning => planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??,
+            () = interrupts.now.cancelled() => {
+                return Ok(RunEnd::LeftRunning { reason: "its plan is incomplete, `resume` writes the rest".to_owned() });
+            }
+        }
+    }
+    Ok(RunEnd::LeftRunning { reason: "detached".to_owned() })
+}

@@ -1,0 +1,176 @@
+//! Which of several coordinators works (P14): a row in the store, taken over when its counter stands still. No clocks are
+//! compared; the patience is this process's own monotonic time, with every read succeeding.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bench_store::{LeaderRow, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// How often the leader raises its counter, and others look at it.
+const BEAT: Duration = Duration::from_millis(1000);
+/// How long the counter must stand still before another takes over.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// Two looks that are further apart than this are no watch: something held this process up.
+const LONGEST_GAP: Duration = Duration::from_secs(3);
+
+/// What troubles the leader's parts, written into its row for `status`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trouble(Arc<Mutex<BTreeMap<&'static str, String>>>);
+
+impl Trouble {
+    /// Notes what is wrong with a part; empty when nothing is.
+    pub(crate) fn set(&self, part: &'static str, what: impl Into<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(part, what.into());
+    }
+
+    fn get(&self) -> String {
+        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut troubles: Vec<&str> =
+            parts.values().map(String::as_str).filter(|trouble| !trouble.is_empty()).collect();
+        troubles.dedup();
+        troubles.join("; ")
+    }
+}
+
+/// A candidate for the lead of a scope.
+pub(crate) struct Candidate {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// What is led: a queue domain.
+    pub scope: String,
+    /// Name of this process.
+    pub holder: String,
+    /// See [`Trouble`].
+    pub trouble: Trouble,
+}
+
+/// Watches a leader's counter.
+#[derive(Debug, Default)]
+struct LeaderWatch {
+    seen: Option<((i64, i64), Instant)>,
+    looked: Option<Instant>,
+}
+
+impl LeaderWatch {
+    /// Whether the lead may be taken from what was seen now.
+    fn see(&mut self, row: Option<&LeaderRow>, now: Instant) -> bool {
+        let gap = self.looked.is_some_and(|looked| now.saturating_duration_since(looked) > LONGEST_GAP);
+        self.looked = Some(now);
+        let Some(row) = row else { return true };
+        if row.holder.is_empty() {
+            return true;
+        }
+        let current = (row.epoch, row.counter);
+        match self.seen {
+            Some((seen, since)) if seen == current && !gap => now.saturating_duration_since(since) >= PATIENCE,
+            _ => {
+                self.seen = Some((current, now));
+                false
+            }
+        }
+    }
+
+    /// A look that failed: the watch begins anew.
+    fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Candidate {
+    /// Waits for the lead. `None` when stopped first.
+    pub(crate) async fn wait(&self, stop: &CancellationToken) -> Option<i64> {
+        let mut watch = LeaderWatch::default();
+        loop {
+            match self.look(&mut watch).await {
+                Ok(Some(epoch)) => {
+                    info!("{} leads {} (epoch {epoch})", self.holder, self.scope);
+                    return Some(epoch);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    watch.forget();
+                    warn!("leadership cannot be read: {error}");
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return None,
+                () = tokio::time::sleep(BEAT) => {}
+            }
+        }
+    }
+
+    async fn look(&self, watch: &mut LeaderWatch) -> Result<Option<i64>, StoreError> {
+        let row = self.store.leader(&self.scope).await?;
+        if !watch.see(row.as_ref(), Instant::now()) {
+            return Ok(None);
+        }
+        let seen = row.map(|row| (row.epoch, row.counter));
+        self.store.take_lead(&self.scope, &self.holder, seen).await
+    }
+
+    /// Keeps the lead until stopped, then resigns; returns early when another has it. While the store is out of reach it goes
+    /// on: whatever a leader does goes to the same store, and two of them only publish twice.
+    pub(crate) async fn keep(&self, epoch: i64, stop: &CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => {
+                    if let Err(error) = self.store.resign_lead(&self.scope, epoch).await {
+                        warn!("the lead could not be given up, others take it after {} s: {error}", PATIENCE.as_secs());
+                    }
+                    return;
+                }
+                () = tokio::time::sleep(BEAT) => {}
+            }
+            match self.store.renew_lead(&self.scope, epoch, &self.trouble.get()).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    warn!("another coordinator leads {} now", self.scope);
+                    return;
+                }
+                Err(error) => warn!("the lead could not be renewed: {error}"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(epoch: i64, counter: i64, holder: &str) -> LeaderRow {
+        LeaderRow { holder: holder.into(), epoch, counter, trouble: String::new(), silent_ms: 0 }
+    }
+
+    #[test]
+    fn p14_a_leader_whose_counter_stands_still_for_6_s_is_replaced() {
+        let (mut watch, start) = (LeaderWatch::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(watch.see(None, at(0)), "nobody has led yet");
+        assert!(!watch.see(Some(&row(1, 5, "a")), at(1)));
+        assert!(!watch.see(Some(&row(1, 5, "a")), at(3)));
+        assert!(!watch.see(Some(&row(1, 6, "a")), at(5)), "it moves");
+        assert!(!watch.see(Some(&row(1, 6, "a")), at(8)));
+        assert!(watch.see(Some(&row(1, 6, "a")), at(11)));
+        assert!(watch.see(Some(&row(2, 0, "")), at(11)), "it has resigned");
+    }
+
+    #[test]
+    fn p14_a_watcher_that_was_frozen_or_saw_errors_counts_anew() {
+        let (mut watch, start) = (LeaderWatch::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(!watch.see(Some(&row(1, 5, "a")), at(0)));
+        assert!(!watch.see(Some(&row(1, 5, "a")), at(20)), "nobody looked for 20 s");
+        for second in [22, 24] {
+            assert!(!watch.see(Some(&row(1, 5, "a")), at(second)));
+        }
+        watch.forget();
+        assert!(!watch.see(Some(&row(1, 5, "a")), at(26)));
+        assert!(!watch.see(Some(&row(1, 5, "a")), at(29)));
+        assert!(watch.see(Some(&row(1, 5, "a")), at(32)));
+    }
+}

@@ -1,0 +1,17 @@
+//! Runs that a long-running coordinator serves: leadership, supervision, the scaling signal, and what a client of such a run
+//! does.
+//!
+//! `leader` decides which of several coordinators works, `supervisor` looks after workers and runs, `client` is the side of
+//! `submit`, `resume` and `watch`.
+
+pub(crate) mod client;
+pub(crate) mod leader;
+pub(crate) mod overview;
+pub(crate) mod scale;
+pub(crate) mod sessions;
+pub(crate) mod supervisor;
+
+/// Domain of the sessions in which clients write plans: a plan whose session has ended is nobody's.
+pub(crate) fn planner_domain(run: bench_proto::ids::RunNo) -> String {
+    format!("{}/plan/{}", bench_proto::CLUSTER_DOMAIN, run.0)
+}

@@ -1,0 +1,166 @@
+//! A cluster at a glance, for `status` and `doctor`: who hands out, who works, what waits where.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use bench_proto::{CLUSTER_DOMAIN, ids::Role, session::SessionInfo, task::QueueName};
+use bench_queue::{Queue, QueueDepth, QueueError};
+use bench_store::{LeaderRow, SessionRow, Store, StoreError};
+use serde_json::{Value, json};
+
+use super::client::is_alive;
+
+/// Longest wait for the broker: `status` also answers without it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A cluster as it is now.
+pub(crate) struct Overview {
+    leader: Option<LeaderRow>,
+    workers: Vec<(SessionRow, SessionInfo)>,
+    broker: Result<Broker, String>,
+}
+
+struct Broker {
+    queues: Vec<(QueueName, Option<QueueDepth>)>,
+    dead_letters: u64,
+}
+
+impl Overview {
+    /// Reads a cluster; a broker that does not answer is shown as such.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn read(store: &dyn Store, queue_url: &str, pools: &BTreeSet<String>) -> Result<Self, StoreError> {
+        let workers = store.open_sessions(CLUSTER_DOMAIN).await?;
+        let workers: Vec<_> = workers
+            .into_iter()
+            .map(|row| {
+                let info = SessionInfo::from_json(&row.info_json);
+                (row, info)
+            })
+            .collect();
+        let pools: BTreeSet<String> = workers.iter().map(|(_, info)| info.pool.clone()).chain(pools.clone()).collect();
+        let looking = tokio::time::timeout(PATIENCE, read_broker(queue_url, &pools));
+        let broker = match looking.await {
+            Ok(looked) => looked.map_err(|e| e.to_string()),
+            Err(_) => Err(format!("the broker does not answer within {} s", PATIENCE.as_secs())),
+        };
+        Ok(Self { leader: store.leader(CLUSTER_DOMAIN).await?, workers, broker })
+    }
+
+    /// What is wrong with it, in one line, when something is.
+    #[must_use]
+    pub(crate) fn trouble(&self) -> Option<String> {
+        match &self.leader {
+            Some(leader) if leader_is_alive(leader) && !leader.trouble.is_empty() => Some(leader.trouble.clone()),
+            _ => None,
+        }
+    }
+
+    /// Lines for people.
+    #[must_use]
+    pub(crate) fn text(&self) -> String {
+        let mut lines = vec![match &self.leader {
+            Some(leader) if leader_is_alive(leader) => format!("coordinator: {} leads", leader.holder),
+            Some(leader) if !leader.holder.is_empty() => {
+                format!("coordinator: {} is silent for {:.0} s", leader.holder, seconds(leader.silent_ms))
+            }
+            _ => "coordinator: none, start `bench-coord serve`".to_owned(),
+        }];
+        if self.workers.is_empty() {
+            lines.push("workers: none, start `bench-worker`".to_owned());
+        }
+        for (row, info) in &self.workers {
+            let slots: Vec<String> = info.slots.iter().map(|(role, slots)| format!("{role} {slots}")).collect();
+            let state = if is_alive(row) { "alive" } else { "silent" };
+            lines.push(format!(
+                "worker {}: {state}, {} tasks, heard of {:.0} s ago, pool {} ({})",
+                row.worker,
+                row.leased,
+                seconds(row.silent_ms),
+                info.pool,
+                slots.join(", ")
+            ));
+        }
+        match &self.broker {
+            Err(problem) => lines.push(format!("broker: {problem}")),
+            Ok(broker) => {
+                for (queue, depth) in &broker.queues {
+                    let depth = depth.map_or("not declared, run `bench-coord migrate`".to_owned(), |depth| {
+                        format!("{} waiting, {} consumers", depth.ready, depth.consumers)
+                    });
+                    lines.push(format!("queue {}: {depth}", queue.wire_name()));
+                }
+                lines.push(format!("dead letters: {}", broker.dead_letters));
+            }
+        }
+        if let Some(trouble) = self.trouble() {
+            lines.push(format!("trouble: {trouble}"));
+        }
+        lines.join("\n")
+    }
+
+    /// The same as JSON.
+    #[must_use]
+    pub(crate) fn json(&self) -> Value {
+        let worker = |(row, info): &(SessionRow, SessionInfo)| {
+            json!({
+                "name": row.worker, "alive": is_alive(row), "busy": row.leased > 0, "tasks": row.leased,
+                "silent_seconds": seconds(row.silent_ms), "pool": info.pool, "slots": info.slots,
+                "host": info.host, "pid": info.pid, "code_version": info.code_version,
+            })
+        };
+        let queue = |(name, depth): &(QueueName, Option<QueueDepth>)| {
+            json!({
+                "queue": name.wire_name(), "pool": name.pool, "role": name.role,
+                "depth": depth.map(|d| d.ready), "consumers": depth.map(|d| d.consumers),
+            })
+        };
+        json!({
+            "coordinator": self.leader.as_ref().map(|leader| json!({
+                "name": leader.holder, "alive": leader_is_alive(leader), "silent_seconds": seconds(leader.silent_ms),
+                "epoch": leader.epoch,
+            })),
+            "workers": self.workers.iter().map(worker).collect::<Vec<_>>(),
+            "queues": self.broker.as_ref().map(|b| b.queues.iter().map(queue).collect::<Vec<_>>()).unwrap_or_default(),
+            "dead_letters": self.broker.as_ref().ok().map(|b| b.dead_letters),
+            "broker_problem": self.broker.as_ref().err(),
+            "trouble": self.trouble(),
+        })
+    }
+}
+
+async fn read_broker(url: &str, pools: &BTreeSet<String>) -> Result<Broker, QueueError> {
+    let queue = bench_queue::connect(url).await?;
+    let read = read_queues(queue.as_ref(), pools).await;
+    queue.close().await;
+    read
+}
+
+async fn read_queues(queue: &dyn Queue, pools: &BTreeSet<String>) -> Result<Broker, QueueError> {
+    let mut queues = Vec::new();
+    for pool in pools {
+        for role in Role::ALL {
+            let name = QueueName::new(pool.clone(), role);
+            let depth = match queue.depth(&name).await {
+                Ok(depth) => Some(depth),
+                Err(QueueError::Setup(_)) => None,
+                Err(error) => return Err(error),
+            };
+            queues.push((name, depth));
+        }
+    }
+    let dead_letters = match queue.dead_letter_count().await {
+        Err(QueueError::Setup(_)) => 0,
+        count => count?,
+    };
+    Ok(Broker { queues, dead_letters })
+}
+
+fn leader_is_alive(leader: &LeaderRow) -> bool {
+    let silent = u64::try_from(leader.silent_ms).unwrap_or(0);
+    !leader.holder.is_empty() && Duration::from_millis(silent) < super::client::SILENT
+}
+
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}

@@ -1,0 +1,202 @@
+//! Looks after the workers and runs of a domain: ends dead sessions (P4), sweeps, finds completion (P7), takes back dead
+//! letters (P2), aggregates what is finished (P36). Everything it does is idempotent, so two of them do no harm.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bench_proto::ids::{RunNo, TaskKey};
+use bench_queue::Queue;
+use bench_store::{RunFilter, RunRow, RunState, Store};
+use bench_worker::{banks::BankCache, concluder::Concluder};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{leader::Trouble, planner_domain, sessions::SessionWatch};
+use crate::{app::App, exit::CliError, results};
+
+/// How often it looks around.
+const TICK: Duration = Duration::from_millis(250);
+/// How often the counters of sessions are read.
+const WATCH_SESSIONS: Duration = Duration::from_secs(1);
+/// How often the level-triggered sweep of a run is made (P7).
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How often dead letters are taken back.
+const DEAD_LETTERS_EVERY: Duration = Duration::from_secs(5);
+/// Dead letters taken back at once.
+const DEAD_LETTERS: usize = 200;
+
+/// Supervises the runs of a domain.
+pub(crate) struct Supervisor {
+    /// Settings of this process.
+    pub app: Arc<App>,
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+    /// The domain.
+    pub domain: String,
+    /// What troubles the broker or the store.
+    pub trouble: Trouble,
+}
+
+/// What a supervisor remembers between two ticks; all of it can be learned anew.
+struct Memory {
+    workers: SessionWatch,
+    planners: HashMap<RunNo, SessionWatch>,
+    watched: Option<Instant>,
+    next_sweep: HashMap<RunNo, Instant>,
+    dead_letters: Option<Instant>,
+    concluder: Concluder,
+}
+
+impl Supervisor {
+    /// Supervises until stopped.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let banks = Arc::new(BankCache::new(Arc::clone(&self.store)));
+        let mut memory = Memory {
+            workers: SessionWatch::default(),
+            planners: HashMap::new(),
+            watched: None,
+            next_sweep: HashMap::new(),
+            dead_letters: None,
+            concluder: Concluder::new(Arc::clone(&self.store), banks),
+        };
+        loop {
+            if let Err(error) = self.tick(&mut memory).await {
+                warn!("supervising waits: {}", error.message);
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+    }
+
+    async fn tick(&self, memory: &mut Memory) -> Result<(), CliError> {
+        let running = self.store.running_runs(&self.domain).await?;
+        if memory.watched.is_none_or(|watched| watched.elapsed() >= WATCH_SESSIONS) {
+            memory.watched = Some(Instant::now());
+            let watched = self.watch_sessions(memory, &running).await;
+            if watched.is_err() {
+                // nobody is dead because this process could not read
+                memory.workers.forget();
+                memory.planners.clear();
+            }
+            watched?;
+        }
+        memory.next_sweep.retain(|run, _| running.iter().any(|(running, _)| running == run));
+        for (run, _) in running {
+            self.look_after(memory, run).await?;
+        }
+        if memory.dead_letters.is_none_or(|looked| looked.elapsed() >= DEAD_LETTERS_EVERY) {
+            memory.dead_letters = Some(Instant::now());
+            self.take_back_dead_letters().await?;
+        }
+        Ok(())
+    }
+
+    async fn watch_sessions(&self, memory: &mut Memory, running: &[(RunNo, i64)]) -> Result<(), CliError> {
+        let now = Instant::now();
+        let workers = self.store.open_sessions(&self.domain).await?;
+        for session in memory.workers.see(&workers, now) {
+            let lost = self.store.end_session(session).await?;
+            let name = workers.iter().find(|row| row.session == session).map_or("?", |row| row.worker.as_str());
+            warn!("worker {name} is silent: {lost} of its tasks go to others");
+        }
+        memory.planners.retain(|run, _| running.iter().any(|(running, _)| running == run));
+        for (run, _) in running {
+            let planners = self.store.open_sessions(&planner_domain(*run)).await?;
+            if planners.is_empty() {
+                continue;
+            }
+            for session in memory.planners.entry(*run).or_default().see(&planners, now) {
+                self.store.end_session(session).await?;
+                warn!("who wrote the plan of run number {} is gone", run.0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sweeps a run when it is time or everything seems to have ended; ends it when everything has.
+    async fn look_after(&self, memory: &mut Memory, run: RunNo) -> Result<(), CliError> {
+        let row = self.store.run(run).await?;
+        let due = memory.next_sweep.get(&run).is_none_or(|next| Instant::now() >= *next);
+        if !due && !all_ended(&row) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let outcome = self.store.sweep(run).await?;
+        let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();
+        for (run, question) in outcome.to_conclude {
+            by_run.entry(run).or_default().push(question);
+        }
+        for (run, questions) in by_run {
+            let concluded = memory.concluder.conclude(run, questions).await;
+            concluded.map_err(|failure| CliError::infrastructure(failure.to_string()))?;
+        }
+        // a sweep over a very large run takes its time: it may use 5 % of it
+        memory.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
+        let row = self.store.run(run).await?;
+        if row.state == RunState::Running && all_ended(&row) {
+            self.finish(&row).await?;
+        }
+        Ok(())
+    }
+
+    async fn finish(&self, row: &RunRow) -> Result<(), CliError> {
+        let filter = RunFilter { control_of: Some(row.run_no), controls: true, ..RunFilter::default() };
+        let controls = self.store.list_runs(&filter).await?;
+        if controls.iter().any(|control| control.state == RunState::Running) {
+            // its report shows them
+            return Ok(());
+        }
+        if !self.store.set_run_state(row.run_no, &[RunState::Running], RunState::Finished, None).await? {
+            return Ok(());
+        }
+        info!("run {} is finished", row.run_id);
+        let row = self.store.run(row.run_no).await?;
+        results::summary_of(&self.app, self.store.as_ref(), &row).await.map(drop)
+    }
+
+    /// Tasks among the dead letters are handed out again if the store still wants them; what cannot be read stays there.
+    async fn take_back_dead_letters(&self) -> Result<(), CliError> {
+        let dead = match self.queue.take_dead_letters(DEAD_LETTERS).await {
+            Ok(dead) => dead,
+            Err(error) => {
+                self.trouble.set("broker", error.to_string());
+                return Ok(());
+            }
+        };
+        self.trouble.set("broker", "");
+        self.trouble.set(
+            "dead letters",
+            match dead.unreadable {
+                0 => String::new(),
+                count => format!("{count} unreadable messages lie in the dead letters"),
+            },
+        );
+        let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();
+        for message in dead.tasks {
+            if let Some(task) = TaskKey::from_wire(message.task) {
+                by_run.entry(RunNo(message.run_no)).or_default().push(task);
+            }
+        }
+        for (run, tasks) in by_run {
+            let again = self.store.put_back(run, &tasks, 0, None).await?;
+            warn!(
+                "{} messages of run number {} were dead letters, {again} of their tasks are handed out again",
+                tasks.len(),
+                run.0
+            );
+        }
+        Ok(())
+    }
+}
+
+/// By its counters every question of the sample has ended; the sweep makes sure.
+fn all_ended(row: &RunRow) -> bool {
+    row.planned && row.counters.ended() >= i64::try_from(row.spec.sample.n).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,161 @@
+//! `serve`: the long-running coordinator. Dispatches and supervises while it leads, answers health and scaling questions
+//! always.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{Role, RunNo},
+    session::SessionInfo,
+};
+use bench_queue::Queue;
+use bench_store::{RunRow, Store};
+use bench_telemetry::http::{BearerToken, Pages, listen};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{App, Place},
+    cli::ServeArgs,
+    cluster::{
+        leader::{Candidate, Trouble},
+        scale::{RunLoad, desired_workers},
+        supervisor::Supervisor,
+    },
+    dispatch::{Dispatcher, Scope},
+    exit::{CliError, CliResult, Exit},
+    local::Interrupts,
+    out,
+};
+
+/// Calls of a run that its mean call time is taken from.
+const CALLS_AVERAGED: u32 = 200;
+
+/// Runs the verb.
+pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
+    if app.place()? != Place::Cluster {
+        return Err(CliError::usage(
+            "serve works on runs over many machines: give --store postgres://… and --queue amqp://…; runs on one machine need no server",
+        ));
+    }
+    let token = BearerToken::from_environment().map_err(|e| CliError::usage(e.to_string()))?;
+    let store = app.open_store().await?;
+    let queue = app.open_queue().await?;
+    let pages = Arc::new(ServePages { store: Arc::clone(&store), queue: Arc::clone(&queue) });
+    let listening = listen(&args.listen, token, pages).await.map_err(|e| CliError::usage(e.to_string()))?;
+    out::note(&format!(
+        "coordinator of {} and {}, health at http://{}/readyz, scaling at /api/scale/POOL/ROLE",
+        store.describe(),
+        queue.describe(),
+        listening.address
+    ));
+    let interrupts = Interrupts::listen();
+    let (app, trouble) = (Arc::new(app), Trouble::default());
+    let candidate = Candidate {
+        store: Arc::clone(&store),
+        scope: CLUSTER_DOMAIN.to_owned(),
+        holder: args.name.clone().unwrap_or_else(|| format!("coordinator-{}", std::process::id())),
+        trouble: trouble.clone(),
+    };
+    while let Some(epoch) = candidate.wait(&interrupts.stop).await {
+        let term = CancellationToken::new();
+        let dispatcher = Dispatcher {
+            store: Arc::clone(&store),
+            queue: Arc::clone(&queue),
+            scope: Scope::Domain(CLUSTER_DOMAIN.to_owned()),
+            opened: Arc::new(Notify::new()),
+            trouble: trouble.clone(),
+        };
+        let supervisor = Supervisor {
+            app: Arc::clone(&app),
+            store: Arc::clone(&store),
+            queue: Arc::clone(&queue),
+            domain: CLUSTER_DOMAIN.to_owned(),
+            trouble: trouble.clone(),
+        };
+        let duties = [tokio::spawn(dispatcher.run(term.clone())), tokio::spawn(supervisor.run(term.clone()))];
+        candidate.keep(epoch, &interrupts.stop).await;
+        term.cancel();
+        for duty in duties {
+            if let Err(error) = duty.await {
+                tracing::error!("a part of the coordinator stopped: {error}");
+            }
+        }
+        if interrupts.stop.is_cancelled() {
+            break;
+        }
+    }
+    queue.close().await;
+    store.close().await;
+    Ok(Exit::Done)
+}
+
+/// What a coordinator answers, leading or not.
+struct ServePages {
+    store: Arc<dyn Store>,
+    queue: Arc<dyn Queue>,
+}
+
+#[async_trait::async_trait]
+impl Pages for ServePages {
+    async fn ready(&self) -> Result<(), String> {
+        self.store.leader(CLUSTER_DOMAIN).await.map(drop).map_err(|e| e.to_string())
+    }
+
+    async fn page(&self, path: &str) -> Option<Result<Value, String>> {
+        let mut parts = path.trim_matches('/').split('/');
+        match (parts.next()?, parts.next()?, parts.next(), parts.next(), parts.next()) {
+            ("api", "scale", Some(pool), Some(role), None) => {
+                let role = Role::ALL.into_iter().find(|known| known.name() == role)?;
+                Some(self.scale(pool, role).await.map_err(|e| e.message))
+            }
+            ("api", "about", None, ..) => Some(Ok(json!({
+                "store": self.store.describe(),
+                "queue": self.queue.describe(),
+                "code_version": bench_proto::CODE_VERSION,
+            }))),
+            _ => None,
+        }
+    }
+}
+
+impl ServePages {
+    async fn scale(&self, pool: &str, role: Role) -> Result<Value, CliError> {
+        let running: Vec<RunNo> =
+            self.store.running_runs(CLUSTER_DOMAIN).await?.into_iter().map(|(run, _)| run).collect();
+        let mut open = self.store.open_tasks_of(&running).await?;
+        let mut loads = Vec::new();
+        for run in running {
+            let row = self.store.run(run).await?;
+            if row.spec.limits.pool == pool && (role != Role::Judge || !row.spec.judges.is_empty()) {
+                loads.push(self.load(row, open.remove(&run).unwrap_or_default()).await?);
+            }
+        }
+        let workers = self.store.open_sessions(CLUSTER_DOMAIN).await?;
+        let slots: Vec<u32> = workers
+            .iter()
+            .map(|worker| SessionInfo::from_json(&worker.info_json).slots_of(pool, role))
+            .filter(|slots| *slots > 0)
+            .collect();
+        let mean = (!slots.is_empty()).then(|| f64::from(slots.iter().sum::<u32>()) / slots.len() as f64);
+        let desired = desired_workers(role, &loads, mean);
+        Ok(json!({
+            "pool": pool, "role": role, "desired_workers": desired, "live_workers": slots.len(), "runs": loads.len(),
+        }))
+    }
+
+    async fn load(&self, row: RunRow, open: BTreeMap<Role, bench_store::OpenTasks>) -> Result<RunLoad, CliError> {
+        let limits = &row.spec.limits;
+        let call_seconds = match limits.max_rpm {
+            Some(_) => self.store.mean_call_us(row.run_no, CALLS_AVERAGED).await?.map(|us| us / 1e6),
+            None => None,
+        };
+        Ok(RunLoad {
+            open,
+            concurrency: limits.concurrency,
+            calls_per_second: limits.max_rpm.map(|rpm| rpm as f64 / 60.0),
+            call_seconds,
+        })
+    }
+}

@@ -1,0 +1,379 @@
+//! The dispatcher: select, publish, await the confirm, then note (P2). It publishes only a window of ready tasks (P15), so
+//! the broker's memory does not grow with the run, and pause and cancel act at once.
+//!
+//! The same loop serves one local run and all runs of a cluster: what differs is where it learns of runs and slots.
+
+mod losses;
+pub(crate) mod window;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bench_proto::{
+    ids::{Role, RunId, RunNo},
+    session::SessionInfo,
+    task::{QueueName, TASK_MESSAGE_VERSION, TaskMessage},
+};
+use bench_queue::{Outgoing, Queue, QueueError};
+use bench_store::{OpenByRole, Store, StoreError};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::cluster::leader::Trouble;
+use losses::LossWatch;
+use window::{Demand, Slots, shares};
+
+/// Longest time between two looks at the store while tasks are open, and while none is.
+const POLL: Duration = Duration::from_millis(250);
+/// Shortest time between two looks of a cluster's dispatcher: it hears of commits only by looking.
+const QUICK_POLL: Duration = Duration::from_millis(5);
+/// While work moves, a cluster's dispatcher looks at least this often.
+const MOVING_POLL: Duration = Duration::from_millis(40);
+/// Work counts as moving for so long after the last change.
+const MOVING: Duration = Duration::from_secs(3);
+/// Pause after a wake-up: commits follow each other closely, and one look at the store serves several of them.
+const GATHER: Duration = Duration::from_millis(4);
+/// Pause after an error of the queue or the store.
+const ERROR_PAUSE: Duration = Duration::from_millis(500);
+/// How often live workers and the broker's queues are looked at.
+const SURVEY: Duration = Duration::from_secs(1);
+
+/// Which runs a dispatcher looks after, and who works on them.
+#[derive(Debug, Clone)]
+pub(crate) enum Scope {
+    /// A run of this process, with its slots.
+    Run(RunNo, Slots),
+    /// All running runs of a domain, with the slots of its live workers.
+    Domain(String),
+}
+
+/// Publishes ready tasks until stopped.
+pub(crate) struct Dispatcher {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+    /// What it looks after.
+    pub scope: Scope,
+    /// Woken when tasks became ready in this process.
+    pub opened: Arc<Notify>,
+    /// Told what keeps it from publishing.
+    pub trouble: Trouble,
+}
+
+/// What the dispatcher needs to know of a run besides its tasks.
+#[derive(Debug, Clone)]
+struct RunFacts {
+    run_id: RunId,
+    pool: String,
+    concurrency: Option<u32>,
+    state_version: i64,
+}
+
+/// A pool as its workers describe it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Pool {
+    slots: Slots,
+    /// Lowest version of task messages that every live worker reads (P12).
+    message_version: Option<u32>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum DispatchError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+/// What a dispatcher remembers between two looks; all of it can be learned anew.
+#[derive(Default)]
+struct Memory {
+    runs: BTreeMap<RunNo, RunFacts>,
+    pools: BTreeMap<String, Pool>,
+    declared: BTreeSet<QueueName>,
+    open: BTreeMap<RunNo, OpenByRole>,
+    surveyed: Option<Instant>,
+    moved: Option<Instant>,
+    reconnects: Option<u64>,
+    losses: LossWatch,
+    turn: usize,
+}
+
+impl Dispatcher {
+    /// Publishes until stopped. What was published before this dispatcher began is published again: it may be gone (P2).
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let mut memory = Memory::default();
+        let mut idle = QUICK_POLL;
+        loop {
+            let pause = match self.look(&mut memory).await {
+                Ok(Looked { published: 1.., .. }) => {
+                    self.trouble.set("dispatcher", "");
+                    idle = QUICK_POLL;
+                    if self.is_local() { Duration::ZERO } else { QUICK_POLL }
+                }
+                Ok(Looked { next_due, .. }) => {
+                    self.trouble.set("dispatcher", "");
+                    idle = (idle * 2).min(self.longest_pause(&memory));
+                    next_due.unwrap_or(POLL).min(idle)
+                }
+                Err(error) => {
+                    warn!("dispatching waits: {error}");
+                    self.trouble.set("dispatcher", format!("nothing can be handed out: {error}"));
+                    self.after_error(&mut memory, &error);
+                    ERROR_PAUSE
+                }
+            };
+            if stop.is_cancelled() {
+                return;
+            }
+            if pause.is_zero() {
+                continue;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.opened.notified() => tokio::time::sleep(GATHER).await,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        matches!(self.scope, Scope::Run(..))
+    }
+
+    /// A local dispatcher is woken by commits; a cluster's looks often while something moves.
+    fn longest_pause(&self, memory: &Memory) -> Duration {
+        let moving = memory.moved.is_some_and(|moved| moved.elapsed() < MOVING);
+        if moving && !self.is_local() { MOVING_POLL } else { POLL }
+    }
+
+    fn after_error(&self, memory: &mut Memory, error: &DispatchError) {
+        if let DispatchError::Queue(_) = error {
+            // declared again and published again at the next look: both are harmless when nothing was lost
+            memory.declared.clear();
+            memory.reconnects = None;
+        }
+    }
+
+    async fn look(&self, memory: &mut Memory) -> Result<Looked, DispatchError> {
+        self.learn_runs(memory).await?;
+        self.survey(memory).await?;
+        if memory.runs.is_empty() {
+            memory.open.clear();
+            return Ok(Looked { published: 0, next_due: None });
+        }
+        let runs: Vec<RunNo> = memory.runs.keys().copied().collect();
+        let open = self.store.open_tasks_of(&runs).await?;
+        if open != memory.open {
+            memory.moved = Some(Instant::now());
+        }
+        memory.turn = memory.turn.wrapping_add(1);
+        let mut published = 0;
+        for (name, pool) in by_pool(&memory.runs) {
+            let slots = memory.pools.get(name).map(|pool| pool.slots.clone()).unwrap_or_default();
+            let version = memory.pools.get(name).and_then(|pool| pool.message_version);
+            let demands: Vec<Demand> = pool
+                .iter()
+                .map(|(run, facts)| Demand {
+                    run: **run,
+                    concurrency: facts.concurrency,
+                    open: open.get(run).cloned().unwrap_or_default(),
+                })
+                .collect();
+            for (run, role, count) in shares(&demands, &slots, memory.turn) {
+                let run_id = &memory.runs[&run].run_id;
+                published += self.publish(run, run_id, QueueName::new(name, role), count, version).await?;
+            }
+        }
+        let next_due = open.values().flat_map(BTreeMap::values).filter_map(|tasks| tasks.next_due_ms).min();
+        memory.open = open;
+        if published > 0 {
+            memory.moved = Some(Instant::now());
+        }
+        let next_due = next_due.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
+        Ok(Looked { published, next_due: next_due.filter(|due| !due.is_zero()) })
+    }
+
+    async fn publish(
+        &self,
+        run: RunNo,
+        run_id: &RunId,
+        queue: QueueName,
+        count: u32,
+        version: Option<u32>,
+    ) -> Result<u32, DispatchError> {
+        let tasks: Vec<_> =
+            self.store.ready_tasks(run, queue.role, count).await?.into_iter().map(|ready| ready.task).collect();
+        if tasks.is_empty() {
+            return Ok(0);
+        }
+        let message = |task: &_| {
+            let mut message = TaskMessage::new(run_id.clone(), run, *task);
+            message.v = version.unwrap_or(TASK_MESSAGE_VERSION).min(TASK_MESSAGE_VERSION);
+            Outgoing { message, headers: Vec::new() }
+        };
+        let messages: Vec<Outgoing> = tasks.iter().map(message).collect();
+        self.queue.publish(&queue, &messages).await?;
+        // a crash before the note only publishes twice: the claim rule makes that harmless
+        self.store.note_published(run, &tasks).await?;
+        Ok(tasks.len() as u32)
+    }
+
+    /// Finds out which runs there are; what was published of a run that is new to this dispatcher is published again.
+    async fn learn_runs(&self, memory: &mut Memory) -> Result<(), DispatchError> {
+        let running = match &self.scope {
+            // the owner of a local run has forgotten what was published when it took the run over
+            Scope::Run(run, _) if memory.runs.contains_key(run) => return Ok(()),
+            Scope::Run(run, _) => vec![(*run, 0)],
+            Scope::Domain(domain) => self.store.running_runs(domain).await?,
+        };
+        memory.runs.retain(|run, _| running.iter().any(|(running, _)| running == run));
+        for (run, state_version) in running {
+            if memory.runs.get(&run).is_some_and(|known| known.state_version == state_version) {
+                continue;
+            }
+            let row = self.store.run(run).await?;
+            if !self.is_local() {
+                self.store.forget_published(run, 0).await?;
+            }
+            memory.moved = Some(Instant::now());
+            let facts = RunFacts {
+                run_id: row.run_id,
+                pool: row.spec.limits.pool,
+                concurrency: row.spec.limits.concurrency,
+                state_version,
+            };
+            memory.runs.insert(run, facts);
+        }
+        Ok(())
+    }
+
+    /// Looks at workers and queues once a second, and repairs what the broker has lost.
+    async fn survey(&self, memory: &mut Memory) -> Result<(), DispatchError> {
+        let Scope::Domain(domain) = &self.scope else {
+            if let Scope::Run(run, slots) = &self.scope
+                && memory.pools.is_empty()
+                && let Some(facts) = memory.runs.get(run)
+            {
+                let pool = Pool { slots: slots.clone(), message_version: None };
+                memory.pools.insert(facts.pool.clone(), pool);
+            }
+            return Ok(());
+        };
+        let queues: BTreeSet<QueueName> = memory
+            .runs
+            .values()
+            .flat_map(|facts| Role::ALL.map(|role| QueueName::new(facts.pool.clone(), role)))
+            .collect();
+        let due = memory.surveyed.is_none_or(|surveyed| surveyed.elapsed() >= SURVEY);
+        if !due && queues.is_subset(&memory.declared) {
+            return Ok(());
+        }
+        memory.pools =
+            pools(self.store.open_sessions(domain).await?.iter().map(|s| SessionInfo::from_json(&s.info_json)));
+        memory.surveyed = Some(Instant::now());
+        let missing: Vec<QueueName> = queues.difference(&memory.declared).cloned().collect();
+        if !missing.is_empty() {
+            self.queue.declare(&missing).await?;
+            memory.declared.extend(missing);
+        }
+        self.look_for_losses(memory, &queues).await
+    }
+
+    async fn look_for_losses(&self, memory: &mut Memory, queues: &BTreeSet<QueueName>) -> Result<(), DispatchError> {
+        // why, and how old the publications are that it concerns
+        let mut lost: Option<(&str, Duration)> = None;
+        for queue in queues {
+            let depth = match self.queue.depth(queue).await {
+                Ok(depth) => depth,
+                Err(QueueError::Setup(reason)) => {
+                    info!("{reason}: declaring it again");
+                    self.queue.declare(std::slice::from_ref(queue)).await?;
+                    lost = Some(("a queue was gone", Duration::ZERO));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let tasks = |run: &RunNo| memory.open.get(run).and_then(|open| open.get(&queue.role)).copied();
+            let of_pool = memory.runs.iter().filter(|(_, facts)| facts.pool == queue.pool);
+            let (queued, leased) = of_pool
+                .filter_map(|(run, _)| tasks(run))
+                .fold((0, 0), |(queued, leased), tasks| (queued + tasks.queued, leased + tasks.leased));
+            let slots =
+                memory.pools.get(&queue.pool).and_then(|pool| pool.slots.get(&queue.role)).copied().unwrap_or(0);
+            let free = i64::from(slots) > leased && depth.consumers > 0;
+            let ready = i64::try_from(depth.ready).unwrap_or(i64::MAX);
+            if memory.losses.see(queue, free && queued > ready, Instant::now()) && lost.is_none() {
+                lost = Some(("the store counts more queued tasks than the broker holds", losses::LASTING));
+            }
+        }
+        // counted after the broker has answered: the answer may have needed a new connection
+        let reconnects = self.queue.reconnects();
+        if memory.reconnects.is_some_and(|known| known != reconnects) {
+            lost = Some(("the connection to the broker was lost", Duration::ZERO));
+        } else if memory.reconnects.is_none() && memory.moved.is_some() {
+            lost = Some(("the broker was out of reach", Duration::ZERO));
+        }
+        memory.reconnects = Some(reconnects);
+        if let Some((why, older_than)) = lost {
+            let older_than_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
+            let mut again = 0;
+            for run in memory.runs.keys() {
+                again += self.store.forget_published(*run, older_than_ms).await?;
+            }
+            if again > 0 {
+                info!("{why}: {again} tasks are published again");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a look brought.
+struct Looked {
+    published: u32,
+    next_due: Option<Duration>,
+}
+
+fn by_pool(runs: &BTreeMap<RunNo, RunFacts>) -> BTreeMap<&str, Vec<(&RunNo, &RunFacts)>> {
+    let mut pools: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    for (run, facts) in runs {
+        pools.entry(facts.pool.as_str()).or_default().push((run, facts));
+    }
+    pools
+}
+
+/// Pools as their live workers describe them.
+fn pools(workers: impl Iterator<Item = SessionInfo>) -> BTreeMap<String, Pool> {
+    let mut pools: BTreeMap<String, Pool> = BTreeMap::new();
+    for worker in workers {
+        let pool = pools.entry(worker.pool).or_default();
+        for (role, slots) in worker.slots {
+            *pool.slots.entry(role).or_default() += slots;
+        }
+        let reads = worker.reads_messages.max(1);
+        pool.message_version = Some(pool.message_version.map_or(reads, |lowest| lowest.min(reads)));
+    }
+    pools
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p12_the_lowest_version_that_every_worker_reads_is_written() {
+        let worker = |pool: &str, slots, reads| SessionInfo {
+            reads_messages: reads,
+            ..SessionInfo::of_this_process(pool, BTreeMap::from([(Role::Question, slots)]), "h")
+        };
+        let pools = pools([worker("a", 8, 3), worker("a", 16, 2), worker("b", 1, 5)].into_iter());
+        assert_eq!(pools["a"], Pool { slots: Slots::from([(Role::Question, 24)]), message_version: Some(2) });
+        assert_eq!(pools["b"].message_version, Some(5));
+    }
+}

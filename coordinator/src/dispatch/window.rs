@@ -1,0 +1,178 @@
+//! How much may be in flight, and how it is shared out (P15, P25): pure arithmetic.
+
+use std::collections::BTreeMap;
+
+use bench_proto::ids::{Role, RunNo};
+use bench_store::{OpenByRole, OpenTasks};
+
+/// Smallest window, so that the first worker finds work.
+const SMALLEST_WINDOW: i64 = 64;
+/// Most tasks of a (run, role) published in one batch.
+const PUBLISH_BATCH: i64 = 512;
+/// Questions that may be open before no more banks of a run are retained: a bound on the rows that are looked through.
+const QUESTIONS_AHEAD: i64 = 2048;
+
+/// What the dispatcher knows of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Demand {
+    /// The run.
+    pub run: RunNo,
+    /// `--concurrency`: its questions in flight over all workers.
+    pub concurrency: Option<u32>,
+    /// Its open tasks.
+    pub open: OpenByRole,
+}
+
+/// Live slots by role.
+pub(crate) type Slots = BTreeMap<Role, u32>;
+
+/// Tasks of one role that may be published and not ended.
+#[must_use]
+pub(crate) fn window(slots: u32) -> i64 {
+    SMALLEST_WINDOW.max(3 * i64::from(slots))
+}
+
+/// How many tasks of each run and role are published now: runs share each role's room evenly, and what one does not need
+/// goes to the others. `turn` moves the odd ones around.
+#[must_use]
+pub(crate) fn shares(demands: &[Demand], slots: &Slots, turn: usize) -> Vec<(RunNo, Role, u32)> {
+    let mut shares = Vec::new();
+    for role in Role::ALL {
+        let window = window(slots.get(&role).copied().unwrap_or(0));
+        let in_flight: i64 = demands.iter().map(|demand| in_flight(&demand.open, role)).sum();
+        let wants: Vec<i64> = demands.iter().map(|demand| wants(demand, role, slots)).collect();
+        let granted = share_out(window - in_flight, &wants, turn);
+        let granted = demands.iter().zip(granted).filter(|(_, granted)| *granted > 0);
+        shares.extend(granted.map(|(demand, granted)| (demand.run, role, u32::try_from(granted).unwrap_or(u32::MAX))));
+    }
+    shares
+}
+
+fn of(open: &OpenByRole, role: Role) -> OpenTasks {
+    open.get(&role).copied().unwrap_or_default()
+}
+
+fn in_flight(open: &OpenByRole, role: Role) -> i64 {
+    let tasks = of(open, role);
+    tasks.queued + tasks.leased
+}
+
+fn all_open(open: &OpenByRole, role: Role) -> i64 {
+    let tasks = of(open, role);
+    tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased
+}
+
+/// Tasks of a role that a run has to give and may give.
+fn wants(demand: &Demand, role: Role, slots: &Slots) -> i64 {
+    let open = &demand.open;
+    let ready = of(open, role).unpublished.min(PUBLISH_BATCH);
+    let allowed = match role {
+        Role::Retain => {
+            let ahead = QUESTIONS_AHEAD.max(2 * window(slots.get(&Role::Question).copied().unwrap_or(0)));
+            if all_open(open, Role::Question) >= ahead { 0 } else { ready }
+        }
+        // a question is in flight until its votes are in
+        Role::Question => demand
+            .concurrency
+            .map_or(ready, |most| i64::from(most) - in_flight(open, Role::Question) - all_open(open, Role::Judge)),
+        Role::Judge => ready,
+    };
+    ready.min(allowed).max(0)
+}
+
+/// Shares `room` out to those who want: evenly, nobody more than wanted, nothing left while somebody wants.
+fn share_out(room: i64, wants: &[i64], turn: usize) -> Vec<i64> {
+    let mut granted = vec![0; wants.len()];
+    let mut room = room.max(0);
+    loop {
+        let hungry: Vec<usize> = (0..wants.len()).filter(|i| granted[*i] < wants[*i]).collect();
+        if hungry.is_empty() || room == 0 {
+            return granted;
+        }
+        let each = room / hungry.len() as i64;
+        if each == 0 {
+            // fewer places than runs: who got nothing this time is first the next time
+            for place in 0..room as usize {
+                granted[hungry[(turn + place) % hungry.len()]] += 1;
+            }
+            return granted;
+        }
+        for i in hungry {
+            let more = each.min(wants[i] - granted[i]);
+            granted[i] += more;
+            room -= more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn demand(run: i64, tasks: &[(Role, OpenTasks)]) -> Demand {
+        Demand { run: RunNo(run), concurrency: None, open: tasks.iter().copied().collect() }
+    }
+
+    fn unpublished(count: i64) -> OpenTasks {
+        OpenTasks { unpublished: count, ..OpenTasks::default() }
+    }
+
+    #[test]
+    fn p15_the_window_is_three_times_the_slots_and_at_least_64() {
+        let open = OpenTasks { unpublished: 1000, queued: 50, leased: 100, ..OpenTasks::default() };
+        let slots = Slots::from([(Role::Question, 100)]);
+        let demands = [demand(1, &[(Role::Question, open), (Role::Judge, unpublished(500))])];
+        // a role without live slots still gets the smallest window
+        assert_eq!(shares(&demands, &slots, 0), [(RunNo(1), Role::Question, 150), (RunNo(1), Role::Judge, 64)]);
+        let full = OpenTasks { queued: 250, ..open };
+        assert_eq!(shares(&[demand(1, &[(Role::Question, full)])], &slots, 0), []);
+    }
+
+    #[test]
+    fn p25_concurrency_counts_questions_until_their_votes_are_in() {
+        let tasks = [
+            (Role::Question, OpenTasks { unpublished: 100, leased: 3, ..OpenTasks::default() }),
+            (Role::Judge, OpenTasks { unpublished: 2, leased: 1, ..OpenTasks::default() }),
+        ];
+        let with = |concurrency| {
+            let demands = [Demand { concurrency: Some(concurrency), ..demand(1, &tasks) }];
+            let questions = shares(&demands, &Slots::new(), 0).into_iter().find(|(_, role, _)| *role == Role::Question);
+            questions.map_or(0, |(.., count)| count)
+        };
+        assert_eq!((with(8), with(4)), (2, 0));
+    }
+
+    #[test]
+    fn a_small_run_is_not_stuck_behind_a_large_one() {
+        let demands =
+            [demand(1, &[(Role::Question, unpublished(100_000))]), demand(2, &[(Role::Question, unpublished(10))])];
+        assert_eq!(
+            shares(&demands, &Slots::new(), 0),
+            [(RunNo(1), Role::Question, 54), (RunNo(2), Role::Question, 10)]
+        );
+    }
+
+    #[test]
+    fn p28_banks_wait_while_enough_questions_are_open() {
+        let open = |questions| [demand(1, &[(Role::Retain, unpublished(5)), (Role::Question, unpublished(questions))])];
+        let retains =
+            |questions| shares(&open(questions), &Slots::new(), 0).iter().any(|(_, role, _)| *role == Role::Retain);
+        assert!(retains(2047));
+        assert!(!retains(2048));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_while_somebody_wants(room in -5_i64..500, wants in prop::collection::vec(0_i64..200, 0..12), turn in 0_usize..100) {
+            let granted = share_out(room, &wants, turn);
+            prop_assert_eq!(granted.iter().sum::<i64>(), room.max(0).min(wants.iter().sum()));
+            prop_assert!(granted.iter().zip(&wants).all(|(granted, wants)| granted <= wants));
+            // nobody who wanted more got less than another by more than one
+            for (i, want) in wants.iter().enumerate().filter(|(i, want)| granted[*i] < **want) {
+                prop_assert!(granted.iter().all(|other| *other <= granted[i] + 1), "{} of {} got {}", i, want, granted[i]);
+            }
+        }
+    }
+}
