@@ -311,6 +311,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.max_rpm", "--max-rpm", args.limits.max_rpm.as_ref());
     flags.one("run.max_tpm", "--max-tpm", args.limits.max_tpm.as_ref());
     flags.one("run.max_cost", "--max-cost", args.limits.max_cost.as_ref());
+    flags.one("run.max_cost_per_day", "--max-cost-per-day", args.limits.max_cost_per_day.as_ref());
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
     flags.one("run.pool", "--pool", args.pool.as_ref());

@@ -203,6 +203,9 @@ pub struct LimitArgs {
     /// Hard cap on spending in dollars [default with paid models: 20]
     #[arg(long, alias = "cost-limit", value_name = "USD")]
     pub max_cost: Option<String>,
+    /// Hard cap on what all runs of the store spend in a UTC day, in dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost_per_day: Option<String>,
     /// Attempts after the first [default: 6]
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
@@ -299,6 +302,9 @@ pub struct ResumeArgs {
     /// What changes for the rest of the run
     #[command(flatten)]
     pub limits: LimitArgs,
+    /// Take uncertain attempts (cut, timed out, lost with their worker) out of what counts against the cap
+    #[arg(long)]
+    pub release_uncertain: bool,
     /// Go on with a run that was cancelled
     #[arg(long)]
     pub reopen: bool,

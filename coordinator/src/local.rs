@@ -194,12 +194,7 @@ impl LocalRun {
 
     /// The lock proves that no owner lives: open sessions of this run's domain are dead.
     async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
-        for open in self.store.open_sessions(&session_domain(run_no)).await? {
-            let lost = self.store.end_session(open.session).await?;
-            if lost > 0 {
-                info!("{lost} tasks of {} go on", open.worker);
-            }
-        }
+        end_dead_sessions(self.store.as_ref(), run_no).await?;
         self.store.forget_published(run_no, 0).await?;
         Ok(())
     }
@@ -283,6 +278,21 @@ impl LocalRun {
         self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(reason)).await?;
         Ok(RunEnd::Paused { reason: reason.to_owned() })
     }
+}
+
+/// Ends what dead owners of a local run left open: their tasks go on, what they had reserved becomes uncertain. The caller
+/// holds the run's lock.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn end_dead_sessions(store: &dyn Store, run_no: RunNo) -> Result<(), CliError> {
+    for open in store.open_sessions(&session_domain(run_no)).await? {
+        let lost = store.end_session(open.session).await?;
+        if lost > 0 {
+            info!("{lost} tasks of {} go on", open.worker);
+        }
+    }
+    Ok(())
 }
 
 /// Sessions of a local run live in a domain of their own, so that two local runs in one store never end each other's.

@@ -571,6 +571,19 @@ pub struct UsageTotal {
     pub used: UsageFigures,
     /// Hard cap in dollars; null without one.
     pub usd_cap: Option<f64>,
+    /// Dollars as if nothing had come from the call store.
+    #[serde(default)]
+    pub usd_list: f64,
+    /// Dollars booked of the run, whatever became of the attempts: what the cap is held against.
+    #[serde(default)]
+    pub usd_booked: f64,
+    /// The part of `usd_booked` of which nobody knows whether it was paid: attempts that were cut, timed out or lost with
+    /// their worker, at their worst case.
+    #[serde(default)]
+    pub usd_uncertain: f64,
+    /// The part of `usd_booked` by which attempts passed their own worst case.
+    #[serde(default)]
+    pub usd_overdraft: f64,
 }
 
 /// One of the slowest questions.
@@ -642,7 +655,14 @@ impl UsageSummary {
             recall: (&questions.recall).into(),
             answer: (&questions.answer).into(),
             judge: (&questions.judge).into(),
-            total: UsageTotal { used: (&sum).into(), usd_cap },
+            total: UsageTotal {
+                used: (&sum).into(),
+                usd_cap,
+                usd_list: sum.cost.saturating_add(sum.saved).usd(),
+                usd_booked: sum.cost.usd(),
+                usd_uncertain: 0.0,
+                usd_overdraft: 0.0,
+            },
         }
     }
 }

@@ -8,13 +8,13 @@ use bench_proto::{
     spec::ModelSpec,
     step::Timing,
 };
-use bench_store::{ClaimedTask, RunRow, Store};
+use bench_store::{ClaimedTask, RunRow, SessionId, Store};
 
 use crate::{
     context::{CANNOT_SERVE, WorkerEnvironment},
     models::{
         ChatReply, ChatRequest,
-        budget::Budget,
+        budget::{Budget, purse::Purse},
         call_store::{CallStore, StoredCalls},
         caller::{CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts},
         pace::{LocalPace, Pace},
@@ -33,7 +33,7 @@ pub(crate) struct RunCallers<'a> {
     environment: &'a WorkerEnvironment,
     row: &'a RunRow,
     stop: StopFlag,
-    budget: Arc<Budget>,
+    budget: Arc<Purse>,
     pace: Option<Arc<dyn Pace>>,
     stored: Option<Arc<dyn CallStore>>,
 }
@@ -44,15 +44,22 @@ impl<'a> RunCallers<'a> {
         environment: &'a WorkerEnvironment,
         store: Arc<dyn Store>,
         row: &'a RunRow,
+        session: SessionId,
         stop: StopFlag,
     ) -> Result<Self, Failure> {
         let limits = &row.spec.limits;
         // a run that no earlier run shares its calls with has nothing to look up
         let known = store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))?;
+        let budget = Arc::new(Purse::open(Arc::clone(&store) as Arc<dyn bench_store::Money>, row, session));
         let stored: Option<Arc<dyn CallStore>> =
             (known > 0).then(|| Arc::new(StoredCalls(store)) as Arc<dyn CallStore>);
         let pace = LocalPace::new(limits.max_rpm, limits.max_tpm).map(|pace| Arc::new(pace) as Arc<dyn Pace>);
-        Ok(Self { environment, row, stop, budget: Budget::new(limits.max_cost, row.counters.spent), pace, stored })
+        Ok(Self { environment, row, stop, budget, pace, stored })
+    }
+
+    /// The run's money in this process.
+    pub(crate) fn purse(&self) -> Arc<Purse> {
+        Arc::clone(&self.budget)
     }
 
     /// A caller of a model of the run.
@@ -69,7 +76,7 @@ impl<'a> RunCallers<'a> {
             gate,
             pace: self.pace.clone(),
             stop: self.stop.clone(),
-            budget: Arc::clone(&self.budget),
+            budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
             price: prices::price_of(&model.name, &limits.prices),
             store: self.stored.clone(),
             settings: CallSettings { retries: limits.retries, ..self.environment.calls },

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{failure::Failure, ids::RunNo};
-use bench_store::{BankRow, RunRow, Store};
+use bench_store::{BankRow, RunRow, SessionId, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     engine::{Shared, Vitals, store_failure},
     judge::Judge,
     models::{
+        budget::purse::Purse,
         caller::CallSettings,
         gate::Gates,
         openai::SharedHttp,
@@ -56,6 +57,7 @@ pub struct RunContext {
     scorers: Vec<&'static dyn Scorer>,
     stop: StopFlag,
     drop: CancellationToken,
+    purse: Arc<Purse>,
 }
 
 impl RunContext {
@@ -67,6 +69,7 @@ impl RunContext {
         environment: &WorkerEnvironment,
         store: Arc<dyn Store>,
         row: RunRow,
+        session: SessionId,
         vitals: Arc<Vitals>,
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
@@ -75,7 +78,7 @@ impl RunContext {
             .map_err(|e| cannot(e.to_string()))?;
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let stop = StopFlag::guarded(vitals);
-        let callers = crate::calls::RunCallers::open(environment, store, &row, stop.clone()).await?;
+        let callers = crate::calls::RunCallers::open(environment, store, &row, session, stop.clone()).await?;
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -85,6 +88,7 @@ impl RunContext {
             scorers: scorers.map_err(|e| cannot(e.to_string()))?,
             stop,
             drop: CancellationToken::new(),
+            purse: callers.purse(),
             row,
         })
     }
@@ -131,6 +135,11 @@ impl RunContext {
     /// Waits until calls in flight are to be dropped.
     pub(crate) async fn dropped(&self) {
         self.drop.cancelled().await;
+    }
+
+    /// Gives back what is reserved and not in use; nothing is reserved afterwards.
+    pub(crate) async fn close_purse(&self) {
+        self.purse.close().await;
     }
 
     /// Why the run has to stop by itself, when it has to.

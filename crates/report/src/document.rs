@@ -351,8 +351,30 @@ fn usage(summary: &Summary) -> Vec<Block> {
     let columns =
         ["Phase", ">Calls", ">Cached", ">Retries", ">429s", ">Prompt tokens", ">Completion tokens", ">Cost", ">Work"];
     let mut blocks = vec![heading("Usage and cost"), table(&columns, rows)];
-    if let Some(cap) = u.total.usd_cap {
-        blocks.push(Block::Text(format!("Spent {} of a cap of {}.", usd(u.total.used.usd), usd(cap))));
+    let t = &u.total;
+    let booked = t.usd_booked.max(t.used.usd);
+    let mut money = Vec::new();
+    if let Some(cap) = t.usd_cap {
+        money.push(format!("Spent {} of a cap of {}.", usd(booked), usd(cap)));
+    }
+    let unused = booked - t.used.usd;
+    if unused > 1e-9 {
+        money.push(format!("{} of it went into attempts that no result uses.", usd(unused)));
+    }
+    if t.usd_uncertain > 0.0 {
+        money.push(format!(
+            "{} of it is uncertain: attempts that ended without a word, at their worst case.",
+            usd(t.usd_uncertain)
+        ));
+    }
+    if t.usd_overdraft > 0.0 {
+        money.push(format!("Attempts cost {} more than their own worst case.", usd(t.usd_overdraft)));
+    }
+    if t.usd_list > t.used.usd + 1e-9 {
+        money.push(format!("Without the call store it would have been {}.", usd(t.usd_list)));
+    }
+    if !money.is_empty() {
+        blocks.push(Block::Text(money.join(" ")));
     }
     blocks
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    call::CallRecord,
+    call::{CallRecord, Phase},
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey},
     money::PicoUsd,
@@ -145,8 +145,14 @@ pub struct RunCounters {
     pub headline_sum: f64,
     /// Spent, uncertain attempts included at their worst case.
     pub spent: PicoUsd,
-    /// The uncertain part of `spent`.
+    /// The uncertain part of `spent`: attempts of which nobody knows what they cost, at their worst case.
     pub uncertain: PicoUsd,
+    /// Worst cases of attempts under way; not part of `spent`.
+    #[serde(default)]
+    pub reserved: PicoUsd,
+    /// What attempts cost beyond their own worst case; part of `spent`.
+    #[serde(default)]
+    pub overdraft: PicoUsd,
 }
 
 impl RunCounters {
@@ -379,6 +385,86 @@ pub struct StoredCall {
     pub record: CallRecord,
     /// The run that paid.
     pub run: RunNo,
+}
+
+/// Money that an attempt may cost, asked for before it is sent (P10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Want {
+    /// Id of the attempt: also that of its call record, if there will be one.
+    pub attempt: uuid::Uuid,
+    /// Phase that pays.
+    pub phase: Phase,
+    /// Its worst case; above 0.
+    pub amount: PicoUsd,
+}
+
+/// What one process changes about the reserved money of a run, in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetChange {
+    /// The run.
+    pub run: RunNo,
+    /// The worker session that reserves: when it ends, its open reservations become uncertain.
+    pub session: SessionId,
+    /// Attempts that were never sent, or surely cost nothing: their reservations are gone.
+    pub release: Vec<uuid::Uuid>,
+    /// Attempts that were sent and given up (`cancel --now`): uncertain at their worst case.
+    pub lose: Vec<uuid::Uuid>,
+    /// Attempts that shall be sent, the most urgent first; one that is reserved already is granted again.
+    pub wants: Vec<Want>,
+}
+
+/// For what a cap holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BudgetScope {
+    /// The run.
+    Run,
+    /// One phase of the run.
+    Phase(Phase),
+    /// The UTC day by the database's clock, over all runs of the store.
+    Day,
+}
+
+impl BudgetScope {
+    /// Whether a phase's attempts count under this cap.
+    #[must_use]
+    pub fn holds(self, phase: Phase) -> bool {
+        match self {
+            Self::Run | Self::Day => true,
+            Self::Phase(of) => of == phase,
+        }
+    }
+}
+
+/// Money under one cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetState {
+    /// For what the cap holds.
+    pub scope: BudgetScope,
+    /// The cap.
+    pub cap: PicoUsd,
+    /// Booked, uncertain attempts included.
+    pub spent: PicoUsd,
+    /// Reserved by all processes.
+    pub reserved: PicoUsd,
+}
+
+impl BudgetState {
+    /// What is left; negative after an overdraft.
+    #[must_use]
+    pub const fn left(&self) -> PicoUsd {
+        PicoUsd(self.cap.0.saturating_sub(self.spent.0).saturating_sub(self.reserved.0))
+    }
+}
+
+/// What became of a [`BudgetChange`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BudgetAnswer {
+    /// Places of wants that do not fit, with the first cap that refuses each.
+    pub refused: Vec<(usize, BudgetScope)>,
+    /// All caps of the run as they are now.
+    pub caps: Vec<BudgetState>,
+    /// The run does not run, or the session has ended: nothing was reserved.
+    pub stopped: bool,
 }
 
 /// Which failed questions a user wants repeated.

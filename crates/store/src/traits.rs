@@ -140,7 +140,8 @@ pub trait Sessions: Send + Sync {
     /// Raises the session's counter. False when the session has been ended by a supervisor.
     async fn renew_session(&self, session: SessionId) -> StoreResult<bool>;
 
-    /// Ends a session: its leased tasks become ready with one more loss. Returns how many.
+    /// Ends a session: its leased tasks become ready with one more loss, its open reservations uncertain (P10). Returns
+    /// how many tasks.
     async fn end_session(&self, session: SessionId) -> StoreResult<u64>;
 
     /// Open sessions of a domain.
@@ -230,6 +231,21 @@ pub trait Calls: Send + Sync {
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[bench_proto::call::CallRecord]) -> StoreResult<()>;
 }
 
+/// The hard caps on spending (P10), shared by all processes of the store.
+///
+/// Under a cap `spent + reserved ≤ cap` holds at every commit; only an attempt that costs more than its own reservation
+/// passes it, by that excess. Caps are those of the run's current limits. What a stored call record settles is part of
+/// [`Checkpoints::commit`] and [`Calls::put_calls`]: its reservation is gone and its cost is booked, also when the
+/// reservation had become uncertain.
+#[async_trait]
+pub trait Money: Send + Sync {
+    /// Releases, loses and reserves, in one transaction. A repeated call changes nothing more.
+    async fn change_budget(&self, change: &BudgetChange) -> StoreResult<BudgetAnswer>;
+
+    /// Takes a run's uncertain attempts out of its spending (`resume --release-uncertain`). Returns their sum.
+    async fn release_uncertain(&self, run: RunNo) -> StoreResult<bench_proto::money::PicoUsd>;
+}
+
 /// Importing results made elsewhere.
 #[async_trait]
 pub trait Imports: Send + Sync {
@@ -244,7 +260,9 @@ pub trait Imports: Send + Sync {
 
 /// The whole store.
 #[async_trait]
-pub trait Store: Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Imports {
+pub trait Store:
+    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Imports
+{
     /// The URL without password, for messages.
     fn describe(&self) -> String;
 

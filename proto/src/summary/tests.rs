@@ -108,7 +108,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
         "/usage/answer",
         &["calls", "cached_calls", "retries", "rate_limited", "prompt_tokens", "completion_tokens", "usd"],
     ),
-    ("/usage/total", &["usd", "usd_cap"]),
+    ("/usage/total", &["usd", "usd_cap", "usd_list", "usd_booked", "usd_uncertain", "usd_overdraft"]),
     ("/slowest/0", &["question_id", "ms", "phase_ms", "trace_id"]),
     ("/worst/0", &["question_id", "score", "gold", "answer"]),
 ];

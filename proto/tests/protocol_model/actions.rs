@@ -367,7 +367,8 @@ impl Protocol {
                 if !before.tasks.get(&job.task).is_some_and(held) {
                     continue;
                 }
-                let now = state.workers[number].jobs.iter().find(|j| j.task == job.task && j.epoch == job.epoch).copied();
+                let now =
+                    state.workers[number].jobs.iter().find(|j| j.task == job.task && j.epoch == job.epoch).copied();
                 let Some(row) = state.tasks.get_mut(&job.task) else { continue };
                 let goes_on = now.is_some_and(|j| j.step == job.step && j.holds_a_call()) && held(row);
                 let is_unaware = row.state == TaskState::Failed

@@ -40,9 +40,7 @@ pub(crate) const ALWAYS: &[(&str, Check)] = &[
         s.tasks.values().all(|row| row.attempts == row.seen.failures && row.losses == row.seen.leases_lost)
     }),
     (LEASES, leases),
-    (CALLS, |_, s| {
-        s.tasks.values().all(|row| (0..STEPS).all(|step| row.seen.sent[step] <= 1 + row.seen.lost[step]))
-    }),
+    (CALLS, |_, s| s.tasks.values().all(|row| (0..STEPS).all(|step| row.seen.sent[step] <= 1 + row.seen.lost[step]))),
     (STORED_STAYS_MADE, |_, s| s.broken != Some(STORED_STAYS_MADE)),
     (RECALLS, recalls),
     (COUNTERS, |p, s| s.corrupted || p.counters_are_right(s)),
@@ -108,16 +106,18 @@ pub(crate) mod meets {
     pub(crate) const THE_END: Situation = ("the run completes", is_complete);
 
     /// A delivery of a task that is leased or has ended.
-    pub(crate) const SECOND_DELIVERY: Situation = ("a delivery of a task that another one holds or has ended", |_, s| {
-        let taken = |task| s.tasks.get(&task).is_some_and(|row| row.state != TaskState::Ready);
-        s.workers.iter().flat_map(|w| &w.deliveries).any(|d| d.stage == DeliveryStage::Received && taken(d.task))
-    });
+    pub(crate) const SECOND_DELIVERY: Situation =
+        ("a delivery of a task that another one holds or has ended", |_, s| {
+            let taken = |task| s.tasks.get(&task).is_some_and(|row| row.state != TaskState::Ready);
+            s.workers.iter().flat_map(|w| &w.deliveries).any(|d| d.stage == DeliveryStage::Received && taken(d.task))
+        });
 
     /// A result of a lost lease, none being stored.
     pub(crate) const LATE_RESULT: Situation = ("a result of a lost lease that counts", |_, s| late_result(s, false));
 
     /// A result of a lost lease, after that of another.
-    pub(crate) const LATER_RESULT: Situation = ("a result of a lost lease that comes too late", |_, s| late_result(s, true));
+    pub(crate) const LATER_RESULT: Situation =
+        ("a result of a lost lease that comes too late", |_, s| late_result(s, true));
 
     /// Two dispatchers have published the same task.
     pub(crate) const TWO_LEADERS: Situation = ("two leaders publish the same task", |_, s| {
@@ -191,15 +191,17 @@ pub(crate) mod meets {
     });
 
     /// A second attempt.
-    pub(crate) const RETRY: Situation =
-        ("a task is tried again", |_, s| s.tasks.values().any(|row| row.state == TaskState::Leased && row.attempts > 0));
+    pub(crate) const RETRY: Situation = ("a task is tried again", |_, s| {
+        s.tasks.values().any(|row| row.state == TaskState::Leased && row.attempts > 0)
+    });
 
     fn late_result(state: &State, after_another: bool) -> bool {
         let late = |job: &Job| {
             job.stage == Stage::Returned
-                && state.tasks.get(&job.task).is_some_and(|row| {
-                    row.epoch > job.epoch && row.steps[job.step].is_some() == after_another
-                })
+                && state
+                    .tasks
+                    .get(&job.task)
+                    .is_some_and(|row| row.epoch > job.epoch && row.steps[job.step].is_some() == after_another)
         };
         state.workers.iter().flat_map(|w| &w.jobs).any(late)
     }

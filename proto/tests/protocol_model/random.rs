@@ -3,8 +3,8 @@
 use crate::{
     actions::Action,
     faults::Fault::{
-        self, CallFails, CallRefused, Corruption, Crash, CutLine, Duplicate, Freeze, LeaderCrash, LostAnswer, LostQueue,
-        Outage, Panic, Park, Reopen, TakeOver,
+        self, CallFails, CallRefused, Corruption, Crash, CutLine, Duplicate, Freeze, LeaderCrash, LostAnswer,
+        LostQueue, Outage, Panic, Park, Reopen, TakeOver,
     },
     properties::{ALWAYS, is_complete},
     scenarios::trace,

@@ -5,8 +5,8 @@ use stateright::{Checker, Model};
 use crate::{
     actions::Action,
     faults::Fault::{
-        self, CallFails, CallRefused, Corruption, Crash, CutLine, Duplicate, Freeze, LeaderCrash, LostAnswer, LostQueue,
-        Outage, Panic, Park, Reopen, TakeOver,
+        self, CallFails, CallRefused, Corruption, Crash, CutLine, Duplicate, Freeze, LeaderCrash, LostAnswer,
+        LostQueue, Outage, Panic, Park, Reopen, TakeOver,
     },
     liveness::Graph,
     properties::{Situation, meets},
@@ -87,21 +87,33 @@ fn p4_frozen_workers_are_replaced_and_may_come_back() {
 
 #[test]
 fn p1_p2_messages_may_be_lost_doubled_and_late() {
-    search(questions(1, 1, &[(Duplicate, 1), (LostQueue, 1), (CutLine, 1)]), &[meets::THE_END, meets::SECOND_DELIVERY, meets::LOST_MESSAGE]);
+    search(
+        questions(1, 1, &[(Duplicate, 1), (LostQueue, 1), (CutLine, 1)]),
+        &[meets::THE_END, meets::SECOND_DELIVERY, meets::LOST_MESSAGE],
+    );
     search(questions(1, 0, &[(Duplicate, 1), (Freeze, 1)]), &[meets::THE_END, meets::SECOND_DELIVERY]);
 }
 
 #[test]
 fn p14_two_leaders_only_publish_twice() {
-    search(questions(2, 0, &[(TakeOver, 1), (LeaderCrash, 1)]), &[meets::THE_END, meets::TWO_LEADERS, meets::SECOND_DELIVERY]);
+    search(
+        questions(2, 0, &[(TakeOver, 1), (LeaderCrash, 1)]),
+        &[meets::THE_END, meets::TWO_LEADERS, meets::SECOND_DELIVERY],
+    );
     search(questions(1, 0, &[(TakeOver, 1), (Freeze, 1)]), &[meets::THE_END, meets::TWO_LEADERS, meets::LOST_MESSAGE]);
 }
 
 #[test]
 fn p8_answers_of_the_store_may_be_lost() {
     search(chain(1, 1, &[(LostAnswer, 2)]), &[meets::THE_END, meets::UNKNOWN_COMMIT, meets::UNKNOWN_LEASE]);
-    search(questions(1, 1, &[(LostAnswer, 1), (Freeze, 1)]), &[meets::THE_END, meets::UNKNOWN_COMMIT, meets::UNKNOWN_LEASE]);
-    search(questions(1, 0, &[(LostAnswer, 1), (Crash, 1)]), &[meets::THE_END, meets::UNKNOWN_COMMIT, meets::UNKNOWN_LEASE]);
+    search(
+        questions(1, 1, &[(LostAnswer, 1), (Freeze, 1)]),
+        &[meets::THE_END, meets::UNKNOWN_COMMIT, meets::UNKNOWN_LEASE],
+    );
+    search(
+        questions(1, 0, &[(LostAnswer, 1), (Crash, 1)]),
+        &[meets::THE_END, meets::UNKNOWN_COMMIT, meets::UNKNOWN_LEASE],
+    );
 }
 
 #[test]
@@ -113,8 +125,14 @@ fn p4_the_store_may_be_away() {
 #[test]
 fn p3_calls_may_fail_and_tasks_may_panic_and_wait() {
     let few = |protocol| Protocol { retries: 1, ..protocol };
-    search(few(questions(1, 1, &[(CallFails, 2), (Panic, 1), (Park, 1)])), &[meets::THE_END, meets::RETRY, meets::FAILURE]);
-    search(few(questions(1, 0, &[(CallFails, 1), (Freeze, 1), (Park, 1)])), &[meets::THE_END, meets::RETRY, meets::LATE_RESULT]);
+    search(
+        few(questions(1, 1, &[(CallFails, 2), (Panic, 1), (Park, 1)])),
+        &[meets::THE_END, meets::RETRY, meets::FAILURE],
+    );
+    search(
+        few(questions(1, 0, &[(CallFails, 1), (Freeze, 1), (Park, 1)])),
+        &[meets::THE_END, meets::RETRY, meets::LATE_RESULT],
+    );
     search(questions(1, 1, &[(CallRefused, 1), (Freeze, 1)]), &[meets::THE_END, meets::FAILURE, meets::LATE_RESULT]);
 }
 

@@ -130,7 +130,8 @@ impl Protocol {
     /// The segment of a question, with its number.
     pub(crate) fn segment_of(&self, question: TaskKey) -> (u32, &Segment) {
         let segments = &self.banks[question.bank() as usize];
-        let at = segments.iter().position(|s| s.questions.contains(&question.index())).expect("every question is planned");
+        let at =
+            segments.iter().position(|s| s.questions.contains(&question.index())).expect("every question is planned");
         (at as u32, &segments[at])
     }
 

@@ -233,7 +233,9 @@ impl State {
     /// Brings states that differ in names alone to one form: workers in order, sessions numbered by their worker, those that
     /// nobody refers to left out.
     pub(crate) fn normalize(&mut self) {
-        let work = |w: &Worker| (w.life as u8, w.confirmed, w.jobs.first().map(|j| (j.task, j.epoch)), w.deliveries.first().map(|d| d.task));
+        let work = |w: &Worker| {
+            (w.life as u8, w.confirmed, w.jobs.first().map(|j| (j.task, j.epoch)), w.deliveries.first().map(|d| d.task))
+        };
         self.workers.sort_by(|a, b| work(b).cmp(&work(a)));
         let mut names: Vec<Session> = self.workers.iter().map(|w| w.session).collect();
         let of_jobs = self.workers.iter().flat_map(|w| w.jobs.iter().map(|job| job.session));
@@ -246,7 +248,8 @@ impl State {
         if names.iter().enumerate().all(|(to, from)| to == usize::from(*from)) && names.len() == self.sessions.len() {
             return;
         }
-        let number = |from: Session| names.iter().position(|name| *name == from).map_or(Session::MAX, |to| to as Session);
+        let number =
+            |from: Session| names.iter().position(|name| *name == from).map_or(Session::MAX, |to| to as Session);
         self.sessions = names.iter().map(|name| self.sessions[*name as usize]).collect();
         for worker in &mut self.workers {
             worker.session = number(worker.session);

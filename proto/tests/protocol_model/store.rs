@@ -309,7 +309,8 @@ impl Protocol {
 
     /// Reopens what failed (`retry`).
     pub(crate) fn reopen(&self, state: &mut State) {
-        let failed = |state: &State, task: TaskKey| state.tasks.get(&task).is_some_and(|r| r.state == TaskState::Failed);
+        let failed =
+            |state: &State, task: TaskKey| state.tasks.get(&task).is_some_and(|r| r.state == TaskState::Failed);
         let of_kind = |task: &TaskKey| task.kind() == TaskKind::Question;
         let questions: Vec<TaskKey> = state.tasks.keys().copied().filter(of_kind).collect();
         let again = |q: &TaskKey| failed(state, *q) || self.judges(*q).any(|judge| failed(state, judge));
@@ -339,7 +340,8 @@ impl Protocol {
             }
         }
         for number in anew {
-            let of_bank = |task: &TaskKey| matches!(task.kind(), TaskKind::Retain | TaskKind::Ready) && task.bank() == number;
+            let of_bank =
+                |task: &TaskKey| matches!(task.kind(), TaskKind::Retain | TaskKind::Ready) && task.bank() == number;
             state.tasks.retain(|task, _| !of_bank(task));
             let bank = &mut state.banks[number as usize];
             start_generation(bank);

@@ -62,7 +62,13 @@ impl JobAction {
 
 impl Protocol {
     /// What a running worker can do.
-    pub(crate) fn worker_actions(&self, state: &State, number: usize, actions: &mut Vec<Action>, faults: &mut Vec<Action>) {
+    pub(crate) fn worker_actions(
+        &self,
+        state: &State,
+        number: usize,
+        actions: &mut Vec<Action>,
+        faults: &mut Vec<Action>,
+    ) {
         let worker = &state.workers[number];
         let has = |stage| worker.deliveries.iter().any(|d| d.stage == stage);
         if has(DeliveryStage::Claimed) {
@@ -225,8 +231,11 @@ impl Protocol {
             JobAction::Commit => {
                 let stored = self.commit(state, &job);
                 // a result that has no place, or of a lost lease, is the job's last
-                (stored && job.step != last_call(self, job.task) && job.session == session)
-                    .then(|| Job { step: next_step(&job), stage: Stage::Idle, ..job })
+                (stored && job.step != last_call(self, job.task) && job.session == session).then(|| Job {
+                    step: next_step(&job),
+                    stage: Stage::Idle,
+                    ..job
+                })
             }
             JobAction::CommitAnswerLost => {
                 self.commit(state, &job);
@@ -266,7 +275,8 @@ impl Protocol {
 
     /// A failure that may pass: another attempt if there is one.
     fn fails(&self, job: Job) -> Job {
-        let is_unsure = job.task.kind() == TaskKind::Retain && !self.retain_idempotent && !self.lacks(Mutant::GoesOnUnsure);
+        let is_unsure =
+            job.task.kind() == TaskKind::Retain && !self.retain_idempotent && !self.lacks(Mutant::GoesOnUnsure);
         let stage = if job.attempts >= self.retries {
             Stage::Ending(Ending::GiveUp)
         } else if is_unsure {

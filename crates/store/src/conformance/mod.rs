@@ -11,6 +11,7 @@ mod calls;
 mod checkpoints;
 mod contention;
 mod fixtures;
+mod money;
 mod plan;
 mod results;
 mod retry;
@@ -21,7 +22,8 @@ mod tasks;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, fixtures::*, plan::*, results::*, retry::*, runs::*, segments::*, tasks::*,
+    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, plan::*, results::*, retry::*, runs::*,
+    segments::*, tasks::*,
 };
 use crate::Store;
 
@@ -82,6 +84,12 @@ macro_rules! store_conformance {
             imported_results_are_results,
             p9_calls_are_found_by_lineage_the_oldest_first,
             p9_only_accepted_calls_are_served_again,
+            p10_every_cap_is_held,
+            p10_a_settlement_replaces_its_reservation,
+            p10_what_a_dead_session_reserved_is_uncertain_until_released,
+            p10_repeats_and_given_up_attempts,
+            p10_nothing_is_reserved_for_a_run_that_does_not_run,
+            p10_the_cap_holds_under_any_interleaving,
             p1_each_task_is_claimed_once,
             p14_two_processes_share_a_store,
             dropped_calls_leave_no_transaction_open,

@@ -15,8 +15,8 @@ use bench_proto::{
 use super::{
     Batch, Conn, Sql, args, banks,
     calls::{self, NewCall},
-    counters::{self, Deltas},
     guards::{allowed_in_batch, change},
+    money::{self, Books},
     task_key,
     tasks::{self, pairs},
 };
@@ -180,12 +180,11 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     let stored = steps.iter().map(|step| step.at).collect();
     insert_texts(conn, &mut steps).await?;
 
-    let mut deltas: Deltas = runs.into_iter().map(|run| (run, counters::Delta::default())).collect();
-    for (run, outcome, cost) in calls::insert(conn, calls).await? {
-        deltas.entry(run).or_default().pay(outcome, cost);
-    }
+    let mut books = Books::of(runs);
+    let paid = calls::insert(conn, calls).await?;
+    money::settle(conn, &paid, &mut books).await?;
     for step in &steps {
-        let delta = deltas.entry(step.run).or_default();
+        let delta = books.runs.entry(step.run).or_default();
         delta.answered += i64::from(step.what == What::Answered);
         delta.entries_retained += i64::from(step.what == What::Retained);
     }
@@ -196,10 +195,10 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
         let settled = banks::settle(conn, run, &banks.into_iter().collect::<Vec<_>>()).await?;
         opened.extend(settled.opened.into_iter().map(|role| (run, role)));
         ripe.extend(settled.failed.into_iter().map(|task| (run, task)));
-        deltas.entry(run).or_default().banks_ready += settled.banks_ready;
+        books.runs.entry(run).or_default().banks_ready += settled.banks_ready;
     }
     let to_conclude = ripe_of(conn, &ripe).await?;
-    counters::add(conn, &deltas).await?;
+    books.write(conn).await?;
     Ok(Written { stored, before, to_conclude, opened })
 }
 

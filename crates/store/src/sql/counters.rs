@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    call::CallOutcome,
     facts::{Outcome, QuestionFacts},
     ids::RunNo,
     money::PicoUsd,
@@ -26,17 +25,11 @@ pub(super) struct Delta {
     pub(super) headline_sum: f64,
     pub(super) spent: PicoUsd,
     pub(super) uncertain: PicoUsd,
+    pub(super) reserved: PicoUsd,
+    pub(super) overdraft: PicoUsd,
 }
 
 impl Delta {
-    /// Counts a paid attempt.
-    pub(super) fn pay(&mut self, outcome: CallOutcome, cost: PicoUsd) {
-        self.spent = self.spent.saturating_add(cost);
-        if outcome == CallOutcome::Uncertain {
-            self.uncertain = self.uncertain.saturating_add(cost);
-        }
-    }
-
     /// Counts an ended question.
     pub(super) fn end(&mut self, facts: &QuestionFacts, headline_metric: &str) {
         match facts.outcome {
@@ -68,9 +61,10 @@ pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()>
          entries_retained = c.entries_retained + b.entries_retained, scored = c.scored + b.scored, \
          abstained = c.abstained + b.abstained, infra_error = c.infra_error + b.infra_error, \
          answered = c.answered + b.answered, spent = c.spent + b.spent, uncertain = c.uncertain + b.uncertain, \
+         reserved = c.reserved + b.reserved, overdraft = c.overdraft + b.overdraft, \
          last_commit_us = @now \
          FROM @rows($1: run int, banks_planned int, banks_ready int, entries_planned int, entries_retained int, scored int, \
-         abstained int, infra_error int, answered int, spent int, uncertain int) AS b WHERE c.run_no = b.run"
+         abstained int, infra_error int, answered int, spent int, uncertain int, reserved int, overdraft int) AS b WHERE c.run_no = b.run"
             .to_owned()
     });
     static ADD_SCORE: Sql =
@@ -88,7 +82,9 @@ pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()>
         .int(column(|d| d.infra_error))
         .int(column(|d| d.answered))
         .int(column(|d| d.spent.0))
-        .int(column(|d| d.uncertain.0));
+        .int(column(|d| d.uncertain.0))
+        .int(column(|d| d.reserved.0))
+        .int(column(|d| d.overdraft.0));
     conn.execute(&ADD, args![batch]).await?;
     for (run, delta) in deltas.iter().filter(|(_, delta)| delta.headline_sum != 0.0) {
         conn.execute(&ADD_SCORE, args![run.0, delta.headline_sum]).await?;
@@ -124,12 +120,18 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
              abstained = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'abstained'), \
              infra_error = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'infra_error'), \
              answered = (SELECT count(*) FROM checkpoints WHERE run_no = $1 AND step_no = 1 AND task_key BETWEEN {} AND {}), \
-             spent = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1), \
-             uncertain = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome = {}) \
+             spent = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome <= {uncertain}) + {lost}, \
+             uncertain = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome = {uncertain}) + {lost}, \
+             reserved = (SELECT CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM reservations WHERE run_no = $1 AND state = {open}) \
              WHERE run_no = $1",
             low.0,
             high.0,
-            super::calls::UNCERTAIN
+            uncertain = super::calls::UNCERTAIN,
+            open = super::money::OPEN,
+            lost = format_args!(
+                "(SELECT CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM reservations WHERE run_no = $1 AND state = {})",
+                super::money::LOST
+            ),
         )
     });
     static SEGMENTS: Sql = Sql::new(|| "SELECT segments FROM banks WHERE run_no = $1".to_owned());

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use bench_proto::ids::Sha256Hash;
-use futures::future::BoxFuture;
 
-use super::{Backend, Batch, Conn, Sql, SqlStore, args};
+use super::{Backend, Batch, Sql, SqlStore, args};
 use crate::{
     Item, Items, RunState, StoreError, StoreResult,
     codec::{compress, decompress},
@@ -59,15 +58,16 @@ impl<B: Backend> Items for SqlStore<B> {
              (SELECT content FROM banks UNION SELECT questions FROM banks UNION SELECT gold FROM banks)"
                 .to_owned()
         });
-        let work = |conn: &mut dyn Conn| -> BoxFuture<'_, StoreResult<Option<u64>>> {
-            Box::pin(async move {
-                if !conn.fetch(&PLANNING, args![]).await?.is_empty() {
-                    return Ok(None);
-                }
-                conn.execute(&DROP, args![]).await.map(Some)
+        self.backend
+            .write(|conn| {
+                Box::pin(async move {
+                    if !conn.fetch(&PLANNING, args![]).await?.is_empty() {
+                        return Ok(None);
+                    }
+                    conn.execute(&DROP, args![]).await.map(Some)
+                })
             })
-        };
-        self.backend.write(work).await
+            .await
     }
 
     async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>> {

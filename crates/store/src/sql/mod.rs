@@ -16,6 +16,7 @@ mod guards;
 mod imports;
 mod items;
 mod leaders;
+mod money;
 mod plan;
 mod reopen;
 mod results;

@@ -60,8 +60,12 @@ fn histories() -> impl Strategy<Value = Vec<Happening>> {
         2 => Just(TaskEvent::Reopen),
     ];
     let epoch = prop_oneof![6 => Just(0), 2 => Just(-1), 1 => Just(1)];
-    let happening = (0..TASKS, event, epoch, 0..SESSIONS)
-        .prop_map(|(task, event, epoch, session)| Happening { task, event, epoch, session });
+    let happening = (0..TASKS, event, epoch, 0..SESSIONS).prop_map(|(task, event, epoch, session)| Happening {
+        task,
+        event,
+        epoch,
+        session,
+    });
     prop::collection::vec(happening, 1..40)
 }
 
