@@ -39,6 +39,14 @@ impl RabbitMq {
     /// # Errors
     /// When RabbitMQ is not installed, or does not come up; says what to install, or ends with the node's log.
     pub fn start() -> anyhow::Result<Self> {
+        Self::start_with("")
+    }
+
+    /// Starts a node with further lines of configuration, for example a listener for TLS.
+    ///
+    /// # Errors
+    /// As [`RabbitMq::start`].
+    pub fn start_with(configuration: &str) -> anyhow::Result<Self> {
         ensure!(
             Path::new(SERVER).exists(),
             "RabbitMQ is not installed: run apt-get install -y --no-install-recommends rabbitmq-server"
@@ -55,7 +63,7 @@ impl RabbitMq {
             folder.path().join("rabbitmq.conf"),
             format!(
                 "listeners.tcp.1 = 127.0.0.1:{port}\nlog.console = false\n\
-                 vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.absolute = 50MB\n"
+                 vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.absolute = 50MB\n{configuration}\n"
             ),
         )?;
         fs::write(folder.path().join("enabled_plugins"), "[].\n")?;
