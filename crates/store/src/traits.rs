@@ -212,6 +212,9 @@ pub trait Results: Send + Sync {
 
     /// Texts of these questions and of their judge tasks, in (task, step) order.
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;
+
+    /// Texts of one step of these tasks, in the order of their keys: the other texts, most of all the hits, are not read.
+    async fn step_texts(&self, run: RunNo, tasks: &[TaskKey], step: StepNo) -> StoreResult<Vec<(TaskKey, StepText)>>;
 }
 
 /// The call store (P9).
