@@ -5,5 +5,6 @@ mod bad_input;
 mod kill;
 mod local_runs;
 mod models;
+mod money;
 mod readme;
 mod reference;
