@@ -183,6 +183,12 @@ impl RabbitMq {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
+    /// Process id of the node; `None` while it is down.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.node.as_ref().map(Child::id)
+    }
+
     /// URL of a virtual host for the user `guest`.
     #[must_use]
     pub fn url(&self, vhost: &str) -> String {
