@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench_testkit::bench::{signal, wait};
 use serde_json::Value;
 
-use crate::models::Provider;
+use bench_testkit::provider::Provider;
 
 const PRICED: [&str; 2] = ["--price", "gpt-4o-mini=0.15/0.60"];
 
