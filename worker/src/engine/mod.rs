@@ -104,7 +104,8 @@ impl Shared {
         }
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
         let vitals = Arc::clone(&self.vitals);
-        let context = RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), vitals).await?;
+        let context =
+            RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), vitals).await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
         Ok(context)

@@ -76,7 +76,7 @@ fn p10_caps_of_a_phase_and_of_the_day() {
     let paused = bench.run(provider.submit(&["--run-id", "b", "--max-cost-per-day", &cap])).expect_code(3);
     assert!(paused.stderr.contains("--max-cost-per-day"), "{}", paused.stderr);
     assert!(provider.usd() <= cap.parse::<f64>().expect("a number"), "${} of ${cap}", provider.usd());
-    bench.run(["resume", "b", "--max-cost-per-day", "5", "--json"]).expect_code(0);
+    let _ = bench.run(["resume", "b", "--max-cost-per-day", "5", "--json"]).expect_code(0);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn p10_calls_dropped_by_cancel_now_are_uncertain() {
     let bench = provider.bench();
     let child = bench.start(provider.submit(&["--run-id", "c", "--concurrency", "4"]));
     provider.wait_for_requests(4);
-    bench.run(["cancel", "c", "--now"]).expect_code(0);
+    let _ = bench.run(["cancel", "c", "--now"]).expect_code(0);
     let _ = wait(child);
     let report = bench.run(["report", "c", "--format", "json"]).json();
     assert!(usd(&report, "usd_uncertain") > 0.0, "{}", report["usage"]["total"]);

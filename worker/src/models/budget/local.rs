@@ -226,7 +226,10 @@ mod tests {
         first.settle(usd(10));
         assert_eq!(waiting.await.expect("no panic"), Ok(usd(30)));
         assert_eq!(budget.state().spent, usd(30), "the second was dropped unsent");
-        assert_eq!(budget.reserve(PHASE, usd(71)).await.err(), Some(Refusal::OverCap(OverCap { needed: usd(71), left: usd(70), scope: BudgetScope::Run })));
+        assert_eq!(
+            budget.reserve(PHASE, usd(71)).await.err(),
+            Some(Refusal::OverCap(OverCap { needed: usd(71), left: usd(70), scope: BudgetScope::Run }))
+        );
     }
 
     #[tokio::test]
@@ -235,9 +238,9 @@ mod tests {
         let mut holder = budget.reserve(PHASE, usd(90)).await.expect("fits");
         let ask = |amount| {
             let budget = budget.clone();
-            tokio::spawn(
-                async move { budget.reserve(PHASE, usd(amount)).await.map(|reservation| reservation.settle(usd(amount))) },
-            )
+            tokio::spawn(async move {
+                budget.reserve(PHASE, usd(amount)).await.map(|reservation| reservation.settle(usd(amount)))
+            })
         };
         let (large, small, middle) = (ask(60), ask(15), ask(55));
         tokio::task::yield_now().await;

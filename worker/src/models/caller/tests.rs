@@ -8,7 +8,9 @@ use std::{
 use async_trait::async_trait;
 
 use super::*;
-use crate::models::{budget::LocalBudget, ChatMessage, MessageRole, PaceHint, classify, classify::Transport, pace::LocalPace};
+use crate::models::{
+    ChatMessage, MessageRole, PaceHint, budget::LocalBudget, classify, classify::Transport, pace::LocalPace,
+};
 
 /// A model that plays a script of attempts, then repeats good replies.
 struct Scripted {

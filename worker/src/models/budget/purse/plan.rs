@@ -261,10 +261,8 @@ impl<A: Reader> Plan<A> {
             }
             asked.push(waiting);
         }
-        let mut wants: Vec<Want> = asked
-            .iter()
-            .map(|w| Want { attempt: w.id, phase: w.phase, amount: PicoUsd(w.amount) })
-            .collect();
+        let mut wants: Vec<Want> =
+            asked.iter().map(|w| Want { attempt: w.id, phase: w.phase, amount: PicoUsd(w.amount) }).collect();
         self.fill(&mut wants);
         (wants, Asked(asked))
     }
@@ -276,7 +274,8 @@ impl<A: Reader> Plan<A> {
         }
         for (place, phase) in Phase::ALL.into_iter().enumerate() {
             let demand = &self.demand[place];
-            let missing = target(demand).saturating_sub(self.float[place].len()).min(MOST_WANTS.saturating_sub(wants.len()));
+            let missing =
+                target(demand).saturating_sub(self.float[place].len()).min(MOST_WANTS.saturating_sub(wants.len()));
             let money = demand.largest.saturating_mul(i64::try_from(missing).unwrap_or(i64::MAX));
             if missing == 0 || demand.largest <= 0 || self.near(phase) || !self.roomy(phase, money.saturating_mul(2)) {
                 continue;

@@ -36,6 +36,10 @@ impl Money for Bank {
         self.store.change_budget(change).await
     }
 
+    async fn stop_account(&self, run: RunNo, account: &str, model: Option<&str>, why: &str) -> StoreResult<Vec<RunNo>> {
+        self.store.stop_account(run, account, model, why).await
+    }
+
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {
         self.store.release_uncertain(run).await
     }
@@ -178,7 +182,8 @@ async fn p10_many_calls_share_few_transactions() {
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_millis(u64::from(n))).await;
                 let asked = std::time::Instant::now();
-                let reservation = purse.reserve_generously(PHASE, usd(EACH + i64::from(n % 3))).await.expect("is roomy");
+                let reservation =
+                    purse.reserve_generously(PHASE, usd(EACH + i64::from(n % 3))).await.expect("is roomy");
                 let waited = asked.elapsed();
                 let mut reservation = reservation;
                 reservation.sent();
