@@ -20,7 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         Runs:       list, watch, pause, cancel, retry\n\
         Results:    score, import\n\
         Before:     estimate, datasets, systems, doctor, config\n\
-        Cluster:    serve, migrate (and the program bench-worker)\n\
+        Store:      migrate, gc\n\
+        Cluster:    serve (and the program bench-worker)\n\
         Shell:      completions\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
         `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
@@ -98,6 +99,8 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Bring the store's schema and the broker's queues up to date
     Migrate(MigrateArgs),
+    /// Drop dataset items that no run refers to
+    Gc,
     /// Is everything reachable and usable?
     Doctor,
     /// Shell completion script

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use bench_proto::ids::{Role, RunNo};
 use bench_proto::task::QueueName;
 use bench_queue::Queue;
-use bench_store::{RunRow, RunState, Store};
+use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
 use bench_worker::{
     context::WorkerEnvironment,
     engine::{Worker, WorkerConfig},
@@ -23,8 +23,6 @@ use crate::{
     planner::{Ahead, Planner},
 };
 
-/// Reason written by `cancel --now`: the owner drops its calls when it reads it.
-pub(crate) const CANCELLED_NOW: &str = "cancelled by a user, at once";
 /// Domain of runs that one process owns.
 pub(crate) const LOCAL_DOMAIN: &str = "local";
 /// How often the owner looks at the run's state (P21, P23).

@@ -566,20 +566,9 @@ pub struct UsageFigures {
 /// Total usage and the cap it was held to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageTotal {
-    /// Calls answered by the provider and used.
-    pub calls: u64,
-    /// Calls served from the call store.
-    pub cached_calls: u64,
-    /// Further attempts.
-    pub retries: u64,
-    /// Attempts answered with 429.
-    pub rate_limited: u64,
-    /// Prompt tokens.
-    pub prompt_tokens: u64,
-    /// Completion tokens.
-    pub completion_tokens: u64,
-    /// Dollars paid.
-    pub usd: f64,
+    /// What all phases consumed.
+    #[serde(flatten)]
+    pub used: UsageFigures,
     /// Hard cap in dollars; null without one.
     pub usd_cap: Option<f64>,
     /// Dollars as if nothing had come from the call store.
@@ -661,24 +650,16 @@ impl UsageSummary {
         sum += questions.recall;
         sum += questions.answer;
         sum += questions.judge;
-        let UsageFigures { calls, cached_calls, retries, rate_limited, prompt_tokens, completion_tokens, usd } =
-            (&sum).into();
         Self {
             retain: retain.into(),
             recall: (&questions.recall).into(),
             answer: (&questions.answer).into(),
             judge: (&questions.judge).into(),
             total: UsageTotal {
-                calls,
-                cached_calls,
-                retries,
-                rate_limited,
-                prompt_tokens,
-                completion_tokens,
-                usd,
+                used: (&sum).into(),
                 usd_cap,
                 usd_list: sum.cost.saturating_add(sum.saved).usd(),
-                usd_booked: usd,
+                usd_booked: sum.cost.usd(),
                 usd_uncertain: 0.0,
                 usd_overdraft: 0.0,
             },

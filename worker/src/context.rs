@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{failure::Failure, ids::RunNo};
 use bench_store::{BankRow, RunRow, SessionId, Store};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     answerer::Answerer,
@@ -55,6 +56,7 @@ pub struct RunContext {
     judges: Vec<Judge>,
     scorers: Vec<&'static dyn Scorer>,
     stop: StopFlag,
+    drop: CancellationToken,
     purse: Arc<Purse>,
 }
 
@@ -79,8 +81,16 @@ impl RunContext {
         let callers = crate::calls::RunCallers::open(environment, store, &row, session, stop.clone()).await?;
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
-        let (purse, scorers) = (callers.purse(), scorers.map_err(|e| cannot(e.to_string()))?);
-        Ok(Self { system, answerer, judges, scorers, stop, purse, row })
+        Ok(Self {
+            system,
+            answerer,
+            judges,
+            scorers: scorers.map_err(|e| cannot(e.to_string()))?,
+            stop,
+            drop: CancellationToken::new(),
+            purse: callers.purse(),
+            row,
+        })
     }
 
     /// Number of the run.
@@ -114,6 +124,17 @@ impl RunContext {
     /// Stops all calls of the run in this process (P23); a resumed run gets a new context.
     pub(crate) fn stop_calls(&self, reason: &str) {
         self.stop.stop(reason);
+    }
+
+    /// Drops the run's calls in flight (`cancel --now`).
+    pub(crate) fn drop_calls(&self, reason: &str) {
+        self.stop.stop(reason);
+        self.drop.cancel();
+    }
+
+    /// Waits until calls in flight are to be dropped.
+    pub(crate) async fn dropped(&self) {
+        self.drop.cancelled().await;
     }
 
     /// Gives back what is reserved and not in use; nothing is reserved afterwards.

@@ -26,6 +26,9 @@ pub enum RunState {
     Finished,
 }
 
+/// Reason of a cancelled run whose calls in flight are dropped (`cancel --now`).
+pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
+
 impl RunState {
     /// The state's word, also in the store.
     #[must_use]

@@ -71,6 +71,10 @@ pub trait Items: Send + Sync {
     /// Stores items; those that are there stay.
     async fn put_items(&self, items: &[Item]) -> StoreResult<()>;
 
+    /// Drops items that no bank of any run refers to; returns how many. `None`, and nothing is dropped, while a plan is being
+    /// written: its items come before the banks that refer to them.
+    async fn drop_unreferenced_items(&self) -> StoreResult<Option<u64>>;
+
     /// Reads an item and checks its hash.
     async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>>;
 }
@@ -208,6 +212,9 @@ pub trait Results: Send + Sync {
 
     /// Texts of these questions and of their judge tasks, in (task, step) order.
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;
+
+    /// Texts of one step of these tasks, in the order of their keys: the other texts, most of all the hits, are not read.
+    async fn step_texts(&self, run: RunNo, tasks: &[TaskKey], step: StepNo) -> StoreResult<Vec<(TaskKey, StepText)>>;
 }
 
 /// The call store (P9).

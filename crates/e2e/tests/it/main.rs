@@ -2,6 +2,7 @@
 
 mod arrows;
 mod bad_input;
+mod cluster;
 mod kill;
 mod local_runs;
 mod models;

@@ -51,6 +51,7 @@ macro_rules! store_conformance {
             run_events_keep_their_order,
             p8_u0000_survives_everywhere,
             p16_items_are_shared_and_checked,
+            p16_unreferenced_items_are_dropped,
             p28_planning_twice_makes_the_same_rows,
             contradictory_banks_are_refused,
             p5_handles_and_generations,
