@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use bench_testkit::bench::{signal, wait};
+use bench_testkit::{
+    bench::{signal, wait},
+    provider::Provider,
+};
 use serde_json::Value;
-
-use bench_testkit::provider::Provider;
 
 const PRICED: [&str; 2] = ["--price", "gpt-4o-mini=0.15/0.60"];
 
-impl Provider {
-    /// Dollars by the provider's own count.
-    fn usd(&self) -> f64 {
-        self.stats()["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12
-    }
+/// Dollars by the provider's own count.
+fn paid(provider: &Provider) -> f64 {
+    provider.stats()["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12
 }
 
 fn usd(report: &Value, key: &str) -> f64 {
@@ -31,7 +30,7 @@ fn p10_calls_in_flight_at_a_kill_are_uncertain_until_released() {
     let report = bench.run(["resume", "victim", "--json"]).expect_code(0).json();
     let (booked, uncertain) = (usd(&report, "usd_booked"), usd(&report, "usd_uncertain"));
     assert!(uncertain > 0.0, "calls were in flight: {}", report["usage"]["total"]);
-    let paid = provider.usd();
+    let paid = paid(&provider);
     assert!(paid <= booked + 1e-12, "${paid} were paid, ${booked} booked");
     assert!(booked - uncertain <= paid + 1e-12, "${booked} booked, of which ${uncertain} uncertain; ${paid} were paid");
     assert!(usd(&report, "usd") <= booked);
@@ -56,7 +55,7 @@ fn p10_kills_never_lift_the_cap() {
     }
     let ended = wait(child);
     assert!(matches!(ended.code, 0 | 3), "{}", ended.stderr);
-    assert!(provider.usd() <= CAP, "${} of ${CAP}", provider.usd());
+    assert!(paid(&provider) <= CAP, "${} of ${CAP}", paid(&provider));
     let done = bench.run(["resume", "r", "--release-uncertain", "--max-cost", "1", "--json"]).expect_code(0).json();
     assert_eq!(done["outcomes"]["coverage"], 1.0);
 }
@@ -72,11 +71,11 @@ fn p10_caps_of_a_phase_and_of_the_day() {
     assert_eq!(done["outcomes"]["coverage"], 1.0);
     assert_eq!(provider.repeated_requests(), 0, "nothing was paid twice");
     // what the first run spent counts under the day's cap of the second
-    let cap = format!("{:.4}", provider.usd() + 0.001);
+    let cap = format!("{:.4}", paid(&provider) + 0.001);
     let paused = bench.run(provider.submit(&["--run-id", "b", "--max-cost-per-day", &cap])).expect_code(3);
     assert!(paused.stderr.contains("--max-cost-per-day"), "{}", paused.stderr);
-    assert!(provider.usd() <= cap.parse::<f64>().expect("a number"), "${} of ${cap}", provider.usd());
-    bench.run(["resume", "b", "--max-cost-per-day", "5", "--json"]).expect_code(0);
+    assert!(paid(&provider) <= cap.parse::<f64>().expect("a number"), "${} of ${cap}", paid(&provider));
+    let _ = bench.run(["resume", "b", "--max-cost-per-day", "5", "--json"]).expect_code(0);
 }
 
 #[test]
@@ -85,9 +84,9 @@ fn p10_calls_dropped_by_cancel_now_are_uncertain() {
     let bench = provider.bench();
     let child = bench.start(provider.submit(&["--run-id", "c", "--concurrency", "4"]));
     provider.wait_for_requests(4);
-    bench.run(["cancel", "c", "--now"]).expect_code(0);
+    let _ = bench.run(["cancel", "c", "--now"]).expect_code(0);
     let _ = wait(child);
     let report = bench.run(["report", "c", "--format", "json"]).json();
     assert!(usd(&report, "usd_uncertain") > 0.0, "{}", report["usage"]["total"]);
-    assert!(provider.usd() <= usd(&report, "usd_booked"));
+    assert!(paid(&provider) <= usd(&report, "usd_booked"));
 }
