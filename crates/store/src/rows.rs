@@ -272,6 +272,8 @@ pub struct ReadyTask {
     pub task: TaskKey,
     /// Times it was published before.
     pub publish_count: i32,
+    /// Its lease epoch: a claim raises it.
+    pub epoch: i64,
 }
 
 /// A worker session (P4).

@@ -1,6 +1,11 @@
 //! Receive, claim, ack, start (P1).
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
 
 use bench_proto::{
     failure::Failure,
@@ -17,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{Shared, settle::settle};
+use super::{Shared, active::Held, settle::settle};
 use crate::tasks::{self, GivenUp, TaskEnd};
 
 /// Most tasks claimed in one statement.
@@ -134,7 +139,7 @@ impl Lane {
         &self,
         consumer: &mut dyn Consumer,
         deliveries: Vec<Delivery>,
-    ) -> Result<Vec<ClaimedTask>, StoreError> {
+    ) -> Result<Vec<(ClaimedTask, Held)>, StoreError> {
         let (mut tasks, mut unreadable) = (Vec::with_capacity(deliveries.len()), BTreeMap::<_, Vec<TaskKey>>::new());
         for Delivery { message, .. } in &deliveries {
             let (run, task) = (RunNo(message.run_no), TaskKey(message.task));
@@ -152,6 +157,8 @@ impl Lane {
             warn!("{reason}");
             self.patiently(|| store.put_back(run, &tasks, UNREADABLE_DELAY_MS, Some(&reason))).await?;
         }
+        // known as active before the store knows of the claim: its answer may be lost
+        let held: Vec<Held> = tasks.iter().map(|task| self.shared.active.hold(*task)).collect();
         let mut claimed = self.claim(&tasks).await?;
         if claimed.is_empty() && !tasks.is_empty() {
             // nothing at all: duplicates, or a session that was ended without this worker knowing
@@ -165,7 +172,12 @@ impl Lane {
             // the claim is committed: the lease guards the tasks, a redelivery will be refused
             warn!("acks were lost: {error}");
         }
-        Ok(claimed)
+        let mut held: HashMap<_, Held> = held.into_iter().map(|held| (held.task(), held)).collect();
+        let hold = |task: ClaimedTask| {
+            let key = (task.run, task.task);
+            (task, held.remove(&key).unwrap_or_else(|| self.shared.active.hold(key)))
+        };
+        Ok(claimed.into_iter().map(hold).collect())
     }
 
     async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Vec<ClaimedTask>, StoreError> {
@@ -198,11 +210,13 @@ impl Lane {
     async fn start(
         &self,
         running: &mut JoinSet<()>,
-        claimed: Vec<ClaimedTask>,
+        claimed: Vec<(ClaimedTask, Held)>,
         mut permits: Vec<OwnedSemaphorePermit>,
     ) {
+        let (claimed, held): (Vec<_>, Vec<_>) = claimed.into_iter().unzip();
+        // one input for each, in the same order
         let prepared = tasks::prepare(&self.shared, claimed).await;
-        for (task, input) in prepared {
+        for ((task, input), held) in prepared.into_iter().zip(held) {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
             running.spawn(async move {
@@ -221,7 +235,7 @@ impl Lane {
                     }
                 };
                 settle(&shared, task, end).await;
-                drop(permit);
+                drop((permit, held));
             });
         }
     }

@@ -3,6 +3,7 @@
 //! `consume` takes tasks and starts them, `settle` carries out how they end, `vitals` keeps the session alive and follows the
 //! states of runs.
 
+mod active;
 mod consume;
 mod settle;
 mod vitals;
@@ -37,6 +38,7 @@ use crate::{
     context::{RunContext, WorkerEnvironment},
     writer::{Writer, WriterHooks},
 };
+use active::Active;
 use consume::Lane;
 
 pub(crate) use vitals::OUT_OF_REACH;
@@ -79,6 +81,7 @@ pub struct Shared {
     /// Wakes the look at the runs' states before its time.
     look_at_runs: Notify,
     to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
+    active: Active,
     /// Held shared by ordinary tasks, alone by those that have lost workers.
     alone: RwLock<()>,
     /// What keeps a role from receiving.
@@ -224,6 +227,7 @@ impl Worker {
             opened,
             look_at_runs: Notify::new(),
             to_conclude,
+            active: Active::default(),
             alone: RwLock::new(()),
             disconnected: SyncMutex::new(waiting),
         });

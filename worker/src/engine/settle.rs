@@ -30,6 +30,11 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             shared.look_at_runs.notify_one();
             release(TaskEvent::Park, 0, Some(reason))
         }
+        TaskEnd::Overtaken => {
+            // a bank that has begun anew is a new row
+            shared.banks.forget(task.run, task.task.bank()).await;
+            release(TaskEvent::Park, 0, Some("overtaken".to_owned()))
+        }
         TaskEnd::Park { delay_ms, reason, calls } => {
             keep_calls(shared, task, calls).await;
             release(TaskEvent::Park, delay_ms, Some(reason))

@@ -74,6 +74,7 @@ macro_rules! store_conformance {
             p6_a_given_up_recall_opens_the_next_segment_too,
             p22_a_failed_bank_fails_its_questions,
             p5_records_of_an_old_generation_are_refused,
+            p5_recalls_of_an_old_generation_are_refused,
             p7_sweeping_changes_nothing_in_a_sound_run,
             p7_the_sweep_finds_what_an_unanswered_commit_left,
             retry_repeats_failed_questions_from_their_stored_recall,

@@ -55,12 +55,14 @@ pub async fn p2_published_is_only_a_note(fresh: &Fresh) {
     let scene = Scene::start(store, &banks).await;
     let tasks = scene.ready(Role::Retain).await;
     assert_eq!(store.ready_tasks(scene.run, Role::Retain, 2).await.expect("are read").len(), 2, "limits hold");
-    store.note_published(scene.run, &tasks[..2]).await.expect("is noted");
-    store.note_published(scene.run, &tasks[..2]).await.expect("is noted twice");
+    let rows = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
+    store.note_published(scene.run, &rows[..2]).await.expect("is noted");
+    store.note_published(scene.run, &rows[..2]).await.expect("is noted twice");
     assert_eq!(scene.ready(Role::Retain).await, tasks[2..]);
     let claimed = scene.claim(tasks[0]).await;
-    store.note_published(scene.run, &tasks[..1]).await.expect("a leased task stays as it is");
+    store.note_published(scene.run, &rows[..1]).await.expect("a leased task stays as it is");
     store.release(&[released(&claimed, TaskEvent::Park, 0)]).await.expect("is released");
+    store.note_published(scene.run, &rows[..1]).await.expect("a note that comes too late changes nothing");
     let ready = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
     assert_eq!((ready[0].task, ready[0].publish_count), (tasks[0], 1), "a task that came back is published again");
     assert_eq!(store.forget_published(scene.run, 60_000).await.expect("forgets"), 0, "it was published just now");
@@ -117,6 +119,8 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
     let task = TaskKey::retain(0, 0);
     scene.claim(task).await;
     store.claim(other, &[(scene.run, TaskKey::retain(1, 0))]).await.expect("claims");
+    let held = store.leases(scene.session).await.expect("are read");
+    assert_eq!(held.iter().map(|l| (l.run, l.task, l.epoch)).collect::<Vec<_>>(), [(scene.run, task, 1)]);
     let leased: Vec<i64> = store.open_sessions("local").await.expect("are read").iter().map(|s| s.leased).collect();
     assert_eq!(leased, [1, 1]);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 1);
@@ -134,7 +138,8 @@ pub async fn p12_what_came_back_is_published_again(fresh: &Fresh) {
     let store = fresh.store.as_ref();
     let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
     let (first, second) = (TaskKey::retain(0, 0), TaskKey::retain(1, 0));
-    store.note_published(scene.run, &[first, second]).await.expect("is noted");
+    let rows = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
+    store.note_published(scene.run, &rows).await.expect("is noted");
     scene.claim(second).await;
     let back = store.put_back(scene.run, &[first, second], 0, None).await.expect("is put back");
     assert_eq!(back, 1, "a task that was claimed is not touched");
@@ -181,7 +186,9 @@ pub async fn open_tasks_are_counted_by_role(fresh: &Fresh) {
     let parked = scene.claim(TaskKey::retain(1, 0)).await;
     store.release(&[released(&parked, TaskEvent::Park, 60_000)]).await.expect("is released");
     scene.claim(TaskKey::retain(2, 0)).await;
-    store.note_published(scene.run, &[TaskKey::retain(3, 0)]).await.expect("is noted");
+    let rows = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
+    let third: Vec<_> = rows.into_iter().filter(|ready| ready.task == TaskKey::retain(3, 0)).collect();
+    store.note_published(scene.run, &third).await.expect("is noted");
     let open = store.open_tasks(scene.run).await.expect("are counted");
     let retain = open[&Role::Retain];
     assert_eq!((retain.unpublished, retain.queued, retain.delayed, retain.leased), (1, 1, 1, 1));
