@@ -119,6 +119,10 @@ pub trait Tasks: Send + Sync {
     /// answer. One transaction (P1).
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
 
+    /// Those of the tasks that the session holds, as [`Tasks::claim`] answered or would have: after a claim whose answer was
+    /// lost nobody else can know that it was committed (P1).
+    async fn held(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
+
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
     async fn release(&self, releases: &[Release]) -> StoreResult<()>;
 

@@ -1,6 +1,14 @@
 //! Receive, claim, ack, start (P1).
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use bench_proto::{
     failure::Failure,
@@ -26,6 +34,8 @@ const CLAIM_BATCH: usize = 128;
 const RECEIVE_WAIT: Duration = Duration::from_millis(500);
 /// Wait between two tries to claim while the store is unavailable.
 const CLAIM_AGAIN: Duration = Duration::from_millis(250);
+/// Longest time that tasks have to store how they ended, when calls are dropped.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Wait before a message that this build cannot read is published again.
 const UNREADABLE_DELAY_MS: u64 = 10_000;
 
@@ -38,7 +48,12 @@ pub(super) struct Lane {
     pub(super) drop_calls: CancellationToken,
     /// Told when the store is broken for good.
     pub(super) broken: watch::Sender<Option<String>>,
+    /// Tasks that were claimed and are not settled.
+    pub(super) at_hand: AtHand,
 }
+
+/// See [`Lane::at_hand`].
+pub(super) type AtHand = Arc<Mutex<HashSet<(RunNo, TaskKey)>>>;
 
 impl Lane {
     /// Receives, claims and acks until stopped, then waits for the tasks it started.
@@ -153,7 +168,7 @@ impl Lane {
             self.patiently(|| store.put_back(run, &tasks, UNREADABLE_DELAY_MS, Some(&reason))).await?;
         }
         let mut claimed = self.claim(&tasks).await?;
-        if claimed.is_empty() && !tasks.is_empty() {
+        if claimed.as_ref().is_some_and(Vec::is_empty) && !tasks.is_empty() {
             // nothing at all: duplicates, or a session that was ended without this worker knowing
             let alive = self.patiently(|| store.renew_session(self.shared.session())).await?;
             if alive == Some(false) {
@@ -161,6 +176,8 @@ impl Lane {
                 claimed = self.claim(&tasks).await?;
             }
         }
+        // stopping without an answer of the store: the deliveries go back to the queue with the consumer
+        let Some(claimed) = claimed else { return Ok(Vec::new()) };
         if let Err(error) = consumer.ack(deliveries).await {
             // the claim is committed: the lease guards the tasks, a redelivery will be refused
             warn!("acks were lost: {error}");
@@ -168,12 +185,27 @@ impl Lane {
         Ok(claimed)
     }
 
-    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Vec<ClaimedTask>, StoreError> {
+    /// Claims patiently; `None` when the worker stops meanwhile.
+    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Option<Vec<ClaimedTask>>, StoreError> {
         if tasks.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
-        let claimed = self.patiently(|| self.shared.store.claim(self.shared.session(), tasks)).await?;
-        Ok(claimed.unwrap_or_default())
+        let (store, session) = (self.shared.store.as_ref(), self.shared.session());
+        let tried = AtomicU32::new(0);
+        let claimed = self
+            .patiently(|| {
+                tried.fetch_add(1, Ordering::Relaxed);
+                store.claim(session, tasks)
+            })
+            .await?;
+        if tried.into_inner() < 2 || claimed.is_none() {
+            return Ok(claimed);
+        }
+        // an earlier try may have been committed although its answer was lost: those leases are this worker's, and nobody
+        // but this worker can know that it does not work on them
+        let held = self.patiently(|| store.held(session, tasks)).await?;
+        let known = self.at_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(held.map(|held| held.into_iter().filter(|task| !known.contains(&(task.run, task.task))).collect()))
     }
 
     /// Repeats a store call while the store is unavailable; `None` when the worker stops meanwhile.
@@ -201,10 +233,15 @@ impl Lane {
         claimed: Vec<ClaimedTask>,
         mut permits: Vec<OwnedSemaphorePermit>,
     ) {
+        self.at_hand
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(claimed.iter().map(|task| (task.run, task.task)));
         let prepared = tasks::prepare(&self.shared, claimed).await;
         for (task, input) in prepared {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
+            let at_hand = Arc::clone(&self.at_hand);
             running.spawn(async move {
                 let end = if tasks::lost_too_often(task) {
                     TaskEnd::GiveUp(Box::new(GivenUp::without_calls(task, lost_failure(task))))
@@ -220,7 +257,14 @@ impl Lane {
                         }
                     }
                 };
-                settle(&shared, task, end).await;
+                tokio::select! {
+                    () = settle(&shared, task, end) => {}
+                    // a worker that must go does not wait for a store that is away
+                    () = async { drop_calls.cancelled().await; tokio::time::sleep(LAST_WORDS).await } => {
+                        warn!("how a {:?} task ended could not be stored, its lease will expire", task.task.kind());
+                    }
+                }
+                at_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&(task.run, task.task));
                 drop(permit);
             });
         }

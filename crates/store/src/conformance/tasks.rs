@@ -48,6 +48,24 @@ pub async fn p1_claims_need_a_running_run_and_a_due_task(fresh: &Fresh) {
     assert_eq!(store.claim(scene.session, &[]).await.expect("answers"), []);
 }
 
+/// After a claim without an answer the session finds out what it holds; nobody else is told.
+pub async fn p1_a_claim_whose_answer_was_lost_is_found_again(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
+    let (a, b) = ((scene.run, TaskKey::retain(0, 0)), (scene.run, TaskKey::retain(1, 0)));
+    assert_eq!(store.held(scene.session, &[a, b]).await.expect("answers"), [], "nothing is claimed yet");
+    let claimed = store.claim(scene.session, &[a]).await.expect("answers");
+    let mut held = store.held(scene.session, &[a, b]).await.expect("answers");
+    for task in &mut held {
+        task.queue_wait_us = claimed[0].queue_wait_us;
+    }
+    assert_eq!(held, claimed);
+    let other = store.open_session("other", "local", "{}").await.expect("opens");
+    assert_eq!(store.held(other, &[a, b]).await.expect("answers"), []);
+    store.release(&[released(&claimed[0], TaskEvent::Park, 0)]).await.expect("is released");
+    assert_eq!(store.held(scene.session, &[a, b]).await.expect("answers"), []);
+}
+
 /// Published tasks are not handed to the dispatcher again until somebody says so; claims do not care.
 pub async fn p2_published_is_only_a_note(fresh: &Fresh) {
     let store = fresh.store.as_ref();

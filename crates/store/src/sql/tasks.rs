@@ -102,17 +102,18 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
     }
     lock(conn, &tasks).await?;
     let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
-    let read = |row: Row| {
-        Ok(ClaimedTask {
-            run: RunNo(row.int(0)?),
-            task: task_key(&row, 1)?,
-            epoch: row.int(2)?,
-            attempts: row.small(3)?,
-            losses: row.small(4)?,
-            queue_wait_us: row.int(5)?.max(0),
-        })
-    };
-    rows.into_iter().map(read).collect()
+    rows.iter().map(claimed_task).collect()
+}
+
+fn claimed_task(row: &Row) -> StoreResult<ClaimedTask> {
+    Ok(ClaimedTask {
+        run: RunNo(row.int(0)?),
+        task: task_key(row, 1)?,
+        epoch: row.int(2)?,
+        attempts: row.small(3)?,
+        losses: row.small(4)?,
+        queue_wait_us: row.int(5)?.max(0),
+    })
 }
 
 fn release_sql(event: TaskEvent) -> String {
@@ -263,6 +264,19 @@ impl<B: Backend> Tasks for SqlStore<B> {
         tasks.sort_unstable();
         tasks.dedup();
         self.backend.write(move |conn| Box::pin(claim(conn, session, tasks))).await
+    }
+
+    async fn held(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>> {
+        static HELD: Sql = Sql::new(|| {
+            format!(
+                "SELECT t.run_no, t.task_key, t.lease_epoch, t.attempts, t.losses, @now - t.ready_at \
+                 FROM @rows($1: run int, task int) AS b JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task \
+                 WHERE t.state = {} AND t.session = $2",
+                TaskState::Leased.code()
+            )
+        });
+        let rows = self.fetch(&HELD, args![pairs(tasks), session.0]).await?;
+        rows.iter().map(claimed_task).collect()
     }
 
     async fn release(&self, releases: &[Release]) -> StoreResult<()> {
