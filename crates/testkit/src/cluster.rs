@@ -335,7 +335,8 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
             for (name, text) in self.logs().iter().filter(|(_, text)| !text.is_empty()) {
-                eprintln!("---- {name}\n{}", tail(text, LINES));
+                let lines = if name.ends_with(".err") { LINES } else { LINES / 6 };
+                eprintln!("---- {name}\n{}", tail(text, lines));
             }
         }
     }

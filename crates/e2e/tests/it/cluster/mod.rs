@@ -1,3 +1,8 @@
 //! Runs over a cluster: real coordinators and workers, RabbitMQ and Postgres of their own, and faults in the middle.
 
+mod broker;
+mod coordinators;
+mod network;
+mod store;
 mod undisturbed;
+mod workers;
