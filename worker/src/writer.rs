@@ -112,29 +112,23 @@ fn weight(submission: &Submission) -> usize {
 
 /// Commits a batch; one that is refused for its data is halved until the bad submission stands alone.
 async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submission>) {
-    let mut parts = vec![batch];
+    let mut parts = vec![Part::of(batch)];
     while let Some(mut part) = parts.pop() {
-        let mut records = Vec::with_capacity(part.iter().map(|s| s.records.len()).sum());
-        for submission in &mut part {
-            records.extend_from_slice(&submission.records);
-        }
-        match commit_when_available(store, &records).await {
+        match commit_when_available(store, &part.records).await {
             Ok(outcome) => {
                 announce(hooks, &outcome);
                 let mut already = outcome.already.into_iter();
-                for submission in part {
-                    let mine = already.by_ref().take(submission.records.len()).collect();
+                for (records, done) in part.waiting {
+                    let mine = already.by_ref().take(records).collect();
                     // a task that was dropped (cancel --now) no longer waits for its answer
-                    let _ = submission.done.send(Ok(mine));
+                    let _ = done.send(Ok(mine));
                 }
             }
-            Err(StoreError::BadData(reason)) if part.len() == 1 => {
-                for submission in part {
-                    let _ = submission.done.send(Err(WriteError::Refused(reason.clone())));
-                }
+            Err(StoreError::BadData(reason)) if part.waiting.len() == 1 => {
+                part.refuse(&WriteError::Refused(reason));
             }
             Err(StoreError::BadData(_)) => {
-                let second = part.split_off(part.len() / 2);
+                let second = part.split_off();
                 parts.push(second);
                 parts.push(part);
             }
@@ -147,10 +141,42 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
                     }
                     first
                 });
-                for submission in part {
-                    let _ = submission.done.send(Err(WriteError::Broken(fatal.to_string())));
-                }
+                part.refuse(&WriteError::Broken(fatal.to_string()));
             }
+        }
+    }
+}
+
+/// What is committed together: the records of some submissions, in their order.
+struct Part {
+    records: Vec<StepRecord>,
+    /// For each submission its number of records, and who waits for it.
+    waiting: Vec<(usize, oneshot::Sender<Result<Committed, WriteError>>)>,
+}
+
+impl Part {
+    fn of(batch: Vec<Submission>) -> Self {
+        let mut part = Self {
+            records: Vec::with_capacity(batch.iter().map(|s| s.records.len()).sum()),
+            waiting: Vec::with_capacity(batch.len()),
+        };
+        for submission in batch {
+            part.waiting.push((submission.records.len(), submission.done));
+            part.records.extend(submission.records);
+        }
+        part
+    }
+
+    /// Cuts off the second half of the submissions.
+    fn split_off(&mut self) -> Self {
+        let first = self.waiting.len() / 2;
+        let records = self.waiting[..first].iter().map(|(records, _)| records).sum();
+        Self { records: self.records.split_off(records), waiting: self.waiting.split_off(first) }
+    }
+
+    fn refuse(self, error: &WriteError) {
+        for (_, done) in self.waiting {
+            let _ = done.send(Err(error.clone()));
         }
     }
 }

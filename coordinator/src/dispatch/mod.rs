@@ -36,7 +36,7 @@ const MOVING_POLL: Duration = Duration::from_millis(40);
 /// Work counts as moving for so long after the last change.
 const MOVING: Duration = Duration::from_secs(3);
 /// Pause after a wake-up: commits follow each other closely, and one look at the store serves several of them.
-const GATHER: Duration = Duration::from_millis(4);
+const GATHER: Duration = Duration::from_millis(10);
 /// Pause after an error of the queue or the store.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// How often live workers and the broker's queues are looked at.

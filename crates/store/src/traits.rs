@@ -216,6 +216,9 @@ pub trait Results: Send + Sync {
 
     /// Texts of these questions and of their judge tasks, in (task, step) order.
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;
+
+    /// Texts of one step of these tasks, in the order of their keys: the other texts, most of all the hits, are not read.
+    async fn step_texts(&self, run: RunNo, tasks: &[TaskKey], step: StepNo) -> StoreResult<Vec<(TaskKey, StepText)>>;
 }
 
 /// The call store (P9).
@@ -246,8 +249,28 @@ pub trait Money: Send + Sync {
     /// Releases, loses and reserves, in one transaction. A repeated call changes nothing more.
     async fn change_budget(&self, change: &BudgetChange) -> StoreResult<BudgetAnswer>;
 
+    /// Pauses a run whose account refuses every call (quota used up, invalid key), with the provider's words; runs of the
+    /// same cluster that use the account too, or only its `model` when one is named, are paused with it (P23). A local
+    /// run is paused alone: others have an account of the same name from settings of their own. Returns the paused runs.
+    async fn stop_account(
+        &self,
+        run: RunNo,
+        account: &str,
+        model: Option<&str>,
+        reason: &str,
+    ) -> StoreResult<Vec<RunNo>>;
+
     /// Takes a run's uncertain attempts out of its spending (`resume --release-uncertain`). Returns their sum.
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<bench_proto::money::PicoUsd>;
+}
+
+/// Send slots of allowances (P24), shared by all processes of the store.
+#[async_trait]
+pub trait Paces: Send + Sync {
+    /// Takes slots for the calls of one process, by the store's clock: evenly spaced, at most half a second ahead, shared
+    /// by demand among the processes that ask. Also tells and hears of Retry-After (for all allowances of the account) and
+    /// of learned rates. Not idempotent: an answer that was lost costs its slots.
+    async fn take_slots(&self, ask: &SlotAsk) -> StoreResult<SlotAnswer>;
 }
 
 /// Importing results made elsewhere.
@@ -265,7 +288,7 @@ pub trait Imports: Send + Sync {
 /// The whole store.
 #[async_trait]
 pub trait Store:
-    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Imports
+    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Paces + Imports
 {
     /// The URL without password, for messages.
     fn describe(&self) -> String;

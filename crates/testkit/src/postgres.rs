@@ -158,6 +158,14 @@ impl Postgres {
     /// # Errors
     /// When PostgreSQL is not installed and cannot be, or does not come up; says what to install, or ends with the log.
     pub fn start() -> anyhow::Result<Self> {
+        Self::start_with("fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n")
+    }
+
+    /// The same with lines of `postgresql.conf`: an empty text keeps what people run, durable commits above all.
+    ///
+    /// # Errors
+    /// Like [`Self::start`].
+    pub fn start_with(lines: &str) -> anyhow::Result<Self> {
         let folder = private_folder("bench-postgres-")?;
         let guardian = guardian(&folder, &tool("pg_ctl")?, ":", "\"$1\" -D \"$0/data\" -m immediate -w stop")?;
         let mut cluster = Self { folder, port: 0, guardian: Mutex::new(guardian) };
@@ -172,7 +180,7 @@ impl Postgres {
             cluster.port = free_port()?;
             let settings = format!(
                 "{defaults}\nlisten_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\nmax_connections = 300\n\
-                 fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n",
+                 {lines}",
                 cluster.port,
                 cluster.folder.display()
             );
@@ -192,6 +200,16 @@ impl Postgres {
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Process id of the server's first process, the parent of all others.
+    ///
+    /// # Errors
+    /// When the server is down.
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        let file = self.data().join("postmaster.pid");
+        let text = fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+        Ok(text.lines().next().unwrap_or_default().trim().parse()?)
     }
 
     /// The folder of the local socket.

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 
 use crate::{http, packages::install};
@@ -28,6 +28,8 @@ const EXTERNAL_API: &str = "BENCH_TEST_AMQP_API";
 
 const SERVER: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const CONTROL: &str = "/usr/lib/rabbitmq/bin/rabbitmqctl";
+/// Names the root folder of another system whose RabbitMQ is tested (`scripts/rabbitmq-4.sh`).
+const OTHER_ROOT: &str = "BENCH_TEST_RABBITMQ_ROOT";
 /// Longest wait for a node to listen; it takes three seconds on an idle machine.
 const START: Duration = Duration::from_secs(90);
 
@@ -120,6 +122,8 @@ fn external_vhost(url: &str, name: &str) -> anyhow::Result<Vhost> {
 /// A node of its own. It is killed, and its data deleted, when this is dropped.
 #[derive(Debug)]
 pub struct RabbitMq {
+    /// Root folder of another system, whose RabbitMQ is run.
+    root: Option<PathBuf>,
     folder: TempDir,
     name: String,
     port: u16,
@@ -131,16 +135,48 @@ pub struct RabbitMq {
 }
 
 impl RabbitMq {
+    /// Where files lie that a node reads: inside the other root folder, when there is one.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn folder_for_files() -> anyhow::Result<TempDir> {
+        match std::env::var_os(OTHER_ROOT) {
+            Some(root) => Ok(TempDir::with_prefix_in("bench-files-", PathBuf::from(root).join("tmp"))?),
+            None => Ok(TempDir::with_prefix("bench-files-")?),
+        }
+    }
+
+    /// A path as the node sees it.
+    #[must_use]
+    pub fn path_for_node(path: &Path) -> PathBuf {
+        let inside = std::env::var_os(OTHER_ROOT).and_then(|root| Some(path.strip_prefix(root).ok()?.to_owned()));
+        inside.map_or_else(|| path.to_owned(), |inside| Path::new("/").join(inside))
+    }
+
     /// Starts a node without plugins and waits until it listens.
     ///
     /// # Errors
     /// When RabbitMQ is not installed, or does not come up; says what to install, or ends with the node's log.
     pub fn start() -> anyhow::Result<Self> {
-        if !Path::new(SERVER).exists() {
+        Self::start_with("")
+    }
+
+    /// Starts a node with further lines of configuration, for example a listener for TLS.
+    ///
+    /// # Errors
+    /// As [`RabbitMq::start`].
+    pub fn start_with(configuration: &str) -> anyhow::Result<Self> {
+        let root = std::env::var_os(OTHER_ROOT).map(PathBuf::from);
+        let server = root.as_ref().map_or_else(|| PathBuf::from(SERVER), |root| root.join(&SERVER[1..]));
+        if root.is_none() && !server.exists() {
             install("rabbitmq-server")?;
         }
+        ensure!(server.exists(), "there is no RabbitMQ at {}", server.display());
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let folder = TempDir::with_prefix("bench-rabbitmq-")?;
+        let folder = match &root {
+            Some(root) => TempDir::with_prefix_in("bench-rabbitmq-", root.join("tmp"))?,
+            None => TempDir::with_prefix("bench-rabbitmq-")?,
+        };
         let [port, dist_port, epmd_port] = free_ports()?;
         let name = format!("bench{}x{}@localhost", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         fs::create_dir(folder.path().join("home"))?;
@@ -151,7 +187,7 @@ impl RabbitMq {
             folder.path().join("rabbitmq.conf"),
             format!(
                 "listeners.tcp.1 = 127.0.0.1:{port}\nlog.console = false\n\
-                 vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.absolute = 50MB\n"
+                 vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.absolute = 50MB\n{configuration}\n"
             ),
         )?;
         fs::write(folder.path().join("enabled_plugins"), "[].\n")?;
@@ -164,7 +200,7 @@ impl RabbitMq {
             .spawn()
             .context("cannot start epmd")?;
         let guardian = guardian(&epmd, folder.path())?;
-        let mut broker = Self { folder, name, port, dist_port, epmd_port, epmd, node: None, guardian };
+        let mut broker = Self { root, folder, name, port, dist_port, epmd_port, epmd, node: None, guardian };
         broker.restart()?;
         Ok(broker)
     }
@@ -173,6 +209,12 @@ impl RabbitMq {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// Process id of the node; `None` while it is down.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.node.as_ref().map(Child::id)
     }
 
     /// URL of a virtual host for the user `guest`.
@@ -305,8 +347,16 @@ impl RabbitMq {
 
     /// A command with the environment that makes it speak to this node alone.
     fn command(&self, program: &str) -> Command {
-        let folder = self.folder.path();
-        let mut command = Command::new(program);
+        let mut command = match &self.root {
+            Some(root) => {
+                let mut command = Command::new("chroot");
+                command.arg(root).arg(program).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+                command
+            }
+            None => Command::new(program),
+        };
+        // as the node sees it
+        let folder = Self::path_for_node(self.folder.path());
         command
             .env("HOME", folder.join("home"))
             .env("RABBITMQ_NODENAME", &self.name)

@@ -6,5 +6,6 @@ mod cluster;
 mod kill;
 mod local_runs;
 mod models;
+mod money;
 mod readme;
 mod reference;

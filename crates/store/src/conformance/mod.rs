@@ -12,6 +12,7 @@ mod checkpoints;
 mod contention;
 mod fixtures;
 mod money;
+mod pace;
 mod plan;
 mod results;
 mod retry;
@@ -22,7 +23,7 @@ mod tasks;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, plan::*, results::*, retry::*, runs::*,
+    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, pace::*, plan::*, results::*, retry::*, runs::*,
     segments::*, tasks::*,
 };
 use crate::Store;
@@ -91,6 +92,8 @@ macro_rules! store_conformance {
             p10_repeats_and_given_up_attempts,
             p10_nothing_is_reserved_for_a_run_that_does_not_run,
             p10_the_cap_holds_under_any_interleaving,
+            p23_a_refused_account_pauses_the_runs_that_use_it,
+            p24_processes_share_one_row_of_slots,
             p1_each_task_is_claimed_once,
             p14_two_processes_share_a_store,
             dropped_calls_leave_no_transaction_open,

@@ -17,6 +17,7 @@ mod imports;
 mod items;
 mod leaders;
 mod money;
+mod pace;
 mod plan;
 mod reopen;
 mod results;

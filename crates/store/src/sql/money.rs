@@ -7,7 +7,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use async_trait::async_trait;
-use bench_proto::{call::CallOutcome, ids::RunNo, money::PicoUsd, spec::Limits};
+use bench_proto::{
+    call::CallOutcome,
+    ids::RunNo,
+    money::PicoUsd,
+    spec::{Limits, ModelSpec},
+};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -16,6 +21,7 @@ use super::{
     calls::{RELEASED, UNCERTAIN, phase_code, phase_from},
     counters::{self, Delta, Deltas},
     missing_run,
+    runs::change_state,
 };
 use crate::{
     BudgetAnswer, BudgetChange, BudgetScope, BudgetState, Money, RunState, SessionId, StoreError, StoreResult, Want,
@@ -473,6 +479,42 @@ async fn release(conn: &mut dyn Conn, run: RunNo) -> StoreResult<PicoUsd> {
     Ok(released)
 }
 
+/// The models of a spec.
+#[derive(Deserialize)]
+struct SpecModels {
+    answerer: ModelSpec,
+    judges: Vec<ModelSpec>,
+}
+
+/// The transaction of [`Money::stop_account`].
+async fn stop_account(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    account: String,
+    model: Option<String>,
+    reason: String,
+) -> StoreResult<Vec<RunNo>> {
+    static SELECT: Sql = Sql::new(|| {
+        format!(
+            "SELECT r.run_no, r.spec FROM runs AS r JOIN runs AS own ON own.run_no = $1 WHERE r.state = '{}' \
+             AND (r.run_no = $1 OR (own.domain = r.domain AND own.domain = $2)) ORDER BY r.run_no",
+            RunState::Running.name()
+        )
+    });
+    let mut paused = Vec::new();
+    for mut row in conn.fetch(&SELECT, args![run.0, bench_proto::CLUSTER_DOMAIN]).await? {
+        let found = RunNo(row.int(0)?);
+        let spec: SpecModels = from_json(&row.text(1)?, || format!("the spec of run number {}", found.0))?;
+        let uses = |of: &ModelSpec| of.account == account && model.as_ref().is_none_or(|model| of.name == *model);
+        let hit = found == run || std::iter::once(&spec.answerer).chain(&spec.judges).any(uses);
+        let reason = Some(reason.clone());
+        if hit && change_state(conn, found, vec![RunState::Running], RunState::Paused, reason).await? {
+            paused.push(found);
+        }
+    }
+    Ok(paused)
+}
+
 #[async_trait]
 impl<B: Backend> Money for SqlStore<B> {
     async fn change_budget(&self, of: &BudgetChange) -> StoreResult<BudgetAnswer> {
@@ -481,6 +523,17 @@ impl<B: Backend> Money for SqlStore<B> {
         }
         let of = of.clone();
         self.backend.write(move |conn| Box::pin(change(conn, of))).await
+    }
+
+    async fn stop_account(
+        &self,
+        run: RunNo,
+        account: &str,
+        model: Option<&str>,
+        reason: &str,
+    ) -> StoreResult<Vec<RunNo>> {
+        let (account, model, reason) = (account.to_owned(), model.map(str::to_owned), reason.to_owned());
+        self.backend.write(move |conn| Box::pin(stop_account(conn, run, account, model, reason))).await
     }
 
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {
