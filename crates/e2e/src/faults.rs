@@ -181,7 +181,7 @@ pub fn randomness() -> StdRng {
 /// When that does not hold.
 pub fn poison(stage: &Stage, deaths: usize) {
     let (_coordinator, mut workers) = stage.people(1);
-    let mut client = stage.submit(&["--system", "faulty", "--set", "faulty.kill=0.06"]);
+    let mut client = stage.submit(&["--system", "faulty", "--set", "faulty.kill=0.065"]);
     let (began, mut died) = (Instant::now(), 0);
     while client.runs() {
         assert!(began.elapsed() < deaths as u32 * Duration::from_secs(60) + PATIENCE, "the run does not end");

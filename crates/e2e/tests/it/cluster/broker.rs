@@ -35,7 +35,7 @@ fn fault_8_the_broker_is_away_for_twenty_seconds() {
     std::thread::sleep(Duration::from_secs(10));
     let status = stage.cluster.status(RUN);
     let problem = status["cluster"]["broker_problem"].as_str().expect("status says that the broker is away");
-    assert!(problem.contains("127.0.0.1") && !problem.contains("guest:guest"), "{problem}");
+    assert!(problem.contains("127.0.0.1") && !problem.contains("planted"), "{problem}");
     std::thread::sleep(Duration::from_secs(10));
     stage.cluster.broker().restart().expect("the broker comes back");
     stage.check(client, 0);

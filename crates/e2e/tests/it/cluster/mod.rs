@@ -3,6 +3,10 @@
 mod broker;
 mod coordinators;
 mod network;
+mod pooler;
+mod refusals;
+mod scale;
 mod store;
 mod undisturbed;
+mod verbs;
 mod workers;
