@@ -120,7 +120,7 @@ pub trait Tasks: Send + Sync {
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
 
     /// Tasks that a session holds, so that a worker finds those it does not know of: the answer to a claim was lost, or a
-    /// release did not reach the store. Their queue wait reads 0.
+    /// release did not reach the store (P1).
     async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>>;
 
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.

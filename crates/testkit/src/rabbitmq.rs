@@ -33,20 +33,43 @@ const OTHER_ROOT: &str = "BENCH_TEST_RABBITMQ_ROOT";
 /// Longest wait for a node to listen; it takes three seconds on an idle machine.
 const START: Duration = Duration::from_secs(90);
 
-/// A user of ours who may use queues and not configure them, as workers run.
-const WORKER: &str = "bench-worker";
-/// Its password; no output may ever hold it.
-pub const PASSWORD: &str = "planted-broker-password";
-/// What a worker may read from; it writes nowhere.
-const WORKER_READS: &str = r"^bench\\..*$";
+/// A user with the permissions that docs/CLUSTER.md names, and no others.
+#[derive(Debug, Clone, Copy)]
+struct User<'a> {
+    name: &'a str,
+    configure: &'a str,
+    write: &'a str,
+    read: &'a str,
+}
 
-/// A virtual host by two URLs.
+/// Password of both users; no output may ever hold it.
+pub const PASSWORD: &str = "planted-broker-password";
+/// `migrate` and `serve`. Backslashes are doubled: patterns stand inside quotes of Erlang or JSON.
+const COORDINATOR: User<'static> = User {
+    name: "bench-coordinator",
+    configure: r"^bench\\..*$",
+    write: r"^(bench\\..*|amq\\.default)$",
+    read: r"^bench\\..*$",
+};
+/// Everybody else.
+const WORKER: User<'static> = User { name: "bench-worker", configure: "^$", write: "^$", read: r"^bench\\..*$" };
+
+/// A virtual host by the URLs of those who use it.
 #[derive(Debug, Clone)]
 pub struct Vhost {
-    /// For who may configure it: `migrate` and `serve`.
+    /// For an administrator: what tests look at and damage.
     pub admin: String,
-    /// For who may not: workers.
+    /// For `migrate` and `serve`.
+    pub coordinator: String,
+    /// For workers and people.
     pub worker: String,
+}
+
+impl Vhost {
+    fn of(scheme: &str, admin: &str, place: &str, name: &str) -> Self {
+        let of = |user: &User<'_>| format!("{scheme}://{}:{PASSWORD}@{place}/{name}", user.name);
+        Self { admin: format!("{scheme}://{admin}@{place}/{name}"), coordinator: of(&COORDINATOR), worker: of(&WORKER) }
+    }
 }
 
 /// The broker that all tests of this process share; each has a virtual host of its own.
@@ -107,16 +130,15 @@ fn external_vhost(url: &str, name: &str) -> anyhow::Result<Vhost> {
         anyhow::Ok(())
     };
     put(&format!("/api/vhosts/{name}"), "{}")?;
-    put(&format!("/api/users/{WORKER}"), &format!("{{\"password\":\"{PASSWORD}\",\"tags\":\"\"}}"))?;
-    let permissions = |configure: &str, write: &str, read: &str| {
-        format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}")
-    };
-    put(&format!("/api/permissions/{name}/{admin_name}"), &permissions(".*", ".*", ".*"))?;
-    put(&format!("/api/permissions/{name}/{WORKER}"), &permissions("^$", "^$", WORKER_READS))?;
-    Ok(Vhost {
-        admin: format!("{scheme}://{user}@{place}/{name}"),
-        worker: format!("{scheme}://{WORKER}:{PASSWORD}@{place}/{name}"),
-    })
+    let all = User { name: admin_name, configure: ".*", write: ".*", read: ".*" };
+    for user in [COORDINATOR, WORKER] {
+        put(&format!("/api/users/{}", user.name), &format!("{{\"password\":\"{PASSWORD}\",\"tags\":\"\"}}"))?;
+    }
+    for User { name: user, configure, write, read } in [all, COORDINATOR, WORKER] {
+        let permissions = format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}");
+        put(&format!("/api/permissions/{name}/{user}"), &permissions)?;
+    }
+    Ok(Vhost::of(scheme, user, place, name))
 }
 
 /// A node of its own. It is killed, and its data deleted, when this is dropped.
@@ -238,30 +260,36 @@ impl RabbitMq {
         Ok(self.url(&vhost))
     }
 
-    /// Makes a virtual host of this name, and a user for workers who may not configure it.
+    /// Makes a virtual host of this name, and the users of a cluster with their permissions.
     ///
     /// # Errors
     /// When the node is down.
     pub fn make_vhost(&self, name: &str) -> anyhow::Result<Vhost> {
-        let grant = |user: &str, configure: &str, write: &str, read: &str| {
+        let add = |user: &User<'_>| {
+            format!(
+                "case rabbit_auth_backend_internal:exists(<<\"{0}\">>) of true -> ok; false -> \
+                 ok = rabbit_auth_backend_internal:add_user(<<\"{0}\">>, <<\"{PASSWORD}\">>, <<\"test\">>) end",
+                user.name
+            )
+        };
+        let grant = |User { name: user, configure, write, read }: &User<'_>| {
             format!(
                 "ok = rabbit_auth_backend_internal:set_permissions(<<\"{user}\">>, <<\"{name}\">>, <<\"{configure}\">>, \
                  <<\"{write}\">>, <<\"{read}\">>, <<\"test\">>)"
             )
         };
-        // one call instead of five of rabbitmqctl, each of which costs a third of a second
-        self.eval(&format!(
-            "ok = rabbit_vhost:add(<<\"{name}\">>, <<\"test\">>), \
-             case rabbit_auth_backend_internal:exists(<<\"{WORKER}\">>) of true -> ok; \
-             false -> ok = rabbit_auth_backend_internal:add_user(<<\"{WORKER}\">>, <<\"{PASSWORD}\">>, <<\"test\">>) end, \
-             {}, {}.",
-            grant("guest", ".*", ".*", ".*"),
-            grant(WORKER, "^$", "^$", WORKER_READS),
-        ))?;
-        Ok(Vhost {
-            admin: self.url(name),
-            worker: format!("amqp://{WORKER}:{PASSWORD}@127.0.0.1:{}/{name}", self.port),
-        })
+        let guest = User { name: "guest", configure: ".*", write: ".*", read: ".*" };
+        // one call instead of six of rabbitmqctl, each of which costs a third of a second
+        let steps = [
+            format!("ok = rabbit_vhost:add(<<\"{name}\">>, <<\"test\">>)"),
+            add(&COORDINATOR),
+            add(&WORKER),
+            grant(&guest),
+            grant(&COORDINATOR),
+            grant(&WORKER),
+        ];
+        self.eval(&format!("{}.", steps.join(", ")))?;
+        Ok(Vhost::of("amqp", "guest:guest", &format!("127.0.0.1:{}", self.port), name))
     }
 
     /// Kills the node and deletes all that it knew: virtual hosts, users, queues, messages.

@@ -31,6 +31,8 @@ const CLAIM_BATCH: usize = 128;
 const RECEIVE_WAIT: Duration = Duration::from_millis(500);
 /// Wait between two tries to claim while the store is unavailable.
 const CLAIM_AGAIN: Duration = Duration::from_millis(250);
+/// Longest time that tasks have to store how they ended, when calls are dropped.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Wait before a message that this build cannot read is published again.
 const UNREADABLE_DELAY_MS: u64 = 10_000;
 
@@ -160,7 +162,7 @@ impl Lane {
         // known as active before the store knows of the claim: its answer may be lost
         let held: Vec<Held> = tasks.iter().map(|task| self.shared.active.hold(*task)).collect();
         let mut claimed = self.claim(&tasks).await?;
-        if claimed.is_empty() && !tasks.is_empty() {
+        if claimed.as_ref().is_some_and(Vec::is_empty) && !tasks.is_empty() {
             // nothing at all: duplicates, or a session that was ended without this worker knowing
             let alive = self.patiently(|| store.renew_session(self.shared.session())).await?;
             if alive == Some(false) {
@@ -168,6 +170,8 @@ impl Lane {
                 claimed = self.claim(&tasks).await?;
             }
         }
+        // stopping without an answer of the store: the deliveries go back to the queue with the consumer
+        let Some(claimed) = claimed else { return Ok(Vec::new()) };
         if let Err(error) = consumer.ack(deliveries).await {
             // the claim is committed: the lease guards the tasks, a redelivery will be refused
             warn!("acks were lost: {error}");
@@ -180,12 +184,13 @@ impl Lane {
         Ok(claimed.into_iter().map(hold).collect())
     }
 
-    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Vec<ClaimedTask>, StoreError> {
+    /// Claims patiently; `None` when the worker stops meanwhile.
+    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Option<Vec<ClaimedTask>>, StoreError> {
         if tasks.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
-        let claimed = self.patiently(|| self.shared.store.claim(self.shared.session(), tasks)).await?;
-        Ok(claimed.unwrap_or_default())
+        // a try that was committed although its answer was lost is found by `LostLeases`
+        self.patiently(|| self.shared.store.claim(self.shared.session(), tasks)).await
     }
 
     /// Repeats a store call while the store is unavailable; `None` when the worker stops meanwhile.
@@ -234,7 +239,13 @@ impl Lane {
                         }
                     }
                 };
-                settle(&shared, task, end).await;
+                tokio::select! {
+                    () = settle(&shared, task, end) => {}
+                    // a worker that must go does not wait for a store that is away
+                    () = async { drop_calls.cancelled().await; tokio::time::sleep(LAST_WORDS).await } => {
+                        warn!("how a {:?} task ended could not be stored, its lease will expire", task.task.kind());
+                    }
+                }
                 drop((permit, held));
             });
         }

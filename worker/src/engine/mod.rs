@@ -148,12 +148,15 @@ impl Shared {
     }
 }
 
+/// Code of a failure of the store.
+const STORE: &str = "store";
+
 /// A store error as the failure of a task: what may pass is retried.
 pub(crate) fn store_failure(error: &StoreError) -> Failure {
     if error.is_transient() {
-        Failure::transient("store", error.to_string())
+        Failure::transient(STORE, error.to_string())
     } else {
-        Failure::permanent("store", error.to_string())
+        Failure::permanent(STORE, error.to_string())
     }
 }
 

@@ -56,6 +56,7 @@ macro_rules! store_conformance {
             contradictory_banks_are_refused,
             p5_handles_and_generations,
             p1_claims_need_a_running_run_and_a_due_task,
+            p1_a_claim_whose_answer_was_lost_is_found_again,
             p2_published_is_only_a_note,
             p3_events_of_an_old_epoch_change_nothing,
             p11_parking_counts_nothing,

@@ -102,17 +102,18 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
     }
     lock(conn, &tasks).await?;
     let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
-    let read = |row: Row| {
-        Ok(ClaimedTask {
-            run: RunNo(row.int(0)?),
-            task: task_key(&row, 1)?,
-            epoch: row.int(2)?,
-            attempts: row.small(3)?,
-            losses: row.small(4)?,
-            queue_wait_us: row.int(5)?.max(0),
-        })
-    };
-    rows.into_iter().map(read).collect()
+    rows.iter().map(claimed_task).collect()
+}
+
+fn claimed_task(row: &Row) -> StoreResult<ClaimedTask> {
+    Ok(ClaimedTask {
+        run: RunNo(row.int(0)?),
+        task: task_key(row, 1)?,
+        epoch: row.int(2)?,
+        attempts: row.small(3)?,
+        losses: row.small(4)?,
+        queue_wait_us: row.int(5)?.max(0),
+    })
 }
 
 fn release_sql(event: TaskEvent) -> String {
@@ -240,22 +241,12 @@ impl<B: Backend> Tasks for SqlStore<B> {
     async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>> {
         static SELECT: Sql = Sql::new(|| {
             format!(
-                "SELECT run_no, task_key, lease_epoch, attempts, losses FROM tasks WHERE session = $1 AND state = {}",
+                "SELECT run_no, task_key, lease_epoch, attempts, losses, @now - ready_at FROM tasks \
+                 WHERE session = $1 AND state = {} ORDER BY run_no, task_key",
                 TaskState::Leased.code()
             )
         });
-        let rows = self.fetch(&SELECT, args![session.0]).await?;
-        let read = |row: Row| {
-            Ok(ClaimedTask {
-                run: RunNo(row.int(0)?),
-                task: task_key(&row, 1)?,
-                epoch: row.int(2)?,
-                attempts: row.small(3)?,
-                losses: row.small(4)?,
-                queue_wait_us: 0,
-            })
-        };
-        rows.into_iter().map(read).collect()
+        self.fetch(&SELECT, args![session.0]).await?.iter().map(claimed_task).collect()
     }
 
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {
