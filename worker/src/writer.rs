@@ -6,7 +6,7 @@ use bench_proto::{
     ids::{Role, RunNo, TaskKey},
     step::{StepFacts, StepRecord, StepText},
 };
-use bench_store::{CommitOutcome, Store, StoreError};
+use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, warn};
 
@@ -35,6 +35,7 @@ pub(crate) enum WriteError {
 
 struct Submission {
     records: Vec<StepRecord>,
+    conclusion: Option<Conclusion>,
     done: oneshot::Sender<Result<Committed, WriteError>>,
 }
 
@@ -51,6 +52,8 @@ pub(crate) struct WriterHooks {
     pub(crate) to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
     /// Woken when tasks became ready.
     pub(crate) opened: Arc<Notify>,
+    /// Woken when questions were concluded.
+    pub(crate) concluded: Arc<Notify>,
     /// Told once when the store is broken for good.
     pub(crate) broken: tokio::sync::watch::Sender<Option<String>>,
 }
@@ -69,9 +72,21 @@ impl Writer {
     /// # Errors
     /// When the store refuses them or is broken; an unavailable store is waited for.
     pub(crate) async fn submit(&self, records: Vec<StepRecord>) -> Result<Committed, WriteError> {
+        self.submit_and_conclude(records, None).await
+    }
+
+    /// The same for the records of a whole question, with its facts: it is concluded by the same commit.
+    ///
+    /// # Errors
+    /// Like [`Self::submit`].
+    pub(crate) async fn submit_and_conclude(
+        &self,
+        records: Vec<StepRecord>,
+        conclusion: Option<Conclusion>,
+    ) -> Result<Committed, WriteError> {
         let (done, answer) = oneshot::channel();
         let closed = || WriteError::Broken("the checkpoint writer has stopped".to_owned());
-        self.sender.send(Submission { records, done }).await.map_err(|_| closed())?;
+        self.sender.send(Submission { records, conclusion, done }).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 }
@@ -115,12 +130,14 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
     let mut parts = vec![batch];
     while let Some(mut part) = parts.pop() {
         let mut records = Vec::with_capacity(part.iter().map(|s| s.records.len()).sum());
-        for submission in &mut part {
+        let mut conclusions = Vec::new();
+        for submission in &part {
             records.extend_from_slice(&submission.records);
+            conclusions.extend(submission.conclusion.iter().cloned());
         }
-        match commit_when_available(store, &records).await {
+        match commit_when_available(store, &records, &conclusions).await {
             Ok(outcome) => {
-                announce(hooks, &outcome);
+                announce(hooks, &outcome, !conclusions.is_empty());
                 let mut already = outcome.already.into_iter();
                 for submission in part {
                     let mine = already.by_ref().take(submission.records.len()).collect();
@@ -155,7 +172,10 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
     }
 }
 
-fn announce(hooks: &WriterHooks, outcome: &CommitOutcome) {
+fn announce(hooks: &WriterHooks, outcome: &CommitOutcome, concluded: bool) {
+    if concluded {
+        hooks.concluded.notify_one();
+    }
     for question in &outcome.to_conclude {
         let _ = hooks.to_conclude.send(*question);
     }
@@ -165,10 +185,14 @@ fn announce(hooks: &WriterHooks, outcome: &CommitOutcome) {
 }
 
 /// Repeats the commit while the store is unavailable: every row is keyed by its own id, so an unknown commit is harmless.
-async fn commit_when_available(store: &dyn Store, records: &[StepRecord]) -> Result<CommitOutcome, StoreError> {
+async fn commit_when_available(
+    store: &dyn Store,
+    records: &[StepRecord],
+    conclusions: &[Conclusion],
+) -> Result<CommitOutcome, StoreError> {
     let (mut delay, longest) = STORE_BACKOFF;
     loop {
-        match store.commit(records).await {
+        match store.commit_and_conclude(records, conclusions).await {
             Err(error) if error.is_transient() => {
                 warn!("store unavailable, {} records wait: {error}", records.len());
                 tokio::time::sleep(delay).await;
@@ -199,7 +223,7 @@ mod tests {
     fn hooks() -> (WriterHooks, mpsc::UnboundedReceiver<(RunNo, TaskKey)>) {
         let (to_conclude, receiver) = mpsc::unbounded_channel();
         let (broken, _) = tokio::sync::watch::channel(None);
-        (WriterHooks { to_conclude, opened: Arc::default(), broken }, receiver)
+        (WriterHooks { to_conclude, opened: Arc::default(), concluded: Arc::default(), broken }, receiver)
     }
 
     #[tokio::test]
