@@ -34,3 +34,16 @@ install_packages() {
     $sudo apt-get update -qq
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
+
+# need_cargo_deny: checks licences, bans and sources of the dependencies; built from the registry, two minutes.
+need_cargo_deny() {
+    if cargo deny --version >/dev/null 2>&1; then
+        return 0
+    fi
+    if [ -n "${BENCH_NO_INSTALL:-}" ]; then
+        say "missing: cargo-deny; BENCH_NO_INSTALL is set, so run 'cargo install --locked cargo-deny' yourself and this again"
+        exit 2
+    fi
+    say "installing with cargo (about 2 minutes): cargo-deny"
+    cargo install --locked --quiet cargo-deny
+}

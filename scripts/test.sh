@@ -1,15 +1,23 @@
 #!/bin/sh
-# Runs everything that CI runs: format, lints, documentation, all tests.
+# Runs everything that CI runs: format, lints, dependencies, documentation, all tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 need_tools
+need_cargo_deny
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 
 say "== format"
 cargo fmt --all --check
 say "== lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings
+say "== dependencies"
+cargo deny --locked --log-level error check licenses bans sources
+if cargo deny --log-level off fetch db >/dev/null 2>&1; then
+    cargo deny --locked --log-level error check advisories
+else
+    say "advisories are not checked: the database at github.com/RustSec/advisory-db cannot be fetched from here"
+fi
 say "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 say "== tests"

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::{Queue, QueueError};
 use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
-use bench_store::Store;
+use bench_store::{PaceLimits, Store};
 use bench_worker::{
     context::WorkerEnvironment,
     environment::{LOCAL_SLOTS, RETAIN_SLOTS},
@@ -171,7 +171,9 @@ impl App {
                 account.name, account.name
             ))
         })?;
-        let usable = registry::Account { name: account.name.clone(), base_url, key: account.key.secret().cloned() };
+        let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
+        let key = account.key.secret().cloned();
+        let usable = registry::Account { name: account.name.clone(), base_url, key, limits };
         if usable.key.is_none() && !usable.is_local() {
             return Err(CliError::usage(format!("{flag}: {}", missing_key(&account, role))));
         }
@@ -311,6 +313,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.max_rpm", "--max-rpm", args.limits.max_rpm.as_ref());
     flags.one("run.max_tpm", "--max-tpm", args.limits.max_tpm.as_ref());
     flags.one("run.max_cost", "--max-cost", args.limits.max_cost.as_ref());
+    flags.one("run.max_cost_per_day", "--max-cost-per-day", args.limits.max_cost_per_day.as_ref());
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
     flags.one("run.pool", "--pool", args.pool.as_ref());

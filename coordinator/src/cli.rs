@@ -20,7 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         Runs:       list, watch, pause, cancel, retry\n\
         Results:    score, import\n\
         Before:     estimate, datasets, systems, doctor, config\n\
-        Cluster:    serve, migrate (and the program bench-worker)\n\
+        Store:      migrate, gc\n\
+        Cluster:    serve (and the program bench-worker)\n\
         Shell:      completions\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
         `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
@@ -98,6 +99,8 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Bring the store's schema and the broker's queues up to date
     Migrate(MigrateArgs),
+    /// Drop dataset items that no run refers to
+    Gc,
     /// Is everything reachable and usable?
     Doctor,
     /// Shell completion script
@@ -200,6 +203,9 @@ pub struct LimitArgs {
     /// Hard cap on spending in dollars [default with paid models: 20]
     #[arg(long, alias = "cost-limit", value_name = "USD")]
     pub max_cost: Option<String>,
+    /// Hard cap on what all runs of the store spend in a UTC day, in dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost_per_day: Option<String>,
     /// Attempts after the first [default: 6]
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
@@ -296,6 +302,9 @@ pub struct ResumeArgs {
     /// What changes for the rest of the run
     #[command(flatten)]
     pub limits: LimitArgs,
+    /// Take uncertain attempts (cut, timed out, lost with their worker) out of what counts against the cap
+    #[arg(long)]
+    pub release_uncertain: bool,
     /// Go on with a run that was cancelled
     #[arg(long)]
     pub reopen: bool,

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use bench_proto::ids::{Role, RunNo};
 use bench_proto::task::QueueName;
 use bench_queue::Queue;
-use bench_store::{RunRow, RunState, Store};
+use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
 use bench_worker::{
     context::WorkerEnvironment,
     engine::{Worker, WorkerConfig},
@@ -23,8 +23,6 @@ use crate::{
     planner::{Ahead, Planner},
 };
 
-/// Reason written by `cancel --now`: the owner drops its calls when it reads it.
-pub(crate) const CANCELLED_NOW: &str = "cancelled by a user, at once";
 /// Domain of runs that one process owns.
 pub(crate) const LOCAL_DOMAIN: &str = "local";
 /// How often the owner looks at the run's state (P21, P23).
@@ -196,12 +194,7 @@ impl LocalRun {
 
     /// The lock proves that no owner lives: open sessions of this run's domain are dead.
     async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
-        for open in self.store.open_sessions(&session_domain(run_no)).await? {
-            let lost = self.store.end_session(open.session).await?;
-            if lost > 0 {
-                info!("{lost} tasks of {} go on", open.worker);
-            }
-        }
+        end_dead_sessions(self.store.as_ref(), run_no).await?;
         self.store.forget_published(run_no, 0).await?;
         Ok(())
     }
@@ -285,6 +278,21 @@ impl LocalRun {
         self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(reason)).await?;
         Ok(RunEnd::Paused { reason: reason.to_owned() })
     }
+}
+
+/// Ends what dead owners of a local run left open: their tasks go on, what they had reserved becomes uncertain. The caller
+/// holds the run's lock.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn end_dead_sessions(store: &dyn Store, run_no: RunNo) -> Result<(), CliError> {
+    for open in store.open_sessions(&session_domain(run_no)).await? {
+        let lost = store.end_session(open.session).await?;
+        if lost > 0 {
+            info!("{lost} tasks of {} go on", open.worker);
+        }
+    }
+    Ok(())
 }
 
 /// Sessions of a local run live in a domain of their own, so that two local runs in one store never end each other's.

@@ -243,6 +243,8 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         headline: None,
         limits: Limits {
             max_cost: settings.run.max_cost,
+            max_cost_by_phase: settings.run.max_cost_by_phase.clone(),
+            max_cost_per_day: settings.run.max_cost_per_day,
             max_rpm: settings.run.max_rpm,
             max_tpm: settings.run.max_tpm,
             concurrency: settings.run.concurrency,

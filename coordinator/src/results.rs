@@ -74,6 +74,11 @@ pub(crate) async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Res
     let not_run = not_run_ids(store, run, &ended).await?;
     let mut summary = aggregator.finish(not_run);
     fill_worst(store, run, &mut summary).await?;
+    for total in [&mut summary.usage.total, &mut summary.total] {
+        total.usd_booked = run.counters.spent.usd();
+        total.usd_uncertain = run.counters.uncertain.usd();
+        total.usd_overdraft = run.counters.overdraft.usd();
+    }
     Ok(summary)
 }
 

@@ -35,6 +35,9 @@ fn every_verb_explains_itself() {
         "systems",
         "config",
         "doctor",
+        "serve",
+        "migrate",
+        "gc",
         "completions",
     ];
     for verb in verbs {

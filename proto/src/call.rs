@@ -52,6 +52,8 @@ pub struct Usage {
     pub completion_tokens: u64,
     /// What was paid.
     pub cost: PicoUsd,
+    /// What the calls served from the call store had cost when they were made.
+    pub saved: PicoUsd,
 }
 
 impl std::ops::AddAssign for Usage {
@@ -63,6 +65,7 @@ impl std::ops::AddAssign for Usage {
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
         self.cost = self.cost.saturating_add(other.cost);
+        self.saved = self.saved.saturating_add(other.saved);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{facts::JudgePlan, ids::Sha256Hash, money::PicoUsd};
+use crate::{call::Phase, facts::JudgePlan, ids::Sha256Hash, money::PicoUsd};
 
 /// Version of [`RunSpec`] as stored.
 pub const SPEC_VERSION: u32 = 1;
@@ -164,6 +164,10 @@ pub struct ScorerSpec {
 pub struct Limits {
     /// Hard cap on spending, in pico-dollars.
     pub max_cost: Option<PicoUsd>,
+    /// Hard caps of single phases, in pico-dollars.
+    pub max_cost_by_phase: BTreeMap<Phase, PicoUsd>,
+    /// Hard cap on what all runs of the store together spend in a UTC day, while this run reserves.
+    pub max_cost_per_day: Option<PicoUsd>,
     /// Requests per minute for the run's models.
     pub max_rpm: Option<u64>,
     /// Tokens per minute for the run's models.
@@ -184,6 +188,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_cost: None,
+            max_cost_by_phase: BTreeMap::new(),
+            max_cost_per_day: None,
             max_rpm: None,
             max_tpm: None,
             concurrency: None,

@@ -566,22 +566,24 @@ pub struct UsageFigures {
 /// Total usage and the cap it was held to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageTotal {
-    /// Calls answered by the provider and used.
-    pub calls: u64,
-    /// Calls served from the call store.
-    pub cached_calls: u64,
-    /// Further attempts.
-    pub retries: u64,
-    /// Attempts answered with 429.
-    pub rate_limited: u64,
-    /// Prompt tokens.
-    pub prompt_tokens: u64,
-    /// Completion tokens.
-    pub completion_tokens: u64,
-    /// Dollars paid.
-    pub usd: f64,
+    /// What all phases consumed.
+    #[serde(flatten)]
+    pub used: UsageFigures,
     /// Hard cap in dollars; null without one.
     pub usd_cap: Option<f64>,
+    /// Dollars as if nothing had come from the call store.
+    #[serde(default)]
+    pub usd_list: f64,
+    /// Dollars booked of the run, whatever became of the attempts: what the cap is held against.
+    #[serde(default)]
+    pub usd_booked: f64,
+    /// The part of `usd_booked` of which nobody knows whether it was paid: attempts that were cut, timed out or lost with
+    /// their worker, at their worst case.
+    #[serde(default)]
+    pub usd_uncertain: f64,
+    /// The part of `usd_booked` by which attempts passed their own worst case.
+    #[serde(default)]
+    pub usd_overdraft: f64,
 }
 
 /// One of the slowest questions.
@@ -648,22 +650,18 @@ impl UsageSummary {
         sum += questions.recall;
         sum += questions.answer;
         sum += questions.judge;
-        let UsageFigures { calls, cached_calls, retries, rate_limited, prompt_tokens, completion_tokens, usd } =
-            (&sum).into();
         Self {
             retain: retain.into(),
             recall: (&questions.recall).into(),
             answer: (&questions.answer).into(),
             judge: (&questions.judge).into(),
             total: UsageTotal {
-                calls,
-                cached_calls,
-                retries,
-                rate_limited,
-                prompt_tokens,
-                completion_tokens,
-                usd,
+                used: (&sum).into(),
                 usd_cap,
+                usd_list: sum.cost.saturating_add(sum.saved).usd(),
+                usd_booked: sum.cost.usd(),
+                usd_uncertain: 0.0,
+                usd_overdraft: 0.0,
             },
         }
     }

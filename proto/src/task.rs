@@ -65,14 +65,24 @@ pub enum TaskEvent {
     LoseLease,
     /// Permanent failure, or attempts or losses used up: stored with its reason.
     GiveUp,
+    /// Its bank has failed: it fails with the bank's reason, whoever holds it (P22).
+    BankFailed,
     /// A user asks to repeat what failed (`retry`).
     Reopen,
 }
 
 impl TaskEvent {
     /// All events.
-    pub const ALL: [Self; 7] =
-        [Self::Claim, Self::Finish, Self::Retry, Self::Park, Self::LoseLease, Self::GiveUp, Self::Reopen];
+    pub const ALL: [Self; 8] = [
+        Self::Claim,
+        Self::Finish,
+        Self::Retry,
+        Self::Park,
+        Self::LoseLease,
+        Self::GiveUp,
+        Self::BankFailed,
+        Self::Reopen,
+    ];
 }
 
 /// One line of the transition table.
@@ -92,7 +102,7 @@ pub struct Transition {
 
 /// The table. An event that is not listed for a state is refused and changes nothing.
 pub const TRANSITIONS: &[Transition] = &{
-    use TaskEvent::{Claim, Finish, GiveUp, LoseLease, Park, Reopen, Retry};
+    use TaskEvent::{BankFailed, Claim, Finish, GiveUp, LoseLease, Park, Reopen, Retry};
     use TaskState::{Done, Failed, Leased, Ready};
     const fn t(
         from: TaskState,
@@ -111,6 +121,8 @@ pub const TRANSITIONS: &[Transition] = &{
         t(Leased, Park, true, Ready, (0, 0, 0)),
         t(Leased, LoseLease, true, Ready, (0, 0, 1)),
         t(Leased, GiveUp, true, Failed, (0, 0, 0)),
+        t(Ready, BankFailed, false, Failed, (0, 0, 0)),
+        t(Leased, BankFailed, false, Failed, (0, 0, 0)),
         t(Failed, Reopen, false, Ready, (0, 0, 0)),
     ]
 };

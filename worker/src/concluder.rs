@@ -24,7 +24,7 @@ use crate::banks::BankCache;
 const BATCH: usize = 256;
 
 /// Wait for more questions to conclude together: nothing but the run's progress and its end depends on it.
-const GATHER: Duration = Duration::from_millis(4);
+const GATHER: Duration = Duration::from_millis(20);
 
 /// What concluding needs to know of a run; nothing of it changes while the run exists.
 #[derive(Debug, Clone)]

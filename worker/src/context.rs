@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{failure::Failure, ids::RunNo};
-use bench_store::{BankRow, RunRow, Store};
+use bench_store::{BankRow, RunRow, SessionId, Store};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     answerer::Answerer,
@@ -11,6 +12,7 @@ use crate::{
     engine::{Shared, Vitals, store_failure},
     judge::Judge,
     models::{
+        budget::purse::Purse,
         caller::CallSettings,
         gate::Gates,
         openai::SharedHttp,
@@ -54,6 +56,8 @@ pub struct RunContext {
     judges: Vec<Judge>,
     scorers: Vec<&'static dyn Scorer>,
     stop: StopFlag,
+    drop: CancellationToken,
+    purse: Arc<Purse>,
 }
 
 impl RunContext {
@@ -65,6 +69,7 @@ impl RunContext {
         environment: &WorkerEnvironment,
         store: Arc<dyn Store>,
         row: RunRow,
+        session: SessionId,
         vitals: Arc<Vitals>,
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
@@ -73,10 +78,19 @@ impl RunContext {
             .map_err(|e| cannot(e.to_string()))?;
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let stop = StopFlag::guarded(vitals);
-        let callers = crate::calls::RunCallers::open(environment, store, &row, stop.clone()).await?;
+        let callers = crate::calls::RunCallers::open(environment, store, &row, session, stop.clone()).await?;
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
-        Ok(Self { system, answerer, judges, scorers: scorers.map_err(|e| cannot(e.to_string()))?, stop, row })
+        Ok(Self {
+            system,
+            answerer,
+            judges,
+            scorers: scorers.map_err(|e| cannot(e.to_string()))?,
+            stop,
+            drop: CancellationToken::new(),
+            purse: callers.purse(),
+            row,
+        })
     }
 
     /// Number of the run.
@@ -110,6 +124,22 @@ impl RunContext {
     /// Stops all calls of the run in this process (P23); a resumed run gets a new context.
     pub(crate) fn stop_calls(&self, reason: &str) {
         self.stop.stop(reason);
+    }
+
+    /// Drops the run's calls in flight (`cancel --now`).
+    pub(crate) fn drop_calls(&self, reason: &str) {
+        self.stop.stop(reason);
+        self.drop.cancel();
+    }
+
+    /// Waits until calls in flight are to be dropped.
+    pub(crate) async fn dropped(&self) {
+        self.drop.cancelled().await;
+    }
+
+    /// Gives back what is reserved and not in use; nothing is reserved afterwards.
+    pub(crate) async fn close_purse(&self) {
+        self.purse.close().await;
     }
 
     /// Why the run has to stop by itself, when it has to.

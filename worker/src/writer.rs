@@ -127,31 +127,23 @@ fn weight(submission: &Submission) -> usize {
 
 /// Commits a batch; one that is refused for its data is halved until the bad submission stands alone.
 async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submission>) {
-    let mut parts = vec![batch];
+    let mut parts = vec![Part::of(batch)];
     while let Some(mut part) = parts.pop() {
-        let mut records = Vec::with_capacity(part.iter().map(|s| s.records.len()).sum());
-        let mut conclusions = Vec::new();
-        for submission in &part {
-            records.extend_from_slice(&submission.records);
-            conclusions.extend(submission.conclusion.iter().cloned());
-        }
-        match commit_when_available(store, &records, &conclusions).await {
+        match commit_when_available(store, &part.records, &part.conclusions).await {
             Ok(outcome) => {
-                announce(hooks, &outcome, !conclusions.is_empty());
+                announce(hooks, &outcome, !part.conclusions.is_empty());
                 let mut already = outcome.already.into_iter();
-                for submission in part {
-                    let mine = already.by_ref().take(submission.records.len()).collect();
+                for (records, done) in part.waiting {
+                    let mine = already.by_ref().take(records).collect();
                     // a task that was dropped (cancel --now) no longer waits for its answer
-                    let _ = submission.done.send(Ok(mine));
+                    let _ = done.send(Ok(mine));
                 }
             }
-            Err(StoreError::BadData(reason)) if part.len() == 1 => {
-                for submission in part {
-                    let _ = submission.done.send(Err(WriteError::Refused(reason.clone())));
-                }
+            Err(StoreError::BadData(reason)) if part.waiting.len() == 1 => {
+                part.refuse(&WriteError::Refused(reason));
             }
             Err(StoreError::BadData(_)) => {
-                let second = part.split_off(part.len() / 2);
+                let second = part.split_off();
                 parts.push(second);
                 parts.push(part);
             }
@@ -164,10 +156,47 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
                     }
                     first
                 });
-                for submission in part {
-                    let _ = submission.done.send(Err(WriteError::Broken(fatal.to_string())));
-                }
+                part.refuse(&WriteError::Broken(fatal.to_string()));
             }
+        }
+    }
+}
+
+/// What is committed together: the records of some submissions, in their order.
+struct Part {
+    records: Vec<StepRecord>,
+    conclusions: Vec<Conclusion>,
+    /// For each submission its number of records, and who waits for it.
+    waiting: Vec<(usize, oneshot::Sender<Result<Committed, WriteError>>)>,
+}
+
+impl Part {
+    fn of(batch: Vec<Submission>) -> Self {
+        let mut part = Self {
+            records: Vec::with_capacity(batch.iter().map(|s| s.records.len()).sum()),
+            conclusions: Vec::new(),
+            waiting: Vec::with_capacity(batch.len()),
+        };
+        for submission in batch {
+            part.waiting.push((submission.records.len(), submission.done));
+            part.records.extend(submission.records);
+            part.conclusions.extend(submission.conclusion);
+        }
+        part
+    }
+
+    /// Cuts off the second half of the submissions; their questions are concluded from the store.
+    fn split_off(&mut self) -> Self {
+        let first = self.waiting.len() / 2;
+        let records = self.waiting[..first].iter().map(|(records, _)| records).sum();
+        self.conclusions.clear();
+        let (records, waiting) = (self.records.split_off(records), self.waiting.split_off(first));
+        Self { records, conclusions: Vec::new(), waiting }
+    }
+
+    fn refuse(self, error: &WriteError) {
+        for (_, done) in self.waiting {
+            let _ = done.send(Err(error.clone()));
         }
     }
 }

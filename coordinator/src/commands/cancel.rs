@@ -1,12 +1,11 @@
 //! `cancel RUN`: ends a run; what was scored stays readable (P23).
 
-use bench_store::RunState;
+use bench_store::{CANCELLED_NOW, RunState};
 
 use crate::{
     app::App,
     cli::CancelArgs,
     exit::{CliError, CliResult, Exit},
-    local::CANCELLED_NOW,
     out,
     runs::find_run,
 };

@@ -6,6 +6,7 @@ mod config;
 mod datasets;
 mod doctor;
 pub(crate) mod estimate;
+mod gc;
 mod import;
 mod list;
 mod migrate;
@@ -56,6 +57,7 @@ pub(crate) async fn run(cli: Cli) -> CliResult {
         Verb::Config(verb) => config::run(&app, verb),
         #[cfg(feature = "cluster")]
         Verb::Serve(args) => serve::run(app, args).await,
+        Verb::Gc => gc::run(&app).await,
         Verb::Migrate(args) => migrate::run(&app, args).await,
         Verb::Doctor => doctor::run(&app).await,
         Verb::Completions { shell } => completions::run(*shell),

@@ -59,7 +59,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     let carrier = Carrier::of(app, &run.run_id)?;
     carrier.check_domain(&run)?;
     let planner = planner_if_missing(app, store.as_ref(), &run).await?;
-    change_limits(store.as_ref(), &run, args).await?;
+    change_limits(app, store.as_ref(), &run, args).await?;
     if run.state == RunState::Running && carrier.is_cluster() {
         // it goes on without anybody's help: attach to it
         return go_on(app, store, &run, &carrier, planner, args, &ending).await;
@@ -157,17 +157,27 @@ async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planne
     })
 }
 
-async fn change_limits(store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
+async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
     let mut limits = run.spec.limits.clone();
     if let Some(text) = &args.limits.max_cost {
         limits.max_cost = Some(parse_usd("--max-cost", text)?);
     }
+    if let Some(text) = &args.limits.max_cost_per_day {
+        limits.max_cost_per_day = Some(parse_usd("--max-cost-per-day", text)?);
+    }
+    limits.max_cost_by_phase.extend(app.settings().run.max_cost_by_phase.clone());
     limits.max_rpm = args.limits.max_rpm.or(limits.max_rpm);
     limits.max_tpm = args.limits.max_tpm.or(limits.max_tpm);
     limits.concurrency = args.limits.concurrency.or(limits.concurrency);
     limits.retries = args.limits.retries.unwrap_or(limits.retries);
     if limits != run.spec.limits {
         store.set_limits(run.run_no, &limits).await?;
+    }
+    if args.release_uncertain {
+        // a killed owner's reservations become uncertain when its session ends
+        crate::local::end_dead_sessions(store, run.run_no).await?;
+        let released = store.release_uncertain(run.run_no).await?;
+        out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
     }
     Ok(())
 }

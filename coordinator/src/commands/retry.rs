@@ -22,6 +22,7 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let resume_args = ResumeArgs {
         run: run.run_id.0.clone(),
         limits: LimitArgs::default(),
+        release_uncertain: false,
         reopen: !args.errors,
         output: args.output.clone(),
     };

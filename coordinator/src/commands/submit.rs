@@ -202,6 +202,7 @@ async fn attach(app: &App, store: Arc<dyn Store>, spec: &RunSpec, existing: RunR
     let resume = crate::cli::ResumeArgs {
         run: existing.run_id.0.clone(),
         limits: args.limits.clone(),
+        release_uncertain: false,
         reopen: false,
         output: args.output.clone(),
     };

@@ -34,6 +34,8 @@ impl Lab {
                 path.display()
             );
         }
+        // the scenarios run in folders of their own
+        let binaries = binaries.canonicalize()?;
         let datasets_dir = datasets_dir.map(|dir| dir.canonicalize()).transpose()?;
         Ok(Self { binaries, datasets_dir, rounds: rounds.max(1) })
     }

@@ -332,13 +332,15 @@ fn latency(summary: &Summary) -> Vec<Block> {
 fn usage(summary: &Summary) -> Vec<Block> {
     let (u, s) = (&summary.usage, &summary.phase_seconds);
     let seconds = |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), duration);
+    let all: Option<f64> = [s.retain, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
     let phases = [
         ("retain", &u.retain, s.retain),
         ("recall", &u.recall, s.recall),
         ("answer", &u.answer, s.answer),
         ("judge", &u.judge, s.judge),
+        ("total", &u.total.used, all),
     ];
-    let mut rows: Vec<Vec<String>> = phases
+    let rows: Vec<Vec<String>> = phases
         .into_iter()
         .map(|(phase, u, time)| {
             let counts =
@@ -346,15 +348,33 @@ fn usage(summary: &Summary) -> Vec<Block> {
             std::iter::once(phase.to_owned()).chain(counts).chain([usd(u.usd), seconds(time)]).collect()
         })
         .collect();
-    let t = &summary.usage.total;
-    let counts = [t.calls, t.cached_calls, t.retries, t.rate_limited, t.prompt_tokens, t.completion_tokens].map(count);
-    let all: Option<f64> = [s.retain, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
-    rows.push(std::iter::once("total".to_owned()).chain(counts).chain([usd(t.usd), seconds(all)]).collect());
     let columns =
         ["Phase", ">Calls", ">Cached", ">Retries", ">429s", ">Prompt tokens", ">Completion tokens", ">Cost", ">Work"];
     let mut blocks = vec![heading("Usage and cost"), table(&columns, rows)];
+    let t = &u.total;
+    let booked = t.usd_booked.max(t.used.usd);
+    let mut money = Vec::new();
     if let Some(cap) = t.usd_cap {
-        blocks.push(Block::Text(format!("Spent {} of a cap of {}.", usd(t.usd), usd(cap))));
+        money.push(format!("Spent {} of a cap of {}.", usd(booked), usd(cap)));
+    }
+    let unused = booked - t.used.usd;
+    if unused > 1e-9 {
+        money.push(format!("{} of it went into attempts that no result uses.", usd(unused)));
+    }
+    if t.usd_uncertain > 0.0 {
+        money.push(format!(
+            "{} of it is uncertain: attempts that ended without a word, at their worst case.",
+            usd(t.usd_uncertain)
+        ));
+    }
+    if t.usd_overdraft > 0.0 {
+        money.push(format!("Attempts cost {} more than their own worst case.", usd(t.usd_overdraft)));
+    }
+    if t.usd_list > t.used.usd + 1e-9 {
+        money.push(format!("Without the call store it would have been {}.", usd(t.usd_list)));
+    }
+    if !money.is_empty() {
+        blocks.push(Block::Text(money.join(" ")));
     }
     blocks
 }

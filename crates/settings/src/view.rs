@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
-use bench_proto::money::PicoUsd;
+use bench_proto::{call::Phase, money::PicoUsd};
 
 use crate::{
     accounts::{Account, ApiKey, ModelRole, accounts},
@@ -77,6 +77,8 @@ pub struct RunSettings {
     pub retries: u32,
     pub pool: String,
     pub max_cost: Option<PicoUsd>,
+    pub max_cost_per_day: Option<PicoUsd>,
+    pub max_cost_by_phase: BTreeMap<Phase, PicoUsd>,
     pub max_rpm: Option<u64>,
     pub max_tpm: Option<u64>,
     pub unpriced_ok: bool,
@@ -197,15 +199,23 @@ impl Settings {
         let name = own("account").map(|entry| entry.value.shown()).unwrap_or_default();
         let shared = self.accounts.get(&name);
         match (own("base_url"), key) {
-            (Some(Entry { value: Value::Url(url), .. }), key) => {
-                Account { name: role.name().to_owned(), base_url: Some(url.clone()), key: key.unwrap_or(ApiKey::None) }
-            }
+            (Some(Entry { value: Value::Url(url), .. }), key) => Account {
+                name: role.name().to_owned(),
+                base_url: Some(url.clone()),
+                key: key.unwrap_or(ApiKey::None),
+                rpm: None,
+                tpm: None,
+            },
             (_, Some(key)) => Account {
                 name: role.name().to_owned(),
                 base_url: shared.and_then(|account| account.base_url.clone()),
                 key,
+                rpm: None,
+                tpm: None,
             },
-            (_, None) => shared.cloned().unwrap_or(Account { name, base_url: None, key: ApiKey::None }),
+            (_, None) => {
+                shared.cloned().unwrap_or(Account { name, base_url: None, key: ApiKey::None, rpm: None, tpm: None })
+            }
         }
     }
 }
@@ -234,6 +244,11 @@ fn run(read: &Read<'_>) -> RunSettings {
         retries: read.whole("run.retries").unwrap_or_default(),
         pool: read.text("run.pool"),
         max_cost: read.usd("run.max_cost"),
+        max_cost_per_day: read.usd("run.max_cost_per_day"),
+        max_cost_by_phase: Phase::ALL
+            .into_iter()
+            .filter_map(|phase| Some((phase, read.usd(&format!("run.max_cost_{}", phase.name()))?)))
+            .collect(),
         max_rpm: read.whole("run.max_rpm"),
         max_tpm: read.whole("run.max_tpm"),
         unpriced_ok: read.flag("run.unpriced_ok"),

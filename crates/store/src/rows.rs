@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    call::CallRecord,
+    call::{CallRecord, Phase},
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey},
     money::PicoUsd,
@@ -25,6 +25,9 @@ pub enum RunState {
     /// All questions ended.
     Finished,
 }
+
+/// Reason of a cancelled run whose calls in flight are dropped (`cancel --now`).
+pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
 
 impl RunState {
     /// The state's word, also in the store.
@@ -142,8 +145,14 @@ pub struct RunCounters {
     pub headline_sum: f64,
     /// Spent, uncertain attempts included at their worst case.
     pub spent: PicoUsd,
-    /// The uncertain part of `spent`.
+    /// The uncertain part of `spent`: attempts of which nobody knows what they cost, at their worst case.
     pub uncertain: PicoUsd,
+    /// Worst cases of attempts under way; not part of `spent`.
+    #[serde(default)]
+    pub reserved: PicoUsd,
+    /// What attempts cost beyond their own worst case; part of `spent`.
+    #[serde(default)]
+    pub overdraft: PicoUsd,
 }
 
 impl RunCounters {
@@ -387,6 +396,172 @@ pub struct StoredCall {
     pub record: CallRecord,
     /// The run that paid.
     pub run: RunNo,
+}
+
+/// Money that an attempt may cost, asked for before it is sent (P10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Want {
+    /// Id of the attempt: also that of its call record, if there will be one.
+    pub attempt: uuid::Uuid,
+    /// Phase that pays.
+    pub phase: Phase,
+    /// Its worst case; above 0.
+    pub amount: PicoUsd,
+}
+
+/// What one process changes about the reserved money of a run, in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetChange {
+    /// The run.
+    pub run: RunNo,
+    /// The worker session that reserves: when it ends, its open reservations become uncertain.
+    pub session: SessionId,
+    /// Attempts that were never sent, or surely cost nothing: their reservations are gone.
+    pub release: Vec<uuid::Uuid>,
+    /// Attempts that were sent and given up (`cancel --now`): uncertain at their worst case.
+    pub lose: Vec<uuid::Uuid>,
+    /// Attempts that shall be sent, the most urgent first; one that is reserved already is granted again.
+    pub wants: Vec<Want>,
+}
+
+/// For what a cap holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BudgetScope {
+    /// The run.
+    Run,
+    /// One phase of the run.
+    Phase(Phase),
+    /// The UTC day by the database's clock, over all runs of the store.
+    Day,
+}
+
+impl BudgetScope {
+    /// Whether a phase's attempts count under this cap.
+    #[must_use]
+    pub fn holds(self, phase: Phase) -> bool {
+        match self {
+            Self::Run | Self::Day => true,
+            Self::Phase(of) => of == phase,
+        }
+    }
+}
+
+/// Money under one cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetState {
+    /// For what the cap holds.
+    pub scope: BudgetScope,
+    /// The cap.
+    pub cap: PicoUsd,
+    /// Booked, uncertain attempts included.
+    pub spent: PicoUsd,
+    /// Reserved by all processes.
+    pub reserved: PicoUsd,
+}
+
+impl BudgetState {
+    /// What is left; negative after an overdraft.
+    #[must_use]
+    pub const fn left(&self) -> PicoUsd {
+        PicoUsd(self.cap.0.saturating_sub(self.spent.0).saturating_sub(self.reserved.0))
+    }
+}
+
+/// What became of a [`BudgetChange`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BudgetAnswer {
+    /// Places of wants that do not fit, with the first cap that refuses each.
+    pub refused: Vec<(usize, BudgetScope)>,
+    /// All caps of the run as they are now.
+    pub caps: Vec<BudgetState>,
+    /// The run does not run, or the session has ended: nothing was reserved.
+    pub stopped: bool,
+}
+
+/// What kind of calls an allowance is for: providers count them apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CallKind {
+    /// Chat completions.
+    #[default]
+    Chat,
+    /// Embeddings.
+    Embeddings,
+}
+
+impl CallKind {
+    /// Its number in the store.
+    pub(crate) const fn code(self) -> i64 {
+        match self {
+            Self::Chat => 0,
+            Self::Embeddings => 1,
+        }
+    }
+}
+
+/// What a provider counts together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Allowance {
+    /// Base URL and API version, without secrets.
+    pub endpoint: String,
+    /// Name of the account.
+    pub account: String,
+    /// Models that share their limits.
+    pub limit_group: String,
+    /// Kind of calls.
+    pub kind: CallKind,
+}
+
+/// Known limits of an allowance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct PaceLimits {
+    /// Requests per minute.
+    pub rpm: Option<u64>,
+    /// Tokens per minute.
+    pub tpm: Option<u64>,
+}
+
+impl PaceLimits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.rpm.is_none() && self.tpm.is_none()
+    }
+}
+
+/// What a process asks of an allowance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotAsk {
+    /// The allowance.
+    pub allowance: Allowance,
+    /// Name of the process, unlike that of any other.
+    pub asker: String,
+    /// The limits as this process knows them.
+    pub limits: PaceLimits,
+    /// Tokens (prompt and largest completion) of calls that wait, in the order in which they shall leave.
+    pub calls: Vec<u64>,
+    /// All calls that wait, these included: the weight of this process.
+    pub demand: u32,
+    /// Slots that were taken and not used: requests and their tokens.
+    pub give_back: (u32, u64),
+    /// Nothing may leave for so long, in microseconds: the provider said so (Retry-After).
+    pub hold_us: u64,
+    /// Calls per second that 429s have taught this process.
+    pub learned: Option<f64>,
+}
+
+/// What an allowance gives.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SlotAnswer {
+    /// Microseconds from the store's now until the slots of the first calls; as many as could be given.
+    pub starts_us: Vec<u64>,
+    /// Microseconds until it is worth asking for the others; 0 when none is left.
+    pub wait_us: u64,
+    /// Microseconds for which the account asked to be left alone.
+    pub blocked_us: u64,
+    /// Processes that asked within the last two seconds.
+    pub askers: u32,
+    /// Calls per second that 429s have taught the other ones, summed.
+    pub learned_by_others: Option<f64>,
 }
 
 /// Which failed questions a user wants repeated.

@@ -71,6 +71,10 @@ pub trait Items: Send + Sync {
     /// Stores items; those that are there stay.
     async fn put_items(&self, items: &[Item]) -> StoreResult<()>;
 
+    /// Drops items that no bank of any run refers to; returns how many. `None`, and nothing is dropped, while a plan is being
+    /// written: its items come before the banks that refer to them.
+    async fn drop_unreferenced_items(&self) -> StoreResult<Option<u64>>;
+
     /// Reads an item and checks its hash.
     async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>>;
 }
@@ -136,7 +140,8 @@ pub trait Sessions: Send + Sync {
     /// Raises the session's counter. False when the session has been ended by a supervisor.
     async fn renew_session(&self, session: SessionId) -> StoreResult<bool>;
 
-    /// Ends a session: its leased tasks become ready with one more loss. Returns how many.
+    /// Ends a session: its leased tasks become ready with one more loss, its open reservations uncertain (P10). Returns
+    /// how many tasks.
     async fn end_session(&self, session: SessionId) -> StoreResult<u64>;
 
     /// Open sessions of a domain.
@@ -217,6 +222,9 @@ pub trait Results: Send + Sync {
 
     /// Texts of these questions and of their judge tasks, in (task, step) order.
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;
+
+    /// Texts of one step of these tasks, in the order of their keys: the other texts, most of all the hits, are not read.
+    async fn step_texts(&self, run: RunNo, tasks: &[TaskKey], step: StepNo) -> StoreResult<Vec<(TaskKey, StepText)>>;
 }
 
 /// The call store (P9).
@@ -236,6 +244,41 @@ pub trait Calls: Send + Sync {
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[bench_proto::call::CallRecord]) -> StoreResult<()>;
 }
 
+/// The hard caps on spending (P10), shared by all processes of the store.
+///
+/// Under a cap `spent + reserved ≤ cap` holds at every commit; only an attempt that costs more than its own reservation
+/// passes it, by that excess. Caps are those of the run's current limits. What a stored call record settles is part of
+/// [`Checkpoints::commit`] and [`Calls::put_calls`]: its reservation is gone and its cost is booked, also when the
+/// reservation had become uncertain.
+#[async_trait]
+pub trait Money: Send + Sync {
+    /// Releases, loses and reserves, in one transaction. A repeated call changes nothing more.
+    async fn change_budget(&self, change: &BudgetChange) -> StoreResult<BudgetAnswer>;
+
+    /// Pauses a run whose account refuses every call (quota used up, invalid key), with the provider's words; runs of the
+    /// same cluster that use the account too, or only its `model` when one is named, are paused with it (P23). A local
+    /// run is paused alone: others have an account of the same name from settings of their own. Returns the paused runs.
+    async fn stop_account(
+        &self,
+        run: RunNo,
+        account: &str,
+        model: Option<&str>,
+        reason: &str,
+    ) -> StoreResult<Vec<RunNo>>;
+
+    /// Takes a run's uncertain attempts out of its spending (`resume --release-uncertain`). Returns their sum.
+    async fn release_uncertain(&self, run: RunNo) -> StoreResult<bench_proto::money::PicoUsd>;
+}
+
+/// Send slots of allowances (P24), shared by all processes of the store.
+#[async_trait]
+pub trait Paces: Send + Sync {
+    /// Takes slots for the calls of one process, by the store's clock: evenly spaced, at most half a second ahead, shared
+    /// by demand among the processes that ask. Also tells and hears of Retry-After (for all allowances of the account) and
+    /// of learned rates. Not idempotent: an answer that was lost costs its slots.
+    async fn take_slots(&self, ask: &SlotAsk) -> StoreResult<SlotAnswer>;
+}
+
 /// Importing results made elsewhere.
 #[async_trait]
 pub trait Imports: Send + Sync {
@@ -250,7 +293,9 @@ pub trait Imports: Send + Sync {
 
 /// The whole store.
 #[async_trait]
-pub trait Store: Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Imports {
+pub trait Store:
+    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Paces + Imports
+{
     /// The URL without password, for messages.
     fn describe(&self) -> String;
 

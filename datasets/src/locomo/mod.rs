@@ -36,13 +36,7 @@ pub(crate) static MANIFEST: Manifest = Manifest {
     file: "locomo10.json",
     sha256: "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
     bytes: 2_805_274,
-    categories: &[
-        ("multi-hop", 282),
-        ("temporal", 321),
-        ("open-domain", 96),
-        ("single-hop", 841),
-        ("adversarial", 446),
-    ],
+    categories: CATEGORIES,
     banks: 10,
     sessions: 272,
     turns: 5_882,
@@ -50,6 +44,10 @@ pub(crate) static MANIFEST: Manifest = Manifest {
     scorers: &["locomo-f1"],
     loader_version: 1,
 };
+
+/// Questions of each category, in the order of LoCoMo's numbers 1 to 5.
+pub(crate) const CATEGORIES: &[(&str, u64)] =
+    &[("multi-hop", 282), ("temporal", 321), ("open-domain", 96), ("single-hop", 841), ("adversarial", 446)];
 
 /// The two phrases of the official scorer.
 pub(crate) const ABSTENTION_PHRASES: &[&str] = &["no information available", "not mentioned"];

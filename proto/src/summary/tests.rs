@@ -108,7 +108,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
         "/usage/answer",
         &["calls", "cached_calls", "retries", "rate_limited", "prompt_tokens", "completion_tokens", "usd"],
     ),
-    ("/usage/total", &["usd", "usd_cap"]),
+    ("/usage/total", &["usd", "usd_cap", "usd_list", "usd_booked", "usd_uncertain", "usd_overdraft"]),
     ("/slowest/0", &["question_id", "ms", "phase_ms", "trace_id"]),
     ("/worst/0", &["question_id", "score", "gold", "answer"]),
 ];
@@ -141,7 +141,7 @@ fn usage_is_summed_in_whole_picodollars() {
     let usage = |cost| Usage { calls: 1, cost: PicoUsd(cost), ..Usage::default() };
     let questions = PhaseUsage { recall: usage(1), answer: usage(2), judge: usage(999_999_999_996) };
     let summary = UsageSummary::new(&usage(1), &questions, Some(20.0));
-    assert_eq!((summary.total.calls, summary.total.usd, summary.total.usd_cap), (4, 1.0, Some(20.0)));
+    assert_eq!((summary.total.used.calls, summary.total.used.usd, summary.total.usd_cap), (4, 1.0, Some(20.0)));
 }
 
 #[test]

@@ -104,7 +104,8 @@ impl Shared {
         }
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
         let vitals = Arc::clone(&self.vitals);
-        let context = RunContext::build(&self.environment, Arc::clone(&self.store), row, vitals).await?;
+        let context =
+            RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), vitals).await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
         Ok(context)
@@ -270,6 +271,10 @@ impl Worker {
         if drained.is_err() {
             self.drop_calls.cancel();
             while self.lanes.join_next().await.is_some() {}
+        }
+        let contexts: Vec<_> = self.shared.contexts.lock().await.drain().map(|(_, context)| context).collect();
+        for context in contexts {
+            context.close_purse().await;
         }
         if let Err(error) = self.shared.store.end_session(self.shared.session()).await {
             warn!("the worker's session could not be ended: {error}");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bench_proto::ids::RunNo;
-use bench_store::RunState;
+use bench_store::{CANCELLED_NOW, RunState};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -131,13 +131,25 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
         };
         for (run, state, version) in states {
             let Some(context) = contexts.iter().find(|c| c.run_no() == run) else { continue };
-            if state != RunState::Running {
-                context.stop_calls(state.name());
+            match state {
+                RunState::Running => {}
+                RunState::Cancelled if was_cancelled_at_once(&shared, run).await => context.drop_calls(state.name()),
+                RunState::Paused | RunState::Cancelled | RunState::Finished => context.stop_calls(state.name()),
             }
             // a run that was resumed or got other limits is a new context: fresh limits, fresh flag
             if state != RunState::Running || version != context.row().state_version {
                 shared.forget_context(context).await;
             }
+        }
+    }
+}
+
+async fn was_cancelled_at_once(shared: &Shared, run: RunNo) -> bool {
+    match shared.store.run(run).await {
+        Ok(row) => row.reason.as_deref() == Some(CANCELLED_NOW),
+        Err(error) => {
+            warn!("why run {} was cancelled could not be read, its calls finish: {error}", run.0);
+            false
         }
     }
 }

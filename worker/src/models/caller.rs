@@ -17,7 +17,7 @@ use bench_proto::{
 use super::{
     Attempt, AttemptError, ChatModel, ChatReply, ChatRequest,
     backoff::{BackoffSettings, Delays},
-    budget::{Budget, OverCap, Reservation},
+    budget::{Budget, OverCap, Refusal, Reservation},
     call_key::call_key,
     call_store::CallStore,
     gate::{Entry, Gate},
@@ -58,7 +58,7 @@ pub struct CallerParts {
     /// The run's stop flag.
     pub stop: StopFlag,
     /// The run's money.
-    pub budget: Arc<Budget>,
+    pub budget: Arc<dyn Budget>,
     /// Price of the model; `None` counts as free.
     pub price: Option<Price>,
     /// Stored calls, if any can be there.
@@ -265,6 +265,9 @@ impl<'a> Call<'a> {
             permit.finish(seen(&attempt));
             if let Some(wait_ms) = held(&attempt) {
                 caller.parts.gate.block.hold(wait_ms);
+                if let Some(pace) = &caller.parts.pace {
+                    pace.told(Duration::from_millis(wait_ms));
+                }
             }
             match self.judge(attempt, reservation, accept) {
                 Next::Done(answered) => return Ok(answered),
@@ -290,6 +293,7 @@ impl<'a> Call<'a> {
             Ok(None) => return Ok(None),
             Err(failure) => return Err(self.park(Duration::from_secs(1), failure.message)),
         };
+        let cost = record.cost;
         let reply = ChatReply {
             text: record.reply,
             finish: "stop".to_owned(),
@@ -301,6 +305,7 @@ impl<'a> Call<'a> {
         // a parser that has become stricter since asks anew
         Ok(accept(&reply).ok().map(|value| {
             self.usage.cached_calls += 1;
+            self.usage.saved = self.usage.saved.saturating_add(cost);
             Answered { value, reply, cached: true }
         }))
     }
@@ -318,7 +323,10 @@ impl<'a> Call<'a> {
         let mut reservation = self.reserve().await?;
         if let Some(pace) = pace {
             let tokens = if pace.counts_tokens() { self.prompt_tokens() + self.request.output_limit() } else { 0 };
-            match stop.unless_stopped(pace.acquire(tokens, settings.patience)).await {
+            match stop
+                .unless_stopped(pace.acquire((self.context.run, self.context.phase), tokens, settings.patience))
+                .await
+            {
                 Ok(Paced::Go { .. }) => {}
                 Ok(Paced::Later { wait }) => return Err(self.park(wait, "waiting for the run's pace".to_owned())),
                 Err(cause) => return Err(CallStop::Stopped(cause)),
@@ -344,14 +352,18 @@ impl<'a> Call<'a> {
         let CallerParts { stop, budget, price, .. } = &self.caller.parts;
         let Some(price) = price else { return Ok(None) };
         let bound = self.worst_case(price, tokens::prompt_bound(self.request));
-        if let Some(reservation) = budget.try_reserve_generously(bound) {
-            return Ok(Some(reservation));
+        let phase = self.context.phase;
+        match stop.unless_stopped(budget.reserve_generously(phase, bound)).await {
+            Ok(Some(reservation)) => return Ok(Some(reservation)),
+            Ok(None) => {}
+            Err(cause) => return Err(CallStop::Stopped(cause)),
         }
         let prompt_tokens = self.prompt_tokens();
         let worst = self.worst_case(price, prompt_tokens);
-        match stop.unless_stopped(budget.reserve(worst)).await {
+        match stop.unless_stopped(budget.reserve(phase, worst)).await {
             Ok(Ok(reservation)) => Ok(Some(reservation)),
-            Ok(Err(over_cap)) => Err(CallStop::Budget(over_cap)),
+            Ok(Err(Refusal::OverCap(over_cap))) => Err(CallStop::Budget(over_cap)),
+            Ok(Err(Refusal::Stopped(why))) => Err(CallStop::Stopped(StopCause::Asked(why))),
             Err(cause) => Err(CallStop::Stopped(cause)),
         }
     }
@@ -394,12 +406,9 @@ impl<'a> Call<'a> {
         let price = self.caller.parts.price.as_ref();
         let cost = price
             .map_or(PicoUsd::ZERO, |price| price.cost(prompt_tokens, reply.cached_prompt_tokens, completion_tokens));
-        if let Some(reservation) = reservation {
-            reservation.settle(cost);
-        }
         let accepted = accept(&reply);
         let outcome = if accepted.is_ok() { CallOutcome::Accepted } else { CallOutcome::Rejected };
-        self.record(outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);
+        self.record(reservation, outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);
         self.usage.prompt_tokens += prompt_tokens;
         self.usage.completion_tokens += completion_tokens;
         match accepted {
@@ -424,12 +433,9 @@ impl<'a> Call<'a> {
             let price = self.caller.parts.price.as_ref();
             let worst = price.map_or(PicoUsd::ZERO, |price| self.worst_case(price, prompt_tokens));
             let tokens = (prompt_tokens, self.request.output_limit());
-            self.record(CallOutcome::Uncertain, &ChatReply::default(), tokens, worst, duration_us);
-            if let Some(reservation) = reservation {
-                reservation.settle(worst);
-            }
+            self.record(reservation, CallOutcome::Uncertain, &ChatReply::default(), tokens, worst, duration_us);
         } else if let Some(reservation) = reservation {
-            reservation.settle(PicoUsd::ZERO);
+            reservation.free();
         }
         match failure.class {
             _ if adapted => Next::Again,
@@ -442,11 +448,24 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn record(&mut self, outcome: CallOutcome, reply: &ChatReply, tokens: (u64, u64), cost: PicoUsd, duration_us: u64) {
+    /// Records an attempt under the id of its reservation, which the record settles.
+    fn record(
+        &mut self,
+        reservation: Option<Reservation>,
+        outcome: CallOutcome,
+        reply: &ChatReply,
+        tokens: (u64, u64),
+        cost: PicoUsd,
+        duration_us: u64,
+    ) {
+        let attempt_id = reservation.as_ref().map_or_else(uuid::Uuid::now_v7, Reservation::id);
+        if let Some(reservation) = reservation {
+            reservation.settle(cost);
+        }
         let model = if reply.model.is_empty() { self.caller.parts.model.model() } else { &reply.model };
         self.usage.cost = self.usage.cost.saturating_add(cost);
         self.records.push(CallRecord {
-            attempt_id: uuid::Uuid::now_v7(),
+            attempt_id,
             key: self.key,
             phase: self.context.phase,
             outcome,

@@ -16,7 +16,7 @@ use bench_proto::{
     ids::{RunNo, TaskKey, TaskKind},
     step::{Effect, StepFacts, StepNo, StepRecord, StepText, Timing},
 };
-use bench_store::ClaimedTask;
+use bench_store::{ClaimedTask, StoreError};
 
 use crate::{
     engine::{Shared, store_failure},
@@ -73,7 +73,7 @@ impl From<WriteError> for TaskEnd {
 }
 
 /// What the store already knows about a task.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct TaskInput {
     texts: Vec<(TaskKey, StepNo, StepText)>,
 }
@@ -85,53 +85,63 @@ impl TaskInput {
     }
 }
 
-/// Reads what the tasks of a claim need from the store, in one round trip per run and not one per task: the answer for
-/// judges, the earlier steps for questions that were claimed before.
+/// Reads what the tasks of a claim need from the store, in one round trip per run and kind and not one per task: the
+/// answer for judges, the earlier steps for questions that were claimed before.
 pub(crate) async fn prepare(
     shared: &Shared,
     claimed: Vec<ClaimedTask>,
 ) -> Vec<(ClaimedTask, Result<TaskInput, Failure>)> {
-    let needs_texts =
-        |t: &ClaimedTask| t.task.kind() == TaskKind::Judge || (t.task.kind() == TaskKind::Question && t.epoch > 1);
-    let mut wanted: HashMap<RunNo, Vec<TaskKey>> = HashMap::new();
-    for task in claimed.iter().filter(|t| needs_texts(t)) {
-        wanted.entry(task.run).or_default().push(task.task.question_of());
+    let mut wanted: HashMap<(RunNo, TaskKind), Vec<TaskKey>> = HashMap::new();
+    for task in claimed.iter().filter(|task| needs_texts(task)) {
+        wanted.entry((task.run, task.task.kind())).or_default().push(task.task.question_of());
     }
-    let mut inputs: HashMap<(RunNo, TaskKey), TaskInput> = HashMap::new();
-    let mut failed: HashMap<RunNo, Failure> = HashMap::new();
-    for (run, mut questions) in wanted {
-        questions.sort_unstable();
-        questions.dedup();
-        if let Err(error) = read_inputs(shared, run, &questions, &mut inputs).await {
-            failed.insert(run, store_failure(&error));
+    let mut inputs: HashMap<(RunNo, TaskKind, TaskKey), TaskInput> = HashMap::new();
+    let mut failed: HashMap<(RunNo, TaskKind), Failure> = HashMap::new();
+    for ((run, kind), questions) in wanted {
+        match read_texts(shared, run, kind, &questions).await {
+            Ok(texts) => {
+                for (task, step, text) in texts {
+                    inputs.entry((run, kind, task.question_of())).or_default().texts.push((task, step, text));
+                }
+            }
+            Err(error) => drop(failed.insert((run, kind), store_failure(&error))),
         }
     }
     // several votes may share one question, so inputs are copied out
+    let input_of = |task: &ClaimedTask| {
+        let (run, kind) = (task.run, task.task.kind());
+        match failed.get(&(run, kind)) {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(inputs.get(&(run, kind, task.task.question_of())).cloned().unwrap_or_default()),
+        }
+    };
     let mut prepared = Vec::with_capacity(claimed.len());
     for task in claimed {
-        let input = if !needs_texts(&task) {
-            Ok(TaskInput::default())
-        } else if let Some(failure) = failed.get(&task.run) {
-            Err(failure.clone())
-        } else {
-            let stored = inputs.get(&(task.run, task.task.question_of()));
-            Ok(stored.map_or_else(TaskInput::default, |s| TaskInput { texts: s.texts.clone() }))
-        };
+        let input = if needs_texts(&task) { input_of(&task) } else { Ok(TaskInput::default()) };
         prepared.push((task, input));
     }
     prepared
 }
 
-async fn read_inputs(
+fn needs_texts(task: &ClaimedTask) -> bool {
+    match task.task.kind() {
+        TaskKind::Judge => true,
+        TaskKind::Question => task.epoch > 1,
+        TaskKind::Retain | TaskKind::Ready => false,
+    }
+}
+
+async fn read_texts(
     shared: &Shared,
     run: RunNo,
+    kind: TaskKind,
     questions: &[TaskKey],
-    inputs: &mut HashMap<(RunNo, TaskKey), TaskInput>,
-) -> Result<(), bench_store::StoreError> {
-    for (task, step, text) in shared.store.question_texts(run, questions).await? {
-        inputs.entry((run, task.question_of())).or_default().texts.push((task, step, text));
+) -> Result<Vec<(TaskKey, StepNo, StepText)>, StoreError> {
+    if kind != TaskKind::Judge {
+        return shared.store.question_texts(run, questions).await;
     }
-    Ok(())
+    let answers = shared.store.step_texts(run, questions, StepNo::ANSWER).await?;
+    Ok(answers.into_iter().map(|(task, text)| (task, StepNo::ANSWER, text)).collect())
 }
 
 /// Runs one claimed task to its end.
@@ -139,11 +149,17 @@ pub(crate) async fn run(shared: &Shared, task: ClaimedTask, input: Result<TaskIn
     let work = async {
         let input = input?;
         let context = shared.context(task.run).await?;
-        match task.task.kind() {
-            TaskKind::Retain => retain::run(shared, &context, task).await,
-            TaskKind::Ready => ready::run(shared, &context, task).await,
-            TaskKind::Question => question::run(shared, &context, task, &input).await,
-            TaskKind::Judge => judge::run(shared, &context, task, &input).await,
+        let steps = async {
+            match task.task.kind() {
+                TaskKind::Retain => retain::run(shared, &context, task).await,
+                TaskKind::Ready => ready::run(shared, &context, task).await,
+                TaskKind::Question => question::run(shared, &context, task, &input).await,
+                TaskKind::Judge => judge::run(shared, &context, task, &input).await,
+            }
+        };
+        tokio::select! {
+            () = context.dropped() => Err(TaskEnd::hand_back("dropped")),
+            ended = steps => ended,
         }
     };
     work.await.map_or_else(|end: TaskEnd| end, |()| TaskEnd::Stored)

@@ -134,8 +134,13 @@ async fn recall(
         turn: RankHits::of(ids, gold.evidence_turns.iter().map(String::as_str)),
         session: RankHits::of(sessions, gold.evidence_sessions.iter().map(String::as_str)),
     };
-    let stored_text = |hit: &RetrievedHit| if capabilities.ignores_k { String::new() } else { hit.text.clone() };
-    let hits = recall.hits.iter().map(|hit| RetrievedHit { text: stored_text(hit), ..hit.clone() }).collect();
+    let stored = |hit: &RetrievedHit| RetrievedHit {
+        id: hit.id.clone(),
+        session_id: hit.session_id.clone(),
+        score: hit.score,
+        text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
+    };
+    let hits = recall.hits.iter().map(stored).collect();
     records.push(StepRecord {
         run: task.run,
         task: task.task,

@@ -196,7 +196,7 @@ fn every_table_of_the_report_is_filled() {
     assert_eq!(summary.worst.len(), 5);
     assert!(summary.worst.iter().all(|w| w.score == 0.0 && w.gold.is_none()));
     assert!(summary.worst.is_sorted_by(|a, b| a.question_id < b.question_id));
-    assert_eq!((summary.usage.retain.calls, summary.usage.answer.calls, summary.total.calls), (120, 60, 180));
+    assert_eq!((summary.usage.retain.calls, summary.usage.answer.calls, summary.total.used.calls), (120, 60, 180));
     assert_eq!(summary.total.usd_cap, Some(20.0));
     assert_eq!(summary.latency_ms.retain.as_ref().map(|p| p.n), Some(60));
     assert_eq!(summary.phase_seconds.recall, Some((0..60).sum::<u64>() as f64 * 100.0 / 1e6));

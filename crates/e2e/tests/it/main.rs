@@ -2,8 +2,10 @@
 
 mod arrows;
 mod bad_input;
+mod cluster;
 mod kill;
 mod local_runs;
 mod models;
+mod money;
 mod readme;
 mod reference;

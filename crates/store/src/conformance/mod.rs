@@ -11,6 +11,8 @@ mod calls;
 mod checkpoints;
 mod contention;
 mod fixtures;
+mod money;
+mod pace;
 mod plan;
 mod results;
 mod retry;
@@ -21,7 +23,8 @@ mod tasks;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, fixtures::*, plan::*, results::*, retry::*, runs::*, segments::*, tasks::*,
+    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, pace::*, plan::*, results::*, retry::*, runs::*,
+    segments::*, tasks::*,
 };
 use crate::Store;
 
@@ -48,6 +51,7 @@ macro_rules! store_conformance {
             run_events_keep_their_order,
             p8_u0000_survives_everywhere,
             p16_items_are_shared_and_checked,
+            p16_unreferenced_items_are_dropped,
             p28_planning_twice_makes_the_same_rows,
             contradictory_banks_are_refused,
             p5_handles_and_generations,
@@ -81,6 +85,14 @@ macro_rules! store_conformance {
             imported_results_are_results,
             p9_calls_are_found_by_lineage_the_oldest_first,
             p9_only_accepted_calls_are_served_again,
+            p10_every_cap_is_held,
+            p10_a_settlement_replaces_its_reservation,
+            p10_what_a_dead_session_reserved_is_uncertain_until_released,
+            p10_repeats_and_given_up_attempts,
+            p10_nothing_is_reserved_for_a_run_that_does_not_run,
+            p10_the_cap_holds_under_any_interleaving,
+            p23_a_refused_account_pauses_the_runs_that_use_it,
+            p24_processes_share_one_row_of_slots,
             p1_each_task_is_claimed_once,
             p14_two_processes_share_a_store,
             dropped_calls_leave_no_transaction_open,

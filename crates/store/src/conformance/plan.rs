@@ -30,6 +30,22 @@ pub async fn p28_planning_twice_makes_the_same_rows(fresh: &Fresh) {
     assert!(store.run(scene.run).await.expect("is read").planned);
 }
 
+/// Only items that nobody refers to are dropped, and none while a plan is being written.
+pub async fn p16_unreferenced_items_are_dropped(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let used = crate::Item::of(b"[1]".to_vec());
+    let unused = crate::Item::of(b"[2]".to_vec());
+    store.put_items(&[used.clone(), unused.clone()]).await.expect("are put");
+    let run = store.create_run(&new_run("r")).await.expect("is created");
+    assert_eq!(store.drop_unreferenced_items().await.expect("answers"), None, "a plan is being written");
+    store.add_banks(run, &[NewBank { content: used.hash, ..bank(0, &[(1, &[])]) }]).await.expect("is added");
+    store.finish_plan(run).await.expect("is planned");
+    assert_eq!(store.drop_unreferenced_items().await.expect("answers"), Some(1));
+    assert_eq!(store.item(used.hash).await.expect("is read"), used.bytes);
+    assert!(matches!(store.item(unused.hash).await, Err(StoreError::Missing(_))));
+    assert_eq!(store.drop_unreferenced_items().await.expect("answers"), Some(0));
+}
+
 /// Banks that no task key can name are refused with a reason, and so are banks of a run that is not there.
 pub async fn contradictory_banks_are_refused(fresh: &Fresh) {
     let store = &fresh.store;

@@ -65,6 +65,10 @@ pub async fn texts_come_back_with_their_questions(fresh: &Fresh) {
     assert_eq!(keys, [(q0, StepNo::RECALL), (q0, StepNo::ANSWER), (q1, StepNo::RECALL), (q1, StepNo::ANSWER)]);
     assert_eq!(texts[1].2, answer_text(&"long ".repeat(5000)), "the text belongs to the step that is stored");
     assert_eq!(store.question_texts(scene.run, &[]).await.expect("are read"), []);
+    let answers = store.step_texts(scene.run, &[q1, q0, q1], StepNo::ANSWER).await.expect("are read");
+    assert_eq!(answers, [(q0, texts[1].2.clone()), (q1, texts[3].2.clone())], "each once, and no other step");
+    assert_eq!(store.step_texts(scene.run, &[q0], StepNo::SCORE).await.expect("are read"), []);
+    assert_eq!(store.step_texts(scene.run, &[], StepNo::ANSWER).await.expect("are read"), []);
 }
 
 /// Results from elsewhere have facts and texts but no tasks.

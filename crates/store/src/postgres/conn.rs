@@ -8,8 +8,9 @@ use std::{
 
 use async_trait::async_trait;
 use sqlx::{
-    Arguments as _, Decode, PgConnection, Postgres, Row as _, TypeInfo as _, ValueRef as _,
-    postgres::{PgArguments, PgRow, PgValueRef},
+    Arguments as _, Decode, PgConnection, Postgres,
+    error::BoxDynError,
+    postgres::{PgArguments, PgValueRef},
 };
 use tokio::time::timeout;
 
@@ -75,7 +76,7 @@ impl Conn for Link<'_> {
         let text = sql.expanded(Dialect::Postgres).text.as_str();
         let query = sqlx::query_with(text, bind(args)?).persistent(self.named);
         let rows = watched(self.place, query.fetch_all(&mut *self.conn)).await;
-        self.note(rows)?.iter().map(read).collect()
+        self.note(rows)?.iter().map(|row| Row::read(row, cell)).collect()
     }
 
     async fn execute(&mut self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
@@ -133,27 +134,14 @@ fn bind(args: Args) -> StoreResult<PgArguments> {
     Ok(arguments)
 }
 
-fn read(row: &PgRow) -> StoreResult<Row> {
-    let cells = (0..row.len()).map(|at| cell(row.try_get_raw(at).map_err(|e| errors::of(&e))?));
-    cells.collect::<StoreResult<Vec<Cell>>>().map(Row)
-}
-
-fn cell(value: PgValueRef<'_>) -> StoreResult<Cell> {
-    if value.is_null() {
-        return Ok(Cell::Null);
-    }
-    let kind = value.type_info().into_owned();
-    match kind.name() {
-        "INT8" => decoded(value).map(Cell::Int),
-        "INT4" => decoded::<i32>(value).map(|number| Cell::Int(number.into())),
-        "INT2" => decoded::<i16>(value).map(|number| Cell::Int(number.into())),
-        "FLOAT8" => decoded(value).map(Cell::Real),
-        "TEXT" => decoded(value).map(Cell::Text),
-        "BYTEA" => decoded(value).map(Cell::Blob),
-        other => Err(StoreError::Corrupt(format!("a value of type {other}"))),
-    }
-}
-
-fn decoded<'r, T: Decode<'r, Postgres>>(value: PgValueRef<'r>) -> StoreResult<T> {
-    T::decode(value).map_err(|e| StoreError::Corrupt(e.to_string()))
+fn cell(kind: &str, value: PgValueRef<'_>) -> Result<Option<Cell>, BoxDynError> {
+    Ok(Some(match kind {
+        "INT8" => Cell::Int(Decode::<Postgres>::decode(value)?),
+        "INT4" => Cell::Int(<i32 as Decode<Postgres>>::decode(value)?.into()),
+        "INT2" => Cell::Int(<i16 as Decode<Postgres>>::decode(value)?.into()),
+        "FLOAT8" => Cell::Real(Decode::<Postgres>::decode(value)?),
+        "TEXT" => Cell::Text(Decode::<Postgres>::decode(value)?),
+        "BYTEA" => Cell::Blob(Decode::<Postgres>::decode(value)?),
+        _ => return Ok(None),
+    }))
 }

@@ -37,6 +37,7 @@ pub const LONG_SCHEME: &str = "postgresql";
 const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0001_init.sql"),
     include_str!("../../../../migrations/postgres/0002_cluster.sql"),
+    include_str!("../../../../migrations/postgres/0003_money.sql"),
 ];
 
 /// What every statement runs under. A client that is gone loses its locks within seconds. Plans are made anew each time,

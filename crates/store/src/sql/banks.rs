@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_proto::{
     ids::{Role, RunNo, TaskKey, TaskKind},
     step::{StepFacts, StepNo},
-    task::TaskState,
+    task::{TaskEvent, TaskState},
 };
 
 use super::{
     Batch, Conn, Row, Sql, args,
     derive::{Evidence, derive},
+    guards::{allowed, change},
     runs::note_event,
     task_key, tasks,
 };
@@ -240,13 +241,12 @@ async fn fail_questions(
 ) -> StoreResult<Vec<TaskKey>> {
     static FAIL: Sql = Sql::new(|| {
         format!(
-            "INSERT INTO tasks (run_no, task_key, state, lease_epoch, ready_at) \
+            "INSERT INTO tasks AS t (run_no, task_key, state, lease_epoch, ready_at) \
              SELECT $1, b.task, {failed}, $3, @now FROM @rows($2: task int) AS b WHERE true \
-             ON CONFLICT (run_no, task_key) DO UPDATE SET state = {failed}, session = NULL \
-             WHERE tasks.state IN ({ready}, {leased}) RETURNING task_key",
+             ON CONFLICT (run_no, task_key) DO UPDATE SET {change}, session = NULL WHERE {allowed} RETURNING task_key",
             failed = TaskState::Failed.code(),
-            ready = TaskState::Ready.code(),
-            leased = TaskState::Leased.code(),
+            change = change(TaskEvent::BankFailed),
+            allowed = allowed(TaskEvent::BankFailed, "t.lease_epoch"),
         )
     });
     static STORE: Sql = Sql::new(|| {

@@ -1,5 +1,7 @@
 //! What goes into a statement and what comes out of it, the same for both databases.
 
+use sqlx::{ColumnIndex, Database, TypeInfo as _, ValueRef as _, error::BoxDynError};
+
 use crate::{StoreError, StoreResult};
 
 /// An argument of a statement.
@@ -119,11 +121,33 @@ pub(crate) enum Cell {
     Blob(Vec<u8>),
 }
 
+/// Makes a cell of a value by the name of its type.
+pub(crate) type ReadCell<'r, D> = fn(&str, <D as Database>::ValueRef<'r>) -> Result<Option<Cell>, BoxDynError>;
+
 /// A row that was read. Texts and bytes are taken out, not copied: each column is read once.
 #[derive(Debug)]
 pub(crate) struct Row(pub(crate) Vec<Cell>);
 
 impl Row {
+    /// Reads a row of any database. `cell` makes cells of values that are not NULL, by the name of their type; it has none
+    /// for types that the schema does not use.
+    pub(crate) fn read<'r, R: sqlx::Row>(row: &'r R, cell: ReadCell<'r, R::Database>) -> StoreResult<Self>
+    where
+        usize: ColumnIndex<R>,
+    {
+        let corrupt = |e: BoxDynError| StoreError::Corrupt(e.to_string());
+        let cells = (0..row.len()).map(|at| {
+            let value = row.try_get_raw(at).map_err(|e| corrupt(e.into()))?;
+            if value.is_null() {
+                return Ok(Cell::Null);
+            }
+            let kind = value.type_info().into_owned();
+            let read = cell(kind.name(), value).map_err(corrupt)?;
+            read.ok_or_else(|| StoreError::Corrupt(format!("a value of type {}", kind.name())))
+        });
+        cells.collect::<StoreResult<Vec<Cell>>>().map(Self)
+    }
+
     fn wrong<T>(&self, column: usize, wanted: &str) -> StoreResult<T> {
         Err(StoreError::Corrupt(format!("column {column} of a row is not {wanted}: {:?}", self.0.get(column))))
     }

@@ -10,8 +10,8 @@ use bench_proto::{
 };
 
 use super::{
-    Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args,
-    counters::{self, Deltas},
+    Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters,
+    money::{self, Paid},
 };
 use crate::{
     Calls, StoreError, StoreResult, StoredCall,
@@ -23,6 +23,8 @@ const ACCEPTED: i64 = 0;
 const REJECTED: i64 = 1;
 /// Stored number of [`CallOutcome::Uncertain`].
 pub(super) const UNCERTAIN: i64 = 2;
+/// Stored number of an uncertain call that a user has released: kept, but no longer counted.
+pub(super) const RELEASED: i64 = 3;
 
 const fn outcome_code(outcome: CallOutcome) -> i64 {
     match outcome {
@@ -36,16 +38,16 @@ fn outcome_from(code: i64) -> StoreResult<CallOutcome> {
     match code {
         ACCEPTED => Ok(CallOutcome::Accepted),
         REJECTED => Ok(CallOutcome::Rejected),
-        UNCERTAIN => Ok(CallOutcome::Uncertain),
+        UNCERTAIN | RELEASED => Ok(CallOutcome::Uncertain),
         other => Err(StoreError::Corrupt(format!("{other} is no outcome of a call"))),
     }
 }
 
-fn phase_code(phase: Phase) -> i64 {
+pub(super) fn phase_code(phase: Phase) -> i64 {
     Phase::ALL.iter().position(|p| *p == phase).map_or(-1, |at| at as i64)
 }
 
-fn phase_from(code: i64) -> StoreResult<Phase> {
+pub(super) fn phase_from(code: i64) -> StoreResult<Phase> {
     let phase = usize::try_from(code).ok().and_then(|at| Phase::ALL.get(at).copied());
     phase.ok_or_else(|| StoreError::Corrupt(format!("{code} is no phase")))
 }
@@ -70,18 +72,15 @@ fn tokens(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Inserts attempts that are not there; returns what each new one costs.
-pub(super) async fn insert(
-    conn: &mut dyn Conn,
-    mut calls: Vec<NewCall>,
-) -> StoreResult<Vec<(RunNo, CallOutcome, PicoUsd)>> {
+/// Inserts attempts that are not there; returns the new ones.
+pub(super) async fn insert(conn: &mut dyn Conn, mut calls: Vec<NewCall>) -> StoreResult<Vec<Paid>> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO calls (attempt_id, run_no, task_key, call_key, phase, outcome, model, prompt_tokens, completion_tokens, \
          cost, duration_us, at_us, reply) SELECT b.attempt, b.run, b.task, b.call_key, b.phase, b.outcome, b.model, b.prompt, \
          b.completion, b.cost, b.duration, @now, b.reply \
          FROM @rows($1: run int, task int, phase int, outcome int, prompt int, completion int, cost int, duration int, model text, \
          attempt blob, call_key blob, reply blob) AS b WHERE true ON CONFLICT (attempt_id) DO NOTHING \
-         RETURNING run_no, outcome, cost"
+         RETURNING run_no, outcome, cost, phase, at_us, attempt_id"
             .to_owned()
     });
     if calls.is_empty() {
@@ -104,21 +103,29 @@ pub(super) async fn insert(
         .blob(calls.iter().map(|c| c.record.key.0.to_vec()))
         .blob(calls.iter_mut().map(|c| std::mem::take(&mut c.reply)));
     let rows = conn.fetch(&INSERT, args![batch]).await?;
-    rows.iter().map(|row| Ok((RunNo(row.int(0)?), outcome_from(row.int(1)?)?, PicoUsd(row.int(2)?)))).collect()
+    let paid = |mut row: Row| {
+        Ok(Paid {
+            run: RunNo(row.int(0)?),
+            outcome: outcome_from(row.int(1)?)?,
+            cost: PicoUsd(row.int(2)?),
+            phase: row.int(3)?,
+            day: money::day_of(row.int(4)?),
+            attempt: money::attempt_id(&row.blob(5)?)?,
+        })
+    };
+    rows.into_iter().map(paid).collect()
 }
 
 async fn put(conn: &mut dyn Conn, run: RunNo, calls: Vec<NewCall>) -> StoreResult<()> {
     counters::require(conn, run).await?;
-    let mut deltas = Deltas::new();
-    for (run, outcome, cost) in insert(conn, calls).await? {
-        deltas.entry(run).or_default().pay(outcome, cost);
-    }
-    if deltas.is_empty() { Ok(()) } else { counters::add(conn, &deltas).await }
+    let paid = insert(conn, calls).await?;
+    let mut books = money::Books::default();
+    money::settle(conn, &paid, &mut books).await?;
+    books.write(conn).await
 }
 
 fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
-    let attempt_id = uuid::Uuid::from_slice(&row.blob(0)?);
-    let attempt_id = attempt_id.map_err(|e| StoreError::Corrupt(format!("the id of a call: {e}")))?;
+    let attempt_id = money::attempt_id(&row.blob(0)?)?;
     let what = format!("the reply of call {attempt_id}");
     let reply = decompress(&row.blob(9)?, &what)?;
     let record = CallRecord {

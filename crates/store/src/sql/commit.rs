@@ -17,8 +17,8 @@ use super::{
     Batch, Conn, Sql, args, banks,
     calls::{self, NewCall},
     conclude,
-    counters::{self, Deltas},
     guards::{allowed_in_batch, change},
+    money::{self, Books},
     task_key,
     tasks::{self, pairs},
 };
@@ -188,12 +188,11 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     let stored = steps.iter().map(|step| step.at).collect();
     insert_texts(conn, &mut steps).await?;
 
-    let mut deltas: Deltas = runs.into_iter().map(|run| (run, counters::Delta::default())).collect();
-    for (run, outcome, cost) in calls::insert(conn, calls).await? {
-        deltas.entry(run).or_default().pay(outcome, cost);
-    }
+    let mut books = Books::of(runs);
+    let paid = calls::insert(conn, calls).await?;
+    money::settle(conn, &paid, &mut books).await?;
     for step in &steps {
-        let delta = deltas.entry(step.run).or_default();
+        let delta = books.runs.entry(step.run).or_default();
         delta.answered += i64::from(step.what == What::Answered);
         delta.entries_retained += i64::from(step.what == What::Retained);
     }
@@ -207,23 +206,23 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
         let settled = banks::settle(conn, run, &banks.into_iter().collect::<Vec<_>>()).await?;
         opened.extend(settled.opened.into_iter().map(|role| (run, role)));
         unknown.extend(settled.failed.into_iter().map(|task| (run, task)));
-        deltas.entry(run).or_default().banks_ready += settled.banks_ready;
+        books.runs.entry(run).or_default().banks_ready += settled.banks_ready;
     }
     to_conclude.extend(ripe_of(conn, &unknown).await?);
-    store_conclusions(conn, conclusions, &mut deltas).await?;
-    counters::add(conn, &deltas).await?;
+    store_conclusions(conn, conclusions, &mut books).await?;
+    books.write(conn).await?;
     Ok(Written { stored, before, to_conclude: to_conclude.into_iter().collect(), opened })
 }
 
 /// Stores the facts of questions that the batch has marked as concluded.
-async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, deltas: &mut Deltas) -> StoreResult<()> {
+async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, books: &mut Books) -> StoreResult<()> {
     let mut groups: BTreeMap<(RunNo, String), Vec<QuestionFacts>> = BTreeMap::new();
     for Conclusion { run, headline_metric, facts } in conclusions {
         groups.entry((run, headline_metric)).or_default().push(facts);
     }
     for ((run, headline_metric), facts) in groups {
         let (_, delta) = conclude::insert(conn, run, &headline_metric, &facts, conclude::rows(&facts)?).await?;
-        deltas.entry(run).or_default().add_ended(delta);
+        books.runs.entry(run).or_default().add_ended(delta);
     }
     Ok(())
 }

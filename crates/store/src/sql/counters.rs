@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    call::CallOutcome,
     facts::{Outcome, QuestionFacts},
     ids::RunNo,
     money::PicoUsd,
@@ -26,17 +25,11 @@ pub(super) struct Delta {
     pub(super) headline_sum: f64,
     pub(super) spent: PicoUsd,
     pub(super) uncertain: PicoUsd,
+    pub(super) reserved: PicoUsd,
+    pub(super) overdraft: PicoUsd,
 }
 
 impl Delta {
-    /// Counts a paid attempt.
-    pub(super) fn pay(&mut self, outcome: CallOutcome, cost: PicoUsd) {
-        self.spent = self.spent.saturating_add(cost);
-        if outcome == CallOutcome::Uncertain {
-            self.uncertain = self.uncertain.saturating_add(cost);
-        }
-    }
-
     /// Adds ended questions that were counted apart.
     pub(super) fn add_ended(&mut self, other: Self) {
         self.scored += other.scored;
@@ -82,7 +75,8 @@ pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, d: Delta) -> StoreRe
         "UPDATE run_counters SET banks_planned = banks_planned + $2, banks_ready = banks_ready + $3, \
          entries_planned = entries_planned + $4, entries_retained = entries_retained + $5, scored = scored + $6, \
          abstained = abstained + $7, infra_error = infra_error + $8, answered = answered + $9, spent = spent + $10, \
-         uncertain = uncertain + $11, headline_sum = headline_sum + $12, last_commit_us = @now WHERE run_no = $1"
+         uncertain = uncertain + $11, headline_sum = headline_sum + $12, reserved = reserved + $13, \
+         overdraft = overdraft + $14, last_commit_us = @now WHERE run_no = $1"
             .to_owned()
     });
     let args = args![
@@ -97,7 +91,9 @@ pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, d: Delta) -> StoreRe
         d.answered,
         d.spent.0,
         d.uncertain.0,
-        d.headline_sum
+        d.headline_sum,
+        d.reserved.0,
+        d.overdraft.0
     ];
     must_exist(conn.execute(&ADD, args).await?, run)
 }
@@ -125,12 +121,18 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
              abstained = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'abstained'), \
              infra_error = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'infra_error'), \
              answered = (SELECT count(*) FROM checkpoints WHERE run_no = $1 AND step_no = 1 AND task_key BETWEEN {} AND {}), \
-             spent = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1), \
-             uncertain = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome = {}) \
+             spent = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome <= {uncertain}) + {lost}, \
+             uncertain = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome = {uncertain}) + {lost}, \
+             reserved = (SELECT CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM reservations WHERE run_no = $1 AND state = {open}) \
              WHERE run_no = $1",
             low.0,
             high.0,
-            super::calls::UNCERTAIN
+            uncertain = super::calls::UNCERTAIN,
+            open = super::money::OPEN,
+            lost = format_args!(
+                "(SELECT CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM reservations WHERE run_no = $1 AND state = {})",
+                super::money::LOST
+            ),
         )
     });
     static SEGMENTS: Sql = Sql::new(|| "SELECT segments FROM banks WHERE run_no = $1".to_owned());

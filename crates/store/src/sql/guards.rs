@@ -69,6 +69,7 @@ mod tests {
                 "Park: t.state = 1 AND t.lease_epoch = b.epoch -> state = 0",
                 "LoseLease: t.state = 1 AND t.lease_epoch = b.epoch -> state = 0, losses = losses + 1",
                 "GiveUp: t.state = 1 AND t.lease_epoch = b.epoch -> state = 3",
+                "BankFailed: (t.state = 0 OR t.state = 1) -> state = 3",
                 "Reopen: t.state = 3 -> state = 0",
             ]
         );

@@ -7,7 +7,7 @@ use bench_proto::ids::Sha256Hash;
 
 use super::{Backend, Batch, Sql, SqlStore, args};
 use crate::{
-    Item, Items, StoreError, StoreResult,
+    Item, Items, RunState, StoreError, StoreResult,
     codec::{compress, decompress},
 };
 
@@ -47,6 +47,27 @@ impl<B: Backend> Items for SqlStore<B> {
             return Ok(());
         }
         self.execute(&INSERT, args![Batch::default().blob(hashes).blob(bodies)]).await.map(drop)
+    }
+
+    async fn drop_unreferenced_items(&self) -> StoreResult<Option<u64>> {
+        static PLANNING: Sql = Sql::new(|| {
+            format!("SELECT 1 FROM runs WHERE planned = 0 AND state = '{}' LIMIT 1", RunState::Running.name())
+        });
+        static DROP: Sql = Sql::new(|| {
+            "DELETE FROM items WHERE hash NOT IN \
+             (SELECT content FROM banks UNION SELECT questions FROM banks UNION SELECT gold FROM banks)"
+                .to_owned()
+        });
+        self.backend
+            .write(|conn| {
+                Box::pin(async move {
+                    if !conn.fetch(&PLANNING, args![]).await?.is_empty() {
+                        return Ok(None);
+                    }
+                    conn.execute(&DROP, args![]).await.map(Some)
+                })
+            })
+            .await
     }
 
     async fn item(&self, hash: Sha256Hash) -> StoreResult<Vec<u8>> {

@@ -16,6 +16,8 @@ mod guards;
 mod imports;
 mod items;
 mod leaders;
+mod money;
+mod pace;
 mod plan;
 mod reopen;
 mod results;

@@ -31,6 +31,18 @@ fn stored_step(mut row: Row) -> StoreResult<StoredStep> {
     Ok(StoredStep { task, step, facts })
 }
 
+fn text_of(mut row: Row, column: usize, task: TaskKey, step: StepNo) -> StoreResult<StepText> {
+    from_frame(&row.blob(column)?, || format!("the text of step {} of {task:?}", step.0))
+}
+
+/// Each task once.
+fn distinct(tasks: &[TaskKey]) -> Batch {
+    let mut keys: Vec<i64> = tasks.iter().map(|task| task.0).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    Batch::default().int(keys)
+}
+
 /// Steps of questions and of their judge tasks, grouped in question order.
 pub(super) async fn question_steps(
     conn: &mut dyn Conn,
@@ -81,17 +93,29 @@ impl<B: Backend> Results for SqlStore<B> {
 
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>> {
         static SELECT: Sql = Sql::new(|| of_questions("texts", "body"));
-        let mut keys: Vec<i64> = questions.iter().map(|task| task.0).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let rows = self.fetch(&SELECT, args![run.0, Batch::default().int(keys)]).await?;
-        let read = |mut row: Row| {
+        let rows = self.fetch(&SELECT, args![run.0, distinct(questions)]).await?;
+        let read = |row: Row| {
             let (task, step) = (task_key(&row, 0)?, StepNo(row.small(1)?));
-            let text = from_frame(&row.blob(2)?, || format!("the text of step {} of {task:?}", step.0))?;
-            Ok((task, step, text))
+            Ok((task, step, text_of(row, 2, task, step)?))
         };
         let mut texts: Vec<_> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
         texts.sort_by_key(|(task, step, _)| (*task, *step));
+        Ok(texts)
+    }
+
+    async fn step_texts(&self, run: RunNo, tasks: &[TaskKey], step: StepNo) -> StoreResult<Vec<(TaskKey, StepText)>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT c.task_key, c.body FROM @rows($2: task int) AS b \
+             JOIN texts AS c ON c.run_no = @each($1, b.task) AND c.task_key = b.task AND c.step_no = @each($3, b.task)"
+                .to_owned()
+        });
+        let rows = self.fetch(&SELECT, args![run.0, distinct(tasks), step.0]).await?;
+        let read = |row: Row| {
+            let task = task_key(&row, 0)?;
+            Ok((task, text_of(row, 1, task, step)?))
+        };
+        let mut texts: Vec<_> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
+        texts.sort_by_key(|(task, _)| *task);
         Ok(texts)
     }
 }

@@ -16,7 +16,8 @@ use crate::{
 const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, r.lineage, r.control_of, r.domain, \
     r.imported, r.code_version, r.state, r.state_version, r.reason, r.created_us, r.finished_us, r.active_us, \
     r.active_since_us, r.resumed_times, r.planned, r.result_version, c.banks_planned, c.banks_ready, c.entries_planned, \
-    c.entries_retained, c.scored, c.abstained, c.infra_error, c.answered, c.headline_sum, c.spent, c.uncertain";
+    c.entries_retained, c.scored, c.abstained, c.infra_error, c.answered, c.headline_sum, c.spent, c.uncertain, \
+    c.reserved, c.overdraft";
 
 fn select(rest: &str) -> String {
     format!("SELECT {COLUMNS} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no {rest}")
@@ -37,6 +38,8 @@ fn run_row(mut row: Row) -> StoreResult<RunRow> {
         headline_sum: row.real(29)?,
         spent: PicoUsd(row.int(30)?),
         uncertain: PicoUsd(row.int(31)?),
+        reserved: PicoUsd(row.int(32)?),
+        overdraft: PicoUsd(row.int(33)?),
     };
     Ok(RunRow {
         run_no: RunNo(row.int(0)?),
@@ -104,7 +107,7 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
     Ok(RunNo(run))
 }
 
-async fn change_state(
+pub(super) async fn change_state(
     conn: &mut dyn Conn,
     run: RunNo,
     from: Vec<RunState>,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bench_proto::task::TaskState;
 
 use super::{
-    Backend, Conn, Row, Sql, SqlStore, args,
+    Backend, Conn, Row, Sql, SqlStore, args, money,
     tasks::{Holder, lose_leases},
 };
 use crate::{
@@ -19,7 +19,9 @@ async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
     // claims of the session lock its row too: none of them can slip in between the two statements
     conn.lock(&LOCK, args![session.0]).await?;
     conn.execute(&END, args![session.0]).await?;
-    lose_leases(conn, Holder::Session(session)).await
+    let lost = lose_leases(conn, Holder::Session(session)).await?;
+    money::lose_session(conn, session).await?;
+    Ok(lost)
 }
 
 #[async_trait]

@@ -7,8 +7,9 @@ use std::{
 
 use async_trait::async_trait;
 use sqlx::{
-    Arguments as _, Decode, Row as _, Sqlite, SqliteConnection, TypeInfo as _, ValueRef as _,
-    sqlite::{SqliteArguments, SqliteRow, SqliteValueRef},
+    Arguments as _, Decode, Sqlite, SqliteConnection,
+    error::BoxDynError,
+    sqlite::{SqliteArguments, SqliteValueRef},
 };
 
 use super::errors;
@@ -25,7 +26,7 @@ impl Conn for Link<'_> {
     async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
         let (text, arguments) = bind(sql, args)?;
         let rows = sqlx::query_with(text, arguments).fetch_all(&mut *self.0).await.map_err(|e| errors::of(&e))?;
-        rows.iter().map(read).collect()
+        rows.iter().map(|row| Row::read(row, cell)).collect()
     }
 
     async fn execute(&mut self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
@@ -41,7 +42,7 @@ impl Conn for Link<'_> {
 
 fn bind(sql: &'static Sql, args: Args) -> StoreResult<(&'static str, SqliteArguments)> {
     let expanded = sql.expanded(Dialect::Sqlite);
-    let refuse = |e: sqlx::error::BoxDynError| StoreError::BadData(e.to_string());
+    let refuse = |e: BoxDynError| StoreError::BadData(e.to_string());
     let mut arguments = SqliteArguments::default();
     for arg in args {
         match arg {
@@ -121,25 +122,12 @@ fn push_bytes(json: &mut String, all: &mut Vec<u8>, value: Option<&[u8]>) {
     }
 }
 
-fn read(row: &SqliteRow) -> StoreResult<Row> {
-    let cells = (0..row.len()).map(|at| cell(row.try_get_raw(at).map_err(|e| errors::of(&e))?));
-    cells.collect::<StoreResult<Vec<Cell>>>().map(Row)
-}
-
-fn cell(value: SqliteValueRef<'_>) -> StoreResult<Cell> {
-    if value.is_null() {
-        return Ok(Cell::Null);
-    }
-    let kind = value.type_info().into_owned();
-    match kind.name() {
-        "INTEGER" => decoded(value).map(Cell::Int),
-        "REAL" => decoded(value).map(Cell::Real),
-        "TEXT" => decoded(value).map(Cell::Text),
-        "BLOB" => decoded(value).map(Cell::Blob),
-        other => Err(StoreError::Corrupt(format!("a value of type {other}"))),
-    }
-}
-
-fn decoded<'r, T: Decode<'r, Sqlite>>(value: SqliteValueRef<'r>) -> StoreResult<T> {
-    T::decode(value).map_err(|e| StoreError::Corrupt(e.to_string()))
+fn cell(kind: &str, value: SqliteValueRef<'_>) -> Result<Option<Cell>, BoxDynError> {
+    Ok(Some(match kind {
+        "INTEGER" => Cell::Int(Decode::<Sqlite>::decode(value)?),
+        "REAL" => Cell::Real(Decode::<Sqlite>::decode(value)?),
+        "TEXT" => Cell::Text(Decode::<Sqlite>::decode(value)?),
+        "BLOB" => Cell::Blob(Decode::<Sqlite>::decode(value)?),
+        _ => return Ok(None),
+    }))
 }

@@ -35,6 +35,7 @@ const READERS: u32 = 3;
 const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0001_init.sql"),
     include_str!("../../../../migrations/sqlite/0002_cluster.sql"),
+    include_str!("../../../../migrations/sqlite/0003_money.sql"),
 ];
 
 /// The store in one file.

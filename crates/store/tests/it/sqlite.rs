@@ -10,7 +10,6 @@ use bench_store::{
     conformance::{Fresh, Scene, bank, ending, judged},
     open,
 };
-use proptest::test_runner::{Config, TestRunner};
 
 /// A store in a folder of its own.
 async fn fresh() -> Fresh {
@@ -78,14 +77,7 @@ fn p27_histories_agree_with_the_transition_table() {
         .await
         .expect("rows are read")
     };
-    let number = std::cell::Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
-    let checked = runner.run(&crate::history::histories(), |history| {
-        number.set(number.get() + 1);
-        runtime.block_on(crate::history::drive(fresh.store.clone(), &format!("h{}", number.get()), &history, &rows));
-        Ok(())
-    });
-    checked.expect("all histories agree");
+    crate::history::agree(&runtime, &fresh.store, 48, rows);
 }
 
 /// Whatever the counters say, the sweep derives the truth from the checkpoints.

@@ -8,7 +8,9 @@ use std::{
 use async_trait::async_trait;
 
 use super::*;
-use crate::models::{ChatMessage, MessageRole, PaceHint, classify, classify::Transport, pace::LocalPace};
+use crate::models::{
+    ChatMessage, MessageRole, PaceHint, budget::LocalBudget, classify, classify::Transport, pace::LocalPace,
+};
 
 /// A model that plays a script of attempts, then repeats good replies.
 struct Scripted {
@@ -65,24 +67,26 @@ const PRICE: Price = Price { input: PicoUsd(1000), cached_input: PicoUsd(500), o
 
 struct Setup {
     model: Arc<Scripted>,
+    budget: Arc<LocalBudget>,
     parts: CallerParts,
 }
 
 fn setup(script: Vec<Attempt>) -> Setup {
     let model = Arc::new(Scripted { script: Mutex::new(script.into()), sent: Mutex::default(), takes: Duration::ZERO });
     let backoff = BackoffSettings { initial_interval: Duration::from_millis(2), ..BackoffSettings::default() };
+    let budget = LocalBudget::new(Some(PicoUsd(1_000_000_000)), PicoUsd::ZERO);
     let parts = CallerParts {
         model: model.clone(),
         account: "openai".to_owned(),
         gate: Arc::new(Gate::new(512)),
         pace: None,
         stop: StopFlag::new(),
-        budget: Budget::new(Some(PicoUsd(1_000_000_000)), PicoUsd::ZERO),
+        budget: budget.clone(),
         price: Some(PRICE),
         store: None,
         settings: CallSettings { retries: 2, backoff, ..CallSettings::default() },
     };
-    Setup { model, parts }
+    Setup { model, budget, parts }
 }
 
 fn request() -> ChatRequest {
@@ -122,8 +126,7 @@ fn outcomes(result: &CallResult<bool>) -> Vec<CallOutcome> {
 
 #[tokio::test]
 async fn a_good_reply_is_recorded_priced_and_settled() {
-    let Setup { model, parts } = setup(vec![]);
-    let budget = parts.budget.clone();
+    let Setup { model, budget, parts } = setup(vec![]);
     let result = call(parts).await;
     let answered = result.outcome.expect("a verdict");
     assert!(answered.value && !answered.cached);
@@ -149,7 +152,7 @@ async fn malformed_replies_are_paid_recorded_and_asked_again() {
     assert_eq!((result.usage.calls, result.usage.retries, result.usage.prompt_tokens), (1, 2, 300));
     assert!(result.outcome.is_ok());
 
-    let Setup { parts, model } = setup(vec![good("a"), good("b"), good("c"), good("yes")]);
+    let Setup { parts, model, .. } = setup(vec![good("a"), good("b"), good("c"), good("yes")]);
     let result = call(parts).await;
     assert_eq!(model.sent.lock().expect("no panic").len(), 3, "one and two retries");
     let failure = Failure::transient("unparsable_judgement", "'c' is no verdict");
@@ -159,10 +162,9 @@ async fn malformed_replies_are_paid_recorded_and_asked_again() {
 
 #[tokio::test]
 async fn p10_what_may_have_been_billed_is_uncertain_at_its_worst_case() {
-    let Setup { parts, .. } =
+    let Setup { parts, budget, .. } =
         setup(vec![broken(Transport::Timeout), answered(500, "", None), broken(Transport::Connect)]);
     let parts = CallerParts { settings: CallSettings { retries: 3, ..parts.settings }, ..parts };
-    let budget = parts.budget.clone();
     let result = call(parts).await;
     assert_eq!(outcomes(&result), [CallOutcome::Uncertain, CallOutcome::Accepted]);
     let prompt = Encoding::O200k.prompt_tokens(&request());
@@ -199,7 +201,7 @@ async fn rate_limits_end_at_the_longest_elapsed_time() {
 
 #[tokio::test]
 async fn retry_after_is_honoured_and_p11_long_ones_park() {
-    let Setup { parts, model } = setup(vec![answered(429, "", Some(80))]);
+    let Setup { parts, model, .. } = setup(vec![answered(429, "", Some(80))]);
     assert!(call(parts).await.outcome.is_ok());
     let sent = model.sent.lock().expect("no panic").clone();
     assert!(sent[1] - sent[0] >= Duration::from_millis(75), "{:?}", sent[1] - sent[0]);
@@ -212,7 +214,7 @@ async fn retry_after_is_honoured_and_p11_long_ones_park() {
         }
         other => panic!("{other:?}"),
     }
-    let Setup { parts, model } = setup(vec![]);
+    let Setup { parts, model, .. } = setup(vec![]);
     let result = call(CallerParts { gate, ..parts }).await;
     assert!(
         matches!(result.outcome, Err(CallStop::Park { failed_attempts: 0, .. })),
@@ -223,7 +225,7 @@ async fn retry_after_is_honoured_and_p11_long_ones_park() {
 
 #[tokio::test]
 async fn attempts_before_a_park_count() {
-    let Setup { parts, model } = setup(vec![broken(Transport::Connect), broken(Transport::Connect)]);
+    let Setup { parts, model, .. } = setup(vec![broken(Transport::Connect), broken(Transport::Connect)]);
     let context = CallContext { failed_attempts: 2, ..CONTEXT };
     let result = Caller::new(parts).call(context, &request(), &yes).await;
     assert!(matches!(result.outcome, Err(CallStop::Failed(failure)) if failure.code == "connect"));
@@ -233,7 +235,7 @@ async fn attempts_before_a_park_count() {
 #[tokio::test]
 async fn permanent_failures_are_not_repeated_and_terminal_ones_stop_all() {
     let body = r#"{"error":{"message":"too long","code":"context_length_exceeded"}}"#;
-    let Setup { parts, model } = setup(vec![answered(400, body, None)]);
+    let Setup { parts, model, .. } = setup(vec![answered(400, body, None)]);
     let stop = parts.stop.clone();
     let result = call(parts).await;
     assert!(matches!(result.outcome, Err(CallStop::Failed(failure)) if failure.code == "context_length_exceeded"));
@@ -247,7 +249,7 @@ async fn permanent_failures_are_not_repeated_and_terminal_ones_stop_all() {
     assert!(failure.message.contains("You exceeded your current quota"), "{failure}");
     assert_eq!(stop.cause(), Some(StopCause::Terminal(failure)));
     assert_eq!(result.usage.rate_limited, 0, "it is no rate limit");
-    let Setup { parts, model } = setup(vec![]);
+    let Setup { parts, model, .. } = setup(vec![]);
     let result = call(CallerParts { stop, ..parts }).await;
     assert!(matches!(result.outcome, Err(CallStop::Stopped(StopCause::Terminal(_)))));
     assert!(model.sent.lock().expect("no panic").is_empty());
@@ -255,8 +257,8 @@ async fn permanent_failures_are_not_repeated_and_terminal_ones_stop_all() {
 
 #[tokio::test]
 async fn p23_a_stop_wakes_waits_and_nothing_is_sent_after_it() {
-    let Setup { parts, model } = setup(vec![answered(429, "", Some(3000))]);
-    let (stop, budget) = (parts.stop.clone(), parts.budget.clone());
+    let Setup { parts, model, budget } = setup(vec![answered(429, "", Some(3000))]);
+    let stop = parts.stop.clone();
     let running = tokio::spawn(call(parts));
     tokio::time::sleep(Duration::from_millis(50)).await;
     stop.stop("pause");
@@ -268,10 +270,10 @@ async fn p23_a_stop_wakes_waits_and_nothing_is_sent_after_it() {
 
 #[tokio::test]
 async fn p10_a_call_that_does_not_fit_is_not_sent() {
-    let Setup { parts, model } = setup(vec![]);
-    let budget = Budget::new(Some(PicoUsd(200_000)), PicoUsd::ZERO);
+    let Setup { parts, model, .. } = setup(vec![]);
+    let budget = LocalBudget::new(Some(PicoUsd(200_000)), PicoUsd::ZERO);
     let result = call(CallerParts { budget, ..parts }).await;
-    let Err(CallStop::Budget(OverCap { needed, left })) = result.outcome else { panic!("{result:?}") };
+    let Err(CallStop::Budget(OverCap { needed, left, .. })) = result.outcome else { panic!("{result:?}") };
     assert!(needed > left && left == PicoUsd(200_000));
     assert!(model.sent.lock().expect("no panic").is_empty());
 }
@@ -282,7 +284,7 @@ async fn p10_the_cap_holds_with_many_calls_at_once() {
     let model =
         Arc::new(Scripted { script: Mutex::default(), sent: Mutex::default(), takes: Duration::from_millis(2) });
     let cap = PicoUsd(120_000 * 20);
-    let budget = Budget::new(Some(cap), PicoUsd::ZERO);
+    let budget = LocalBudget::new(Some(cap), PicoUsd::ZERO);
     let caller = Arc::new(Caller::new(CallerParts { model: model.clone(), budget: budget.clone(), ..parts }));
     let calls: Vec<_> = (0..100)
         .map(|draw| {
@@ -325,7 +327,7 @@ async fn adapted_refusals_are_repeated_at_once_and_free() {
     if let Err(error) = &mut refusal.result {
         error.adapted = true;
     }
-    let Setup { parts, model } = setup(vec![refusal]);
+    let Setup { parts, model, .. } = setup(vec![refusal]);
     let settings = CallSettings { retries: 0, ..parts.settings };
     let result = call(CallerParts { settings, ..parts }).await;
     assert!(result.outcome.is_ok());
@@ -356,15 +358,16 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
     let Setup { parts, .. } = setup(vec![]);
     let first = call(parts).await;
     let record = first.records[0].clone();
+    let saved = record.cost;
     let store = Arc::new(Found { calls: HashMap::from([(record.key, record)]), ..Found::default() });
     let with_store = |store: &Arc<Found>| {
-        let Setup { parts, model } = setup(vec![]);
+        let Setup { parts, model, .. } = setup(vec![]);
         (Caller::new(CallerParts { store: Some(store.clone()), ..parts }), model)
     };
     let (caller, model) = with_store(&store);
     let again = caller.call(CONTEXT, &request(), &yes).await;
     assert!(again.outcome.expect("served").cached);
-    assert_eq!((again.usage, again.records.len()), (Usage { cached_calls: 1, ..Usage::default() }, 0));
+    assert_eq!((again.usage, again.records.len()), (Usage { cached_calls: 1, saved, ..Usage::default() }, 0));
     assert!(model.sent.lock().expect("no panic").is_empty());
 
     let other_draw = caller.call(CallContext { draw: 1, ..CONTEXT }, &request(), &yes).await;
@@ -390,7 +393,7 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
 
 #[tokio::test]
 async fn explicit_pace_spaces_calls_and_long_waits_park() {
-    let Setup { parts, model } = setup(vec![]);
+    let Setup { parts, model, .. } = setup(vec![]);
     let pace = Arc::new(LocalPace::new(Some(1200), Some(1_000_000)).expect("limits"));
     let caller = Caller::new(CallerParts { pace: Some(pace), ..parts });
     for draw in 0..3 {

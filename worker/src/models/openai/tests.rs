@@ -35,7 +35,7 @@ use bench_proto::{
 use crate::models::{
     ChatMessage, MessageRole, PaceHint, ReplySchema,
     backoff::BackoffSettings,
-    budget::Budget,
+    budget::LocalBudget,
     caller::{CallContext, CallSettings, Caller, CallerParts},
     gate::Gates,
     prices, registry,
@@ -301,12 +301,16 @@ async fn a_caller_gets_through_a_bad_day() {
         _ => completion("yes"),
     })
     .await;
-    let account =
-        registry::Account { name: "sim".to_owned(), base_url: format!("http://{}/v1", server.address), key: None };
+    let account = registry::Account {
+        name: "sim".to_owned(),
+        base_url: format!("http://{}/v1", server.address),
+        key: None,
+        limits: Default::default(),
+    };
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let model = registry::build_chat("openai", "gpt-4o-mini", &account, &http).expect("builds");
     let backoff = BackoffSettings { initial_interval: Duration::from_millis(1), ..BackoffSettings::default() };
-    let budget = Budget::new(Some(PicoUsd(1_000_000_000_000)), PicoUsd::ZERO);
+    let budget = LocalBudget::new(Some(PicoUsd(1_000_000_000_000)), PicoUsd::ZERO);
     let caller = Caller::new(CallerParts {
         gate: Gates::default().gate(model.endpoint(), &account.name, prices::limit_group(model.model())),
         model,

@@ -17,7 +17,6 @@ use bench_store::{
     migrate, open,
 };
 use bench_testkit::postgres::shared;
-use proptest::test_runner::{Config, TestRunner};
 use sqlx::{Connection as _, PgConnection};
 
 /// A store in a database of its own.
@@ -61,14 +60,7 @@ fn p27_histories_agree_with_the_transition_table() {
         .await
         .expect("rows are read")
     };
-    let number = std::cell::Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 32, failure_persistence: None, ..Config::default() });
-    let checked = runner.run(&crate::history::histories(), |history| {
-        number.set(number.get() + 1);
-        runtime.block_on(crate::history::drive(fresh.store.clone(), &format!("h{}", number.get()), &history, &rows));
-        Ok(())
-    });
-    checked.expect("all histories agree");
+    crate::history::agree(&runtime, &fresh.store, 32, rows);
 }
 
 /// Errors of the server are told apart, and leave a usable connection.

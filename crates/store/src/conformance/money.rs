@@ -1,0 +1,287 @@
+//! The hard caps (P10): whatever processes reserve, settle, lose and repeat, the sums come out right.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bench_proto::{
+    call::{CallOutcome, CallRecord, Phase},
+    ids::{RunNo, TaskKey},
+    money::PicoUsd,
+    spec::Limits,
+    step::{Opens, StepNo},
+};
+use uuid::Uuid;
+
+use super::{Fresh, Scene, bank, call, ending, new_run, scored};
+use crate::{
+    BudgetAnswer, BudgetChange, BudgetScope, BudgetState, NewRun, RunCounters, RunState, SessionId, Store, Want, open,
+};
+
+fn want(phase: Phase, amount: i64) -> Want {
+    Want { attempt: Uuid::now_v7(), phase, amount: PicoUsd(amount) }
+}
+
+/// The record of an attempt that was reserved.
+fn record(want: &Want, outcome: CallOutcome, cost: i64) -> CallRecord {
+    CallRecord { attempt_id: want.attempt, phase: want.phase, ..call("x", outcome, cost) }
+}
+
+fn with_caps(id: &str, limits: Limits) -> NewRun {
+    let mut run = new_run(id);
+    run.spec.limits = limits;
+    run
+}
+
+fn capped(id: &str, cap: i64) -> NewRun {
+    with_caps(id, Limits { max_cost: Some(PicoUsd(cap)), ..Limits::default() })
+}
+
+/// One run and one session of a process.
+struct Purse<'s> {
+    store: &'s dyn Store,
+    run: RunNo,
+    session: SessionId,
+}
+
+impl<'s> Purse<'s> {
+    async fn open(store: &'s dyn Store, run: &NewRun) -> Self {
+        let run = store.create_run(run).await.expect("is created");
+        Self { store, run, session: store.open_session("w", "local", "{}").await.expect("opens") }
+    }
+
+    fn nothing(&self) -> BudgetChange {
+        BudgetChange { run: self.run, session: self.session, release: vec![], lose: vec![], wants: vec![] }
+    }
+
+    async fn change(&self, change: BudgetChange) -> BudgetAnswer {
+        self.store.change_budget(&change).await.expect("the budget is changed")
+    }
+
+    async fn reserve(&self, wants: &[Want]) -> BudgetAnswer {
+        self.change(BudgetChange { wants: wants.to_vec(), ..self.nothing() }).await
+    }
+
+    async fn settle(&self, record: &CallRecord) {
+        let task = TaskKey::question(0, 0);
+        self.store.put_calls(self.run, task, std::slice::from_ref(record)).await.expect("is put");
+    }
+
+    async fn counters(&self) -> RunCounters {
+        self.store.run(self.run).await.expect("is read").counters
+    }
+
+    /// (spent, reserved, uncertain, overdraft).
+    async fn sums(&self) -> [i64; 4] {
+        let counters = self.counters().await;
+        [counters.spent.0, counters.reserved.0, counters.uncertain.0, counters.overdraft.0]
+    }
+}
+
+/// Caps of run, phase and day each refuse by themselves; the day is that of all runs.
+pub async fn p10_every_cap_is_held(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let limits = Limits {
+        max_cost: Some(PicoUsd(100)),
+        max_cost_by_phase: BTreeMap::from([(Phase::Judge, PicoUsd(30))]),
+        max_cost_per_day: Some(PicoUsd(120)),
+        ..Limits::default()
+    };
+    let first = Purse::open(store, &with_caps("a", limits.clone())).await;
+    let second = Purse::open(store, &with_caps("b", limits)).await;
+    let answer = first.reserve(&[want(Phase::Judge, 31), want(Phase::Judge, 30), want(Phase::Answer, 70)]).await;
+    assert_eq!(answer.refused, [(0, BudgetScope::Phase(Phase::Judge))]);
+    let state =
+        |scope, cap, reserved| BudgetState { scope, cap: PicoUsd(cap), spent: PicoUsd(0), reserved: PicoUsd(reserved) };
+    let caps = [
+        state(BudgetScope::Run, 100, 100),
+        state(BudgetScope::Phase(Phase::Judge), 30, 30),
+        state(BudgetScope::Day, 120, 100),
+    ];
+    assert_eq!((answer.caps, answer.stopped), (caps.to_vec(), false));
+    assert_eq!(first.reserve(&[want(Phase::Answer, 1)]).await.refused, [(0, BudgetScope::Run)]);
+    let answer = second.reserve(&[want(Phase::Answer, 21), want(Phase::Answer, 20)]).await;
+    assert_eq!(answer.refused, [(0, BudgetScope::Day)]);
+    assert_eq!((first.sums().await, second.sums().await), ([0, 100, 0, 0], [0, 20, 0, 0]));
+    // a raised cap holds from the next change on
+    let limits = Limits { max_cost: Some(PicoUsd(100)), ..Limits::default() };
+    store.set_limits(second.run, &limits).await.expect("limits are set");
+    assert_eq!(second.reserve(&[want(Phase::Answer, 80)]).await.refused, []);
+    let free = Purse::open(store, &new_run("c")).await;
+    let answer = free.reserve(&[want(Phase::Answer, i64::MAX / 4)]).await;
+    assert_eq!((answer.refused, answer.caps), (vec![], vec![]), "no cap, and booked all the same");
+    assert_eq!(free.sums().await, [0, i64::MAX / 4, 0, 0]);
+}
+
+/// The checkpoint that stores the attempt's record settles it, once.
+pub async fn p10_a_settlement_replaces_its_reservation(fresh: &Fresh) {
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+    scene.make_ready(0, 1).await;
+    let purse = Purse { store: scene.store, run: scene.run, session: scene.session };
+    let wants = [want(Phase::Answer, 50), want(Phase::Answer, 10), want(Phase::Answer, 5)];
+    purse.reserve(&wants).await;
+    let question = TaskKey::question(0, 0);
+    let epoch = scene.claim(question).await.epoch;
+    let mut done = ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), Opens::Nothing);
+    done.calls = vec![record(&wants[0], CallOutcome::Accepted, 20), record(&wants[1], CallOutcome::Rejected, 14)];
+    for _ in 0..2 {
+        scene.commit(std::slice::from_ref(&done)).await;
+        assert_eq!(purse.sums().await, [34, 5, 0, 4], "4 more than the second one's worst case");
+    }
+    purse.settle(&record(&wants[2], CallOutcome::Uncertain, 5)).await;
+    assert_eq!(purse.sums().await, [39, 0, 5, 4]);
+    // an attempt that nobody reserved is booked all the same
+    purse.settle(&call("y", CallOutcome::Accepted, 7)).await;
+    assert_eq!(purse.sums().await, [46, 0, 5, 4]);
+    scene.store.sweep(scene.run).await.expect("is swept");
+    assert_eq!(purse.sums().await, [46, 0, 5, 4], "the sweep counts the same");
+}
+
+/// Kill -9: what was reserved is counted at its worst case, until somebody releases it or a late settlement corrects it.
+pub async fn p10_what_a_dead_session_reserved_is_uncertain_until_released(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let dead = Purse::open(store, &capped("r", 100)).await;
+    let wants = [want(Phase::Answer, 40), want(Phase::Answer, 30), want(Phase::Judge, 20)];
+    dead.reserve(&wants).await;
+    store.end_session(dead.session).await.expect("is ended");
+    assert_eq!(dead.sums().await, [90, 0, 90, 0]);
+    store.end_session(dead.session).await.expect("is ended again");
+    assert_eq!(dead.sums().await, [90, 0, 90, 0]);
+    let heir = Purse { session: store.open_session("w2", "local", "{}").await.expect("opens"), ..dead };
+    assert_eq!(heir.reserve(&[want(Phase::Answer, 11)]).await.refused, [(0, BudgetScope::Run)]);
+    // the reply of one of them came, and is committed late
+    heir.settle(&record(&wants[0], CallOutcome::Accepted, 3)).await;
+    assert_eq!(heir.sums().await, [53, 0, 50, 0]);
+    heir.settle(&call("cut", CallOutcome::Uncertain, 6)).await;
+    assert_eq!(heir.sums().await, [59, 0, 56, 0]);
+    store.sweep(heir.run).await.expect("is swept");
+    assert_eq!(heir.sums().await, [59, 0, 56, 0], "the sweep counts the same");
+    for released in [56, 0] {
+        assert_eq!(store.release_uncertain(heir.run).await.expect("is released"), PicoUsd(released));
+        assert_eq!(heir.sums().await, [3, 0, 0, 0]);
+    }
+    store.sweep(heir.run).await.expect("is swept");
+    assert_eq!(heir.sums().await, [3, 0, 0, 0]);
+    // later than late: what was released is booked when its reply comes after all
+    heir.settle(&record(&wants[1], CallOutcome::Accepted, 2)).await;
+    assert_eq!(heir.sums().await, [5, 0, 0, 0]);
+    assert_eq!(heir.reserve(&[want(Phase::Answer, 95)]).await.refused, []);
+}
+
+/// A call whose answer was lost is repeated; releasing and losing count once.
+pub async fn p10_repeats_and_given_up_attempts(fresh: &Fresh) {
+    let purse = Purse::open(fresh.store.as_ref(), &capped("r", 100)).await;
+    let wants = [want(Phase::Answer, 60), want(Phase::Answer, 30), want(Phase::Answer, 30)];
+    for _ in 0..2 {
+        assert_eq!(purse.reserve(&wants).await.refused, [(2, BudgetScope::Run)]);
+        assert_eq!(purse.sums().await, [0, 90, 0, 0]);
+    }
+    let change = BudgetChange { release: vec![wants[1].attempt], lose: vec![wants[0].attempt], ..purse.nothing() };
+    for _ in 0..2 {
+        purse.change(change.clone()).await;
+        assert_eq!(purse.sums().await, [60, 0, 60, 0]);
+    }
+    // given up is given up: releasing it afterwards changes nothing about the money that may be gone
+    assert_eq!(purse.reserve(&wants[2..]).await.refused, []);
+    assert_eq!(purse.sums().await, [60, 30, 60, 0]);
+}
+
+/// Paused runs and ended sessions reserve nothing; what they hold can still be given back.
+pub async fn p10_nothing_is_reserved_for_a_run_that_does_not_run(fresh: &Fresh) {
+    let purse = Purse::open(fresh.store.as_ref(), &capped("r", 100)).await;
+    let held = want(Phase::Answer, 10);
+    purse.reserve(&[held]).await;
+    let set = async |from: RunState, to: RunState| purse.store.set_run_state(purse.run, &[from], to, None).await;
+    assert!(set(RunState::Running, RunState::Paused).await.expect("is paused"));
+    let answer = purse
+        .change(BudgetChange { release: vec![held.attempt], wants: vec![want(Phase::Answer, 1)], ..purse.nothing() })
+        .await;
+    assert!(answer.stopped);
+    assert_eq!(purse.sums().await, [0, 0, 0, 0]);
+    assert!(set(RunState::Paused, RunState::Running).await.expect("is resumed"));
+    purse.store.end_session(purse.session).await.expect("is ended");
+    assert!(purse.reserve(&[want(Phase::Answer, 1)]).await.stopped);
+    assert_eq!(purse.sums().await, [0, 0, 0, 0]);
+    let zero =
+        purse.store.change_budget(&BudgetChange { wants: vec![want(Phase::Answer, 0)], ..purse.nothing() }).await;
+    assert!(matches!(zero, Err(crate::StoreError::BadData(_))));
+}
+
+/// Several processes reserve, settle (some late, some twice), release, lose and die, in any order: what is spent, reserved
+/// and uncertain never passes the cap, and ends as what was settled and what was lost.
+pub async fn p10_the_cap_holds_under_any_interleaving(fresh: &Fresh) {
+    const CAP: i64 = 2_000;
+    let other = open(&fresh.url).await.expect("another process opens the store");
+    let stores = [Arc::clone(&fresh.store), Arc::clone(&other)];
+    let run = fresh.store.create_run(&capped("r", CAP)).await.expect("is created");
+    let tasks = (0..6_u64).map(|seed| spend(Arc::clone(&stores[seed as usize % 2]), run, seed));
+    let watch = async {
+        for _ in 0..40 {
+            let c = fresh.store.run(run).await.expect("is read").counters;
+            assert!(c.spent.0 + c.reserved.0 <= CAP && c.reserved.0 >= 0 && c.uncertain <= c.spent, "{c:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let (ended, ()) = tokio::join!(futures::future::join_all(tasks), watch);
+    let settled: i64 = ended.into_iter().sum();
+    let c = fresh.store.run(run).await.expect("is read").counters;
+    assert_eq!((c.reserved.0, c.overdraft.0), (0, 0));
+    assert_eq!(c.spent.0 - c.uncertain.0, settled);
+    assert!(c.spent.0 <= CAP);
+    let before = c;
+    fresh.store.sweep(run).await.expect("is swept");
+    assert_eq!(fresh.store.run(run).await.expect("is read").counters.spent, before.spent, "the sweep counts the same");
+    other.close().await;
+}
+
+/// One process of the interleaving; returns what it settled for certain.
+async fn spend(store: Arc<dyn Store>, run: RunNo, seed: u64) -> i64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let mut settled = 0;
+    for _ in 0..4 {
+        let session = persist(async || store.open_session("w", "local", "{}").await).await;
+        let mut open: Vec<Want> = Vec::new();
+        for _ in 0..8 {
+            let wants: Vec<Want> = (0..random(4)).map(|_| want(Phase::Answer, 1 + random(90) as i64)).collect();
+            let split = open.len() / 3;
+            let release: Vec<Uuid> = open.drain(..split / 2).map(|want| want.attempt).collect();
+            let lose: Vec<Uuid> = open.drain(..split / 3).map(|want| want.attempt).collect();
+            let change = BudgetChange { run, session, release, lose, wants: wants.clone() };
+            let answer = persist(async || store.change_budget(&change).await).await;
+            let refused: Vec<usize> = answer.refused.iter().map(|(place, _)| *place).collect();
+            open.extend(wants.iter().enumerate().filter(|(place, _)| !refused.contains(place)).map(|(_, want)| *want));
+            while open.len() > 3 {
+                let want = open.swap_remove(random(open.len() as u64) as usize);
+                let cost = random(want.amount.0 as u64 + 1) as i64;
+                let record = record(&want, CallOutcome::Accepted, cost);
+                for _ in 0..1 + random(2) {
+                    let calls = std::slice::from_ref(&record);
+                    persist(async || store.put_calls(run, TaskKey::question(0, 0), calls).await).await;
+                }
+                settled += cost;
+            }
+        }
+        persist(async || store.end_session(session).await).await;
+        // one reply was on its way when the session ended
+        if let Some(want) = open.pop() {
+            let record = record(&want, CallOutcome::Accepted, 1);
+            persist(async || store.put_calls(run, TaskKey::question(0, 0), std::slice::from_ref(&record)).await).await;
+            settled += 1;
+        }
+    }
+    settled
+}
+
+/// Repeats a call while the store says that it may.
+async fn persist<T>(mut call: impl AsyncFnMut() -> crate::StoreResult<T>) -> T {
+    loop {
+        match call().await {
+            Err(error) if error.is_transient() => {}
+            other => return other.expect("only what may pass fails"),
+        }
+    }
+}
