@@ -380,6 +380,17 @@ pub struct CommitOutcome {
     pub opened: Vec<(RunNo, Role)>,
 }
 
+/// The facts of a question that ends with the records of one commit: all its steps are among them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// The run.
+    pub run: RunNo,
+    /// The metric that is summed for progress.
+    pub headline_metric: String,
+    /// Derived from the records, as [`bench_proto::facts::conclude`] does.
+    pub facts: QuestionFacts,
+}
+
 /// A stored reply that may be served again (P9).
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredCall {

@@ -181,7 +181,17 @@ pub trait Checkpoints: Send + Sync {
     /// - `Effect::Failed` on a question ends it; on a judge's vote it lowers the question's counter; on `retain` or
     ///   `ready` the bank fails and every question of it that has not ended fails with the same facts.
     /// - Call records add to the run's spending.
-    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome>;
+    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome> {
+        self.commit_and_conclude(records, &[]).await
+    }
+
+    /// [`Self::commit`] that also concludes questions in the same transaction: those whose steps are all among the records
+    /// and were all stored now. The others are told in [`CommitOutcome::to_conclude`], as always.
+    async fn commit_and_conclude(
+        &self,
+        records: &[StepRecord],
+        conclusions: &[Conclusion],
+    ) -> StoreResult<CommitOutcome>;
 
     /// All stored steps of these questions and of their judge tasks, grouped in question order.
     async fn question_steps(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredStep>>;

@@ -103,6 +103,8 @@ impl Lane {
                 permit = Arc::clone(&slots).acquire_owned() => permit,
             };
             let Ok(first) = first else { break };
+            // a commit frees many slots: let the tasks that it wakes give theirs back too
+            tokio::task::yield_now().await;
             let mut permits = vec![first];
             while permits.len() < CLAIM_BATCH
                 && let Ok(more) = Arc::clone(&slots).try_acquire_owned()

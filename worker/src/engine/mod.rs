@@ -190,9 +190,11 @@ impl Worker {
         let session = store.open_session(&config.name, &config.domain, &info).await?;
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
+        let concluded = Arc::new(Notify::new());
         let hooks = WriterHooks {
             to_conclude: to_conclude.clone(),
             opened: Arc::clone(&opened),
+            concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
@@ -219,7 +221,6 @@ impl Worker {
             disconnected: SyncMutex::new(waiting),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
-        let concluded = Arc::new(Notify::new());
         let mut background = JoinSet::new();
         background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
         background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));

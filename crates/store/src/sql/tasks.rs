@@ -83,12 +83,11 @@ const READY_AGAIN: &str = "session = NULL, published_at = NULL";
 
 async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<Vec<ClaimedTask>> {
     // a session that a supervisor has ended gets nothing: nobody would ever end it again
-    static SESSION: Sql =
-        Sql::shared(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NULL".to_owned());
     static CLAIM: Sql = Sql::new(|| {
         format!(
-            "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @rows($1: run int, task int) AS b \
+            "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @locked(tasks $1: run int, task int) AS b \
              WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed} AND t.not_before <= @now \
+             AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.session_id = $2 AND s.ended_us IS NULL @share(s)) \
              AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}') \
              RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at",
             change = change(TaskEvent::Claim),
@@ -96,11 +95,6 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
             running = RunState::Running.name(),
         )
     });
-    conn.lock(&SESSION, args![session.0]).await?;
-    if conn.fetch(&SESSION, args![session.0]).await?.is_empty() {
-        return Ok(Vec::new());
-    }
-    lock(conn, &tasks).await?;
     let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
     rows.iter().map(claimed_task).collect()
 }
@@ -207,24 +201,20 @@ impl<B: Backend> Tasks for SqlStore<B> {
         // a task that was claimed and given back meanwhile has no message any more: it must not count as published
         static NOTE: Sql = Sql::new(|| {
             format!(
-                "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 FROM @rows($2: task int, epoch int) AS b \
-                 WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = @each({}, b.task) \
+                "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 \
+                 FROM @locked(tasks $1: run int, task int, epoch int) AS b \
+                 WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task) \
                  AND t.published_at IS NULL AND t.lease_epoch = b.epoch",
                 TaskState::Ready.code()
             )
         });
         let mut tasks = tasks.to_vec();
         tasks.sort_unstable_by_key(|ready| ready.task);
-        self.backend
-            .write(move |conn| {
-                Box::pin(async move {
-                    let keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|ready| (run, ready.task)).collect();
-                    lock(conn, &keys).await?;
-                    let batch = Batch::default().int(tasks.iter().map(|t| t.task.0)).int(tasks.iter().map(|t| t.epoch));
-                    conn.execute(&NOTE, args![run.0, batch]).await.map(drop)
-                })
-            })
-            .await
+        let batch = Batch::default()
+            .int(tasks.iter().map(|_| run.0))
+            .int(tasks.iter().map(|ready| ready.task.0))
+            .int(tasks.iter().map(|ready| ready.epoch));
+        self.execute(&NOTE, args![batch]).await.map(drop)
     }
 
     async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64> {
@@ -252,9 +242,10 @@ impl<B: Backend> Tasks for SqlStore<B> {
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {
         static PUT_BACK: Sql = Sql::new(|| {
             format!(
-                "UPDATE tasks AS t SET published_at = NULL, reason = COALESCE($4, t.reason), \
-                 not_before = CASE WHEN $3 > 0 THEN @now + $3 ELSE t.not_before END FROM @rows($2: task int) AS b \
-                 WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = @each({}, b.task)",
+                "UPDATE tasks AS t SET published_at = NULL, reason = COALESCE($3, t.reason), \
+                 not_before = CASE WHEN $2 > 0 THEN @now + $2 ELSE t.not_before END \
+                 FROM @locked(tasks $1: run int, task int) AS b \
+                 WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task)",
                 TaskState::Ready.code()
             )
         });
@@ -262,22 +253,14 @@ impl<B: Backend> Tasks for SqlStore<B> {
         keys.sort_unstable();
         let (delay_us, reason) =
             (i64::try_from(delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4), reason.map(escape));
-        self.backend
-            .write(move |conn| {
-                Box::pin(async move {
-                    lock(conn, &keys).await?;
-                    let batch = Batch::default().int(keys.iter().map(|(_, task)| task.0));
-                    conn.execute(&PUT_BACK, args![run.0, batch, delay_us, reason]).await
-                })
-            })
-            .await
+        self.execute(&PUT_BACK, args![pairs(&keys), delay_us, reason]).await
     }
 
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>> {
         let mut tasks = tasks.to_vec();
         tasks.sort_unstable();
         tasks.dedup();
-        self.backend.write(move |conn| Box::pin(claim(conn, session, tasks))).await
+        self.backend.change(move |conn| Box::pin(claim(conn, session, tasks))).await
     }
 
     async fn release(&self, releases: &[Release]) -> StoreResult<()> {
