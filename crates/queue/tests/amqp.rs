@@ -397,17 +397,20 @@ struct Certificates {
 
 impl Certificates {
     fn new() -> Self {
-        use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-        let folder = tempfile::tempdir().expect("a folder");
+        use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+        let folder = RabbitMq::folder_for_files().expect("a folder");
         let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).expect("is written");
         let mut authority = CertificateParams::new(Vec::new()).expect("parameters");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        authority.distinguished_name.push(DnType::CommonName, "authority of the test");
         let key = KeyPair::generate().expect("a key");
         write("ca.pem", authority.self_signed(&key).expect("is signed").pem());
         let issuer = Issuer::new(authority, key);
         for (name, host) in [("server", "localhost"), ("client", "worker")] {
             let key = KeyPair::generate().expect("a key");
-            let certificate = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+            let mut certificate = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+            certificate.distinguished_name.push(DnType::CommonName, host);
             write(&format!("{name}.pem"), certificate.signed_by(&key, &issuer).expect("is signed").pem());
             write(&format!("{name}.key"), key.serialize_pem());
         }
@@ -416,6 +419,10 @@ impl Certificates {
 
     fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
+    }
+
+    fn path_for_node(&self, name: &str) -> String {
+        RabbitMq::path_for_node(&self.folder.path().join(name)).display().to_string()
     }
 }
 
@@ -426,9 +433,9 @@ async fn amqps_checks_the_broker_and_shows_a_client_certificate() {
     let configuration = format!(
         "listeners.ssl.1 = 127.0.0.1:{port}\nssl_options.cacertfile = {}\nssl_options.certfile = {}\n\
          ssl_options.keyfile = {}\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n",
-        certificates.path("ca.pem"),
-        certificates.path("server.pem"),
-        certificates.path("server.key")
+        certificates.path_for_node("ca.pem"),
+        certificates.path_for_node("server.pem"),
+        certificates.path_for_node("server.key")
     );
     let broker = blocking(move || RabbitMq::start_with(&configuration).expect("RabbitMQ starts")).await;
     let url = |query: String| format!("amqps://guest:guest@localhost:{port}/%2f?{query}");

@@ -272,6 +272,8 @@ pub struct ReadyTask {
     pub task: TaskKey,
     /// Times it was published before.
     pub publish_count: i32,
+    /// Its lease epoch: a claim raises it.
+    pub epoch: i64,
 }
 
 /// A worker session (P4).
@@ -376,6 +378,17 @@ pub struct CommitOutcome {
     pub to_conclude: Vec<(RunNo, TaskKey)>,
     /// Runs and roles in which tasks became ready.
     pub opened: Vec<(RunNo, Role)>,
+}
+
+/// The facts of a question that ends with the records of one commit: all its steps are among them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// The run.
+    pub run: RunNo,
+    /// The metric that is summed for progress.
+    pub headline_metric: String,
+    /// Derived from the records, as [`bench_proto::facts::conclude`] does.
+    pub facts: QuestionFacts,
 }
 
 /// A stored reply that may be served again (P9).

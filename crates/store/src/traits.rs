@@ -106,7 +106,7 @@ pub trait Tasks: Send + Sync {
     async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>>;
 
     /// Writes the note that tasks were published; only on rows that are still ready.
-    async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()>;
+    async fn note_published(&self, run: RunNo, tasks: &[ReadyTask]) -> StoreResult<()>;
 
     /// Forgets the published notes of a run's ready tasks that are at least so old, so that they are published again (P2).
     async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64>;
@@ -118,6 +118,10 @@ pub trait Tasks: Send + Sync {
     /// Claims tasks for a session: those that are ready, due, and whose run is `running`. The others are left out of the
     /// answer. One transaction (P1).
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
+
+    /// Tasks that a session holds, so that a worker finds those it does not know of: the answer to a claim was lost, or a
+    /// release did not reach the store (P1).
+    async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>>;
 
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
     async fn release(&self, releases: &[Release]) -> StoreResult<()>;
@@ -177,7 +181,17 @@ pub trait Checkpoints: Send + Sync {
     /// - `Effect::Failed` on a question ends it; on a judge's vote it lowers the question's counter; on `retain` or
     ///   `ready` the bank fails and every question of it that has not ended fails with the same facts.
     /// - Call records add to the run's spending.
-    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome>;
+    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome> {
+        self.commit_and_conclude(records, &[]).await
+    }
+
+    /// [`Self::commit`] that also concludes questions in the same transaction: those whose steps are all among the records
+    /// and were all stored now. The others are told in [`CommitOutcome::to_conclude`], as always.
+    async fn commit_and_conclude(
+        &self,
+        records: &[StepRecord],
+        conclusions: &[Conclusion],
+    ) -> StoreResult<CommitOutcome>;
 
     /// All stored steps of these questions and of their judge tasks, grouped in question order.
     async fn question_steps(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredStep>>;

@@ -110,9 +110,9 @@ impl Cluster {
             pooler
         });
         let proxies = setup.proxies.then(|| {
-            let proxies = Proxies::start(place_of(&database.runtime), place_of(&vhost.admin));
+            let proxies = Proxies::start(place_of(&database.runtime), place_of(&vhost.worker));
             database.runtime = at(&database.runtime, proxies.postgres.address());
-            vhost.admin = at(&vhost.admin, proxies.broker.address());
+            vhost.coordinator = at(&vhost.coordinator, proxies.broker.address());
             vhost.worker = at(&vhost.worker, proxies.broker.address());
             proxies
         });
@@ -136,7 +136,7 @@ impl Cluster {
     /// When it takes too long.
     #[must_use]
     pub fn migrate(&self) -> Done {
-        let mut command = self.command("bench-coord", &self.database.owner, &self.vhost.admin);
+        let mut command = self.command("bench-coord", &self.database.owner, &self.vhost.coordinator);
         command.arg("migrate");
         self.spawn(command, "migrate").wait(PATIENCE)
     }
@@ -238,7 +238,7 @@ impl Cluster {
     /// When it does not come up.
     #[must_use]
     pub fn coordinator(&self, name: &str) -> Process {
-        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.admin);
+        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.coordinator);
         command.args(["serve", "-v", "--listen", "127.0.0.1:0", "--name", name]);
         self.spawn(command, name)
     }
@@ -255,7 +255,7 @@ impl Cluster {
     /// Starts `bench-coord` with these arguments, as a person of the cluster would.
     #[must_use]
     pub fn client(&self, args: &[&str]) -> Process {
-        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.admin);
+        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.worker);
         command.args(args);
         let verb = args.first().copied().unwrap_or("client");
         self.spawn(command, &format!("{verb}-{}", self.clients.fetch_add(1, Ordering::Relaxed)))
@@ -335,7 +335,8 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
             for (name, text) in self.logs().iter().filter(|(_, text)| !text.is_empty()) {
-                eprintln!("---- {name}\n{}", tail(text, LINES));
+                let lines = if name.ends_with(".err") { LINES } else { LINES / 6 };
+                eprintln!("---- {name}\n{}", tail(text, lines));
             }
         }
     }

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 
 use crate::{http, packages::install};
@@ -28,23 +28,48 @@ const EXTERNAL_API: &str = "BENCH_TEST_AMQP_API";
 
 const SERVER: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const CONTROL: &str = "/usr/lib/rabbitmq/bin/rabbitmqctl";
+/// Names the root folder of another system whose RabbitMQ is tested (`scripts/rabbitmq-4.sh`).
+const OTHER_ROOT: &str = "BENCH_TEST_RABBITMQ_ROOT";
 /// Longest wait for a node to listen; it takes three seconds on an idle machine.
 const START: Duration = Duration::from_secs(90);
 
-/// A user of ours who may use queues and not configure them, as workers run.
-const WORKER: &str = "bench-worker";
-/// Its password; no output may ever hold it.
-pub const PASSWORD: &str = "planted-broker-password";
-/// What a worker may read from; it writes nowhere.
-const WORKER_READS: &str = r"^bench\\..*$";
+/// A user with the permissions that docs/CLUSTER.md names, and no others.
+#[derive(Debug, Clone, Copy)]
+struct User<'a> {
+    name: &'a str,
+    configure: &'a str,
+    write: &'a str,
+    read: &'a str,
+}
 
-/// A virtual host by two URLs.
+/// Password of both users; no output may ever hold it.
+pub const PASSWORD: &str = "planted-broker-password";
+/// `migrate` and `serve`. Backslashes are doubled: patterns stand inside quotes of Erlang or JSON.
+const COORDINATOR: User<'static> = User {
+    name: "bench-coordinator",
+    configure: r"^bench\\..*$",
+    write: r"^(bench\\..*|amq\\.default)$",
+    read: r"^bench\\..*$",
+};
+/// Everybody else.
+const WORKER: User<'static> = User { name: "bench-worker", configure: "^$", write: "^$", read: r"^bench\\..*$" };
+
+/// A virtual host by the URLs of those who use it.
 #[derive(Debug, Clone)]
 pub struct Vhost {
-    /// For who may configure it: `migrate` and `serve`.
+    /// For an administrator: what tests look at and damage.
     pub admin: String,
-    /// For who may not: workers.
+    /// For `migrate` and `serve`.
+    pub coordinator: String,
+    /// For workers and people.
     pub worker: String,
+}
+
+impl Vhost {
+    fn of(scheme: &str, admin: &str, place: &str, name: &str) -> Self {
+        let of = |user: &User<'_>| format!("{scheme}://{}:{PASSWORD}@{place}/{name}", user.name);
+        Self { admin: format!("{scheme}://{admin}@{place}/{name}"), coordinator: of(&COORDINATOR), worker: of(&WORKER) }
+    }
 }
 
 /// The broker that all tests of this process share; each has a virtual host of its own.
@@ -105,21 +130,22 @@ fn external_vhost(url: &str, name: &str) -> anyhow::Result<Vhost> {
         anyhow::Ok(())
     };
     put(&format!("/api/vhosts/{name}"), "{}")?;
-    put(&format!("/api/users/{WORKER}"), &format!("{{\"password\":\"{PASSWORD}\",\"tags\":\"\"}}"))?;
-    let permissions = |configure: &str, write: &str, read: &str| {
-        format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}")
-    };
-    put(&format!("/api/permissions/{name}/{admin_name}"), &permissions(".*", ".*", ".*"))?;
-    put(&format!("/api/permissions/{name}/{WORKER}"), &permissions("^$", "^$", WORKER_READS))?;
-    Ok(Vhost {
-        admin: format!("{scheme}://{user}@{place}/{name}"),
-        worker: format!("{scheme}://{WORKER}:{PASSWORD}@{place}/{name}"),
-    })
+    let all = User { name: admin_name, configure: ".*", write: ".*", read: ".*" };
+    for user in [COORDINATOR, WORKER] {
+        put(&format!("/api/users/{}", user.name), &format!("{{\"password\":\"{PASSWORD}\",\"tags\":\"\"}}"))?;
+    }
+    for User { name: user, configure, write, read } in [all, COORDINATOR, WORKER] {
+        let permissions = format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}");
+        put(&format!("/api/permissions/{name}/{user}"), &permissions)?;
+    }
+    Ok(Vhost::of(scheme, user, place, name))
 }
 
 /// A node of its own. It is killed, and its data deleted, when this is dropped.
 #[derive(Debug)]
 pub struct RabbitMq {
+    /// Root folder of another system, whose RabbitMQ is run.
+    root: Option<PathBuf>,
     folder: TempDir,
     name: String,
     port: u16,
@@ -131,6 +157,24 @@ pub struct RabbitMq {
 }
 
 impl RabbitMq {
+    /// Where files lie that a node reads: inside the other root folder, when there is one.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn folder_for_files() -> anyhow::Result<TempDir> {
+        match std::env::var_os(OTHER_ROOT) {
+            Some(root) => Ok(TempDir::with_prefix_in("bench-files-", PathBuf::from(root).join("tmp"))?),
+            None => Ok(TempDir::with_prefix("bench-files-")?),
+        }
+    }
+
+    /// A path as the node sees it.
+    #[must_use]
+    pub fn path_for_node(path: &Path) -> PathBuf {
+        let inside = std::env::var_os(OTHER_ROOT).and_then(|root| Some(path.strip_prefix(root).ok()?.to_owned()));
+        inside.map_or_else(|| path.to_owned(), |inside| Path::new("/").join(inside))
+    }
+
     /// Starts a node without plugins and waits until it listens.
     ///
     /// # Errors
@@ -144,11 +188,17 @@ impl RabbitMq {
     /// # Errors
     /// As [`RabbitMq::start`].
     pub fn start_with(configuration: &str) -> anyhow::Result<Self> {
-        if !Path::new(SERVER).exists() {
+        let root = std::env::var_os(OTHER_ROOT).map(PathBuf::from);
+        let server = root.as_ref().map_or_else(|| PathBuf::from(SERVER), |root| root.join(&SERVER[1..]));
+        if root.is_none() && !server.exists() {
             install("rabbitmq-server")?;
         }
+        ensure!(server.exists(), "there is no RabbitMQ at {}", server.display());
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let folder = TempDir::with_prefix("bench-rabbitmq-")?;
+        let folder = match &root {
+            Some(root) => TempDir::with_prefix_in("bench-rabbitmq-", root.join("tmp"))?,
+            None => TempDir::with_prefix("bench-rabbitmq-")?,
+        };
         let [port, dist_port, epmd_port] = free_ports()?;
         let name = format!("bench{}x{}@localhost", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         fs::create_dir(folder.path().join("home"))?;
@@ -172,7 +222,7 @@ impl RabbitMq {
             .spawn()
             .context("cannot start epmd")?;
         let guardian = guardian(&epmd, folder.path())?;
-        let mut broker = Self { folder, name, port, dist_port, epmd_port, epmd, node: None, guardian };
+        let mut broker = Self { root, folder, name, port, dist_port, epmd_port, epmd, node: None, guardian };
         broker.restart()?;
         Ok(broker)
     }
@@ -210,30 +260,36 @@ impl RabbitMq {
         Ok(self.url(&vhost))
     }
 
-    /// Makes a virtual host of this name, and a user for workers who may not configure it.
+    /// Makes a virtual host of this name, and the users of a cluster with their permissions.
     ///
     /// # Errors
     /// When the node is down.
     pub fn make_vhost(&self, name: &str) -> anyhow::Result<Vhost> {
-        let grant = |user: &str, configure: &str, write: &str, read: &str| {
+        let add = |user: &User<'_>| {
+            format!(
+                "case rabbit_auth_backend_internal:exists(<<\"{0}\">>) of true -> ok; false -> \
+                 ok = rabbit_auth_backend_internal:add_user(<<\"{0}\">>, <<\"{PASSWORD}\">>, <<\"test\">>) end",
+                user.name
+            )
+        };
+        let grant = |User { name: user, configure, write, read }: &User<'_>| {
             format!(
                 "ok = rabbit_auth_backend_internal:set_permissions(<<\"{user}\">>, <<\"{name}\">>, <<\"{configure}\">>, \
                  <<\"{write}\">>, <<\"{read}\">>, <<\"test\">>)"
             )
         };
-        // one call instead of five of rabbitmqctl, each of which costs a third of a second
-        self.eval(&format!(
-            "ok = rabbit_vhost:add(<<\"{name}\">>, <<\"test\">>), \
-             case rabbit_auth_backend_internal:exists(<<\"{WORKER}\">>) of true -> ok; \
-             false -> ok = rabbit_auth_backend_internal:add_user(<<\"{WORKER}\">>, <<\"{PASSWORD}\">>, <<\"test\">>) end, \
-             {}, {}.",
-            grant("guest", ".*", ".*", ".*"),
-            grant(WORKER, "^$", "^$", WORKER_READS),
-        ))?;
-        Ok(Vhost {
-            admin: self.url(name),
-            worker: format!("amqp://{WORKER}:{PASSWORD}@127.0.0.1:{}/{name}", self.port),
-        })
+        let guest = User { name: "guest", configure: ".*", write: ".*", read: ".*" };
+        // one call instead of six of rabbitmqctl, each of which costs a third of a second
+        let steps = [
+            format!("ok = rabbit_vhost:add(<<\"{name}\">>, <<\"test\">>)"),
+            add(&COORDINATOR),
+            add(&WORKER),
+            grant(&guest),
+            grant(&COORDINATOR),
+            grant(&WORKER),
+        ];
+        self.eval(&format!("{}.", steps.join(", ")))?;
+        Ok(Vhost::of("amqp", "guest:guest", &format!("127.0.0.1:{}", self.port), name))
     }
 
     /// Kills the node and deletes all that it knew: virtual hosts, users, queues, messages.
@@ -319,8 +375,16 @@ impl RabbitMq {
 
     /// A command with the environment that makes it speak to this node alone.
     fn command(&self, program: &str) -> Command {
-        let folder = self.folder.path();
-        let mut command = Command::new(program);
+        let mut command = match &self.root {
+            Some(root) => {
+                let mut command = Command::new("chroot");
+                command.arg(root).arg(program).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+                command
+            }
+            None => Command::new(program),
+        };
+        // as the node sees it
+        let folder = Self::path_for_node(self.folder.path());
         command
             .env("HOME", folder.join("home"))
             .env("RABBITMQ_NODENAME", &self.name)

@@ -3,6 +3,7 @@
 //! `consume` takes tasks and starts them, `settle` carries out how they end, `vitals` keeps the session alive and follows the
 //! states of runs.
 
+mod active;
 mod consume;
 mod settle;
 mod vitals;
@@ -37,6 +38,7 @@ use crate::{
     context::{RunContext, WorkerEnvironment},
     writer::{Writer, WriterHooks},
 };
+use active::Active;
 use consume::Lane;
 
 pub(crate) use vitals::OUT_OF_REACH;
@@ -79,6 +81,7 @@ pub struct Shared {
     /// Wakes the look at the runs' states before its time.
     look_at_runs: Notify,
     to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
+    active: Active,
     /// Held shared by ordinary tasks, alone by those that have lost workers.
     alone: RwLock<()>,
     /// What keeps a role from receiving.
@@ -145,12 +148,15 @@ impl Shared {
     }
 }
 
+/// Code of a failure of the store.
+const STORE: &str = "store";
+
 /// A store error as the failure of a task: what may pass is retried.
 pub(crate) fn store_failure(error: &StoreError) -> Failure {
     if error.is_transient() {
-        Failure::transient("store", error.to_string())
+        Failure::transient(STORE, error.to_string())
     } else {
-        Failure::permanent("store", error.to_string())
+        Failure::permanent(STORE, error.to_string())
     }
 }
 
@@ -200,9 +206,11 @@ impl Worker {
         let session = store.open_session(&config.name, &config.domain, &info).await?;
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
+        let concluded = Arc::new(Notify::new());
         let hooks = WriterHooks {
             to_conclude: to_conclude.clone(),
             opened: Arc::clone(&opened),
+            concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
@@ -224,11 +232,11 @@ impl Worker {
             opened,
             look_at_runs: Notify::new(),
             to_conclude,
+            active: Active::default(),
             alone: RwLock::new(()),
             disconnected: SyncMutex::new(waiting),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
-        let concluded = Arc::new(Notify::new());
         let mut background = JoinSet::new();
         background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
         background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));

@@ -1,5 +1,5 @@
 //! `faulty`: `bm25` that fails or panics by lot, once per question, for rehearsing how a run takes it. A run over it ends
-//! with the same hits as `bm25`, only with more attempts.
+//! with the same hits as `bm25`, only with more attempts; except for the questions that end their worker's process each time.
 
 use std::{
     collections::HashSet,
@@ -20,13 +20,20 @@ const PANIC: Setting =
 const ERROR: Setting =
     Setting { name: "faulty.error", description: "share of questions whose first recall fails, 0 to 1", default: "0" };
 
+const KILL: Setting = Setting {
+    name: "faulty.kill",
+    description: "share of questions whose recall ends the process, every time, 0 to 1",
+    default: "0",
+};
+
 /// The settings of the system.
-pub(super) const SETTINGS: &[Setting] = &[PANIC, ERROR];
+pub(super) const SETTINGS: &[Setting] = &[PANIC, ERROR, KILL];
 
 struct Faulty {
     inner: Arc<dyn MemorySystem>,
     panic: f64,
     error: f64,
+    kill: f64,
     /// Questions that have had their fault in this process; bounded by the run's sample.
     struck: Mutex<HashSet<String>>,
 }
@@ -37,6 +44,7 @@ pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result
         inner: bm25::build(&SystemSettings::new(), context)?,
         panic: number(settings, &PANIC, 0.0, 1.0)?,
         error: number(settings, &ERROR, 0.0, 1.0)?,
+        kill: number(settings, &KILL, 0.0, 1.0)?,
         struck: Mutex::default(),
     }))
 }
@@ -50,6 +58,10 @@ impl Faulty {
     }
 
     fn strike(&self, question_id: &str) -> Result<(), Failure> {
+        if Self::lot("kill", question_id, self.kill) {
+            // as memory that runs out would: without a word, and without anybody who could catch it
+            std::process::abort();
+        }
         let first = self.struck.lock().unwrap_or_else(PoisonError::into_inner).insert(question_id.to_owned());
         if first && Self::lot("panic", question_id, self.panic) {
             panic!("the lot fell on {question_id}");

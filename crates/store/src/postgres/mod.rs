@@ -219,22 +219,40 @@ where
     Ok(value)
 }
 
-impl Backend for Postgres {
-    async fn write<T, W>(&self, work: W) -> StoreResult<T>
+impl Postgres {
+    /// Does work in a task of its own, which goes on when the caller goes away.
+    async fn outlive<T, W>(&self, begin: Option<&'static str>, work: W) -> StoreResult<T>
     where
         T: Send + 'static,
         W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
     {
         let pool = self.pool.clone();
-        let begin = if pool.pooled { BEGIN_POOLED } else { BEGIN };
-        // a task of its own goes on when the caller goes away
-        match tokio::spawn(async move { work_on(&pool, Some(begin), work).await }).await {
+        match tokio::spawn(async move { work_on(&pool, begin, work).await }).await {
             Ok(outcome) => outcome,
             Err(ended) if ended.is_panic() => {
                 Err(StoreError::BadData("the store met a bug while writing; the log has the details".to_owned()))
             }
             Err(_) => Err(StoreError::Unavailable("the process is ending".to_owned())),
         }
+    }
+}
+
+impl Backend for Postgres {
+    async fn write<T, W>(&self, work: W) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
+    {
+        let begin = if self.pool.pooled { BEGIN_POOLED } else { BEGIN };
+        self.outlive(Some(begin), work).await
+    }
+
+    async fn change<T, W>(&self, work: W) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
+    {
+        self.outlive(self.pool.pooled.then_some(BEGIN_POOLED), work).await
     }
 
     async fn read<T, W>(&self, work: W) -> StoreResult<T>

@@ -69,6 +69,12 @@ pub(crate) trait Backend: Send + Sync + 'static {
         T: Send + 'static,
         W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static;
 
+    /// The same for work that is a single statement: a transaction by itself, so nothing is said before and after it.
+    fn change<T, W>(&self, work: W) -> impl Future<Output = StoreResult<T>> + Send
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static;
+
     /// Runs `work` on a reading connection.
     fn read<T, W>(&self, work: W) -> impl Future<Output = StoreResult<T>> + Send
     where
@@ -103,7 +109,7 @@ impl<B: Backend> SqlStore<B> {
     }
 
     async fn execute(&self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
-        self.backend.write(move |conn| conn.execute(sql, args)).await
+        self.backend.change(move |conn| conn.execute(sql, args)).await
     }
 }
 

@@ -261,18 +261,15 @@ struct SpecLimits {
 }
 
 async fn standing(conn: &mut dyn Conn, run: RunNo, session: SessionId) -> StoreResult<Standing> {
-    static SESSION: Sql =
-        Sql::shared(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NULL".to_owned());
-    static SELECT: Sql = Sql::new(|| {
-        "SELECT r.state, r.spec, @now, (SELECT count(*) FROM sessions WHERE session_id = $2 AND ended_us IS NULL) \
-         FROM runs AS r WHERE r.run_no = $1"
-            .to_owned()
+    static SESSION: Sql = Sql::new(|| {
+        "SELECT s.session_id FROM sessions AS s WHERE s.session_id = $1 AND s.ended_us IS NULL @share(s)".to_owned()
     });
+    static SELECT: Sql = Sql::new(|| "SELECT r.state, r.spec, @now FROM runs AS r WHERE r.run_no = $1".to_owned());
     // who ends the session waits, and then finds the new reservations
-    conn.lock(&SESSION, args![session.0]).await?;
-    let mut rows = conn.fetch(&SELECT, args![run.0, session.0]).await?;
+    let alive = !conn.fetch(&SESSION, args![session.0]).await?.is_empty();
+    let mut rows = conn.fetch(&SELECT, args![run.0]).await?;
     let row = rows.first_mut().ok_or_else(|| missing_run(run))?;
-    let open = row.text(0)? == RunState::Running.name() && row.int(3)? > 0;
+    let open = row.text(0)? == RunState::Running.name() && alive;
     let spec: SpecLimits = from_json(&row.text(1)?, || format!("the spec of run number {}", run.0))?;
     Ok(Standing { open, limits: spec.limits, day: day_of(row.int(2)?) })
 }
