@@ -99,7 +99,9 @@ impl From<QueueError> for Stop {
     fn from(error: QueueError) -> Self {
         match &error {
             QueueError::Setup(_) => Self::usage(error),
-            QueueError::Unavailable(_) | QueueError::Closed => Self::infrastructure(error),
+            QueueError::Unavailable(_) | QueueError::Closed => {
+                Self::infrastructure(format!("{error}; is the broker up?"))
+            }
         }
     }
 }
@@ -117,8 +119,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let filter = match args.verbose {
         0 => None,
-        1 => Some("info".to_owned()),
-        _ => Some("debug".to_owned()),
+        1 => Some("info,lapin=off".to_owned()),
+        _ => Some("debug,lapin=warn".to_owned()),
     };
     let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
     let _telemetry = match bench_telemetry::init(&logs) {
@@ -166,7 +168,7 @@ async fn work(args: Args) -> Result<(), Stop> {
     let roles = roles(&args.roles)?;
     if settings.queue_url.starts_with("memory:") || settings.store_url.starts_with("sqlite:") {
         return Err(Stop::usage(
-            "a worker needs a broker and a store that others share: --queue amqp://… and --store postgres://…; runs on one machine need no bench-worker",
+            "a worker needs a broker and a store that others share: --queue amqp://… and --store postgres://…; memory: and sqlite: are for runs on one machine, which need no bench-worker",
         ));
     }
     if args.concurrency == Some(0) {
