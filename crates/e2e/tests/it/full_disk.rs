@@ -12,8 +12,8 @@ use bench_testkit::{
 const SCRIPT: &str = r#"
 set -eu
 mkdir disk
-mount -t tmpfs -o size=4m tmpfs disk
-dd if=/dev/zero of=disk/ballast bs=1k count=2600 2>/dev/null
+mount -t tmpfs -o size=24m tmpfs disk
+dd if=/dev/zero of=disk/ballast bs=1k count=23000 2>/dev/null
 coord() { "$0" "$@" --store sqlite:disk/bench.db; }
 code=0; coord "$@" --run-id full || code=$?
 echo "first: $code"

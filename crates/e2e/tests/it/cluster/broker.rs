@@ -123,8 +123,8 @@ fn fault_19_a_broker_under_alarm_holds_publishers_and_drops_nothing() {
         let _ = stage.cluster.broker().control(&["set_vm_memory_high_watermark", share]).expect("is set");
     };
     alarm(&mut stage, "0.000001");
-    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(40), |status| {
-        status["why"].as_str().is_some_and(|why| why.contains("alarm"))
+    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(60), |status| {
+        status["why"].as_str().is_some_and(|why| why.contains("blocks publishers"))
     });
     eprintln!("{}", status["why"]);
     assert_eq!(status["status"], "running");
