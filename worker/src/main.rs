@@ -15,6 +15,11 @@ use clap::Parser;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+/// As in `bench-coord`: docs/adr/0009-allocator.md.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Queue domain of workers that a coordinator supervises (P21).
 const CLUSTER_DOMAIN: &str = bench_proto::CLUSTER_DOMAIN;
 /// Exit codes, as those of `bench-coord`.
