@@ -22,3 +22,7 @@ say "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 say "== tests"
 cargo test --workspace --locked
+if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
+    say "== long fault tests"
+    cargo test --workspace --locked --test long -- --nocapture
+fi

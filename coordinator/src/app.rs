@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::{Queue, QueueError};
 use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
-use bench_store::Store;
+use bench_store::{PaceLimits, Store};
 use bench_worker::{
     context::WorkerEnvironment,
     environment::{LOCAL_SLOTS, RETAIN_SLOTS},
@@ -171,7 +171,9 @@ impl App {
                 account.name, account.name
             ))
         })?;
-        let usable = registry::Account { name: account.name.clone(), base_url, key: account.key.secret().cloned() };
+        let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
+        let key = account.key.secret().cloned();
+        let usable = registry::Account { name: account.name.clone(), base_url, key, limits };
         if usable.key.is_none() && !usable.is_local() {
             return Err(CliError::usage(format!("{flag}: {}", missing_key(&account, role))));
         }

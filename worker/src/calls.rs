@@ -1,6 +1,9 @@
 //! What the model calls of one run share in a process, and how a call that brought nothing ends its task.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
@@ -8,7 +11,8 @@ use bench_proto::{
     spec::ModelSpec,
     step::Timing,
 };
-use bench_store::{ClaimedTask, RunRow, SessionId, Store};
+use bench_store::{ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
+use tracing::warn;
 
 use crate::{
     context::{CANNOT_SERVE, WorkerEnvironment},
@@ -17,7 +21,6 @@ use crate::{
         budget::{Budget, purse::Purse},
         call_store::{CallStore, StoredCalls},
         caller::{CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts},
-        pace::{LocalPace, Pace},
         prices,
         registry::build_chat,
         stop::{StopCause, StopFlag},
@@ -28,13 +31,16 @@ use crate::{
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
 pub(crate) const BUDGET: &str = "budget";
 
+/// Code of a failure that concerns one model of an account.
+const MODEL_NOT_FOUND: &str = "model_not_found";
+
 /// What the callers of one run share.
 pub(crate) struct RunCallers<'a> {
     environment: &'a WorkerEnvironment,
     row: &'a RunRow,
     stop: StopFlag,
     budget: Arc<Purse>,
-    pace: Option<Arc<dyn Pace>>,
+    store: Arc<dyn Store>,
     stored: Option<Arc<dyn CallStore>>,
 }
 
@@ -47,14 +53,12 @@ impl<'a> RunCallers<'a> {
         session: SessionId,
         stop: StopFlag,
     ) -> Result<Self, Failure> {
-        let limits = &row.spec.limits;
         // a run that no earlier run shares its calls with has nothing to look up
         let known = store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))?;
-        let budget = Arc::new(Purse::open(Arc::clone(&store) as Arc<dyn bench_store::Money>, row, session));
+        let budget = Arc::new(Purse::open(Arc::clone(&store) as Arc<dyn Money>, row, session));
         let stored: Option<Arc<dyn CallStore>> =
-            (known > 0).then(|| Arc::new(StoredCalls(store)) as Arc<dyn CallStore>);
-        let pace = LocalPace::new(limits.max_rpm, limits.max_tpm).map(|pace| Arc::new(pace) as Arc<dyn Pace>);
-        Ok(Self { environment, row, stop, budget, pace, stored })
+            (known > 0).then(|| Arc::new(StoredCalls(Arc::clone(&store) as _)) as Arc<dyn CallStore>);
+        Ok(Self { environment, row, stop, budget, store, stored })
     }
 
     /// The run's money in this process.
@@ -68,20 +72,35 @@ impl<'a> RunCallers<'a> {
             Failure::terminal(CANNOT_SERVE, format!("account '{}' is not configured on this worker", model.account))
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
-        let gate = self.environment.gates.gate(chat.endpoint(), &account.name, prices::limit_group(&model.name));
+        let gates = &self.environment.gates;
+        let (endpoint, group) = (chat.endpoint(), prices::limit_group(&model.name));
+        let gate = gates.gate(endpoint, &account.name, group);
         let limits = &self.row.spec.limits;
+        // the run's own limits come before those of the account
+        let allowed =
+            PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
+        let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
+        let pace = gates.pace(&paces, endpoint, &account.name, group, allowed);
         let caller = Caller::new(CallerParts {
             model: chat,
             account: account.name.clone(),
             gate,
-            pace: self.pace.clone(),
+            pace: Some(pace),
             stop: self.stop.clone(),
             budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
             price: prices::price_of(&model.name, &limits.prices),
             store: self.stored.clone(),
             settings: CallSettings { retries: limits.retries, ..self.environment.calls },
         });
-        Ok(RunCaller { caller, phase, lineage: self.row.lineage.clone(), stop: self.stop.clone() })
+        Ok(RunCaller {
+            caller,
+            phase,
+            lineage: self.row.lineage.clone(),
+            stop: self.stop.clone(),
+            store: Arc::clone(&self.store) as Arc<dyn Money>,
+            account: account.name.clone(),
+            refused: AtomicBool::new(false),
+        })
     }
 }
 
@@ -91,6 +110,10 @@ pub(crate) struct RunCaller {
     phase: Phase,
     lineage: String,
     stop: StopFlag,
+    store: Arc<dyn Money>,
+    account: String,
+    /// The store knows that the account refuses every call.
+    refused: AtomicBool,
 }
 
 /// A call that brought a value, as a step needs it.
@@ -129,7 +152,23 @@ impl RunCaller {
         spent.add_to(&mut timing, 0);
         match outcome {
             Ok(answered) => Ok(Called { value: answered.value, reply: answered.reply, records, usage, timing }),
-            Err(stop) => Err(self.end(stop, records, usage, timing)),
+            Err(stop) => {
+                if let CallStop::Terminal(failure) = &stop {
+                    self.stop_account(task, failure).await;
+                }
+                Err(self.end(stop, records, usage, timing))
+            }
+        }
+    }
+
+    /// Tells the other workers that the account refuses every call, or every call of this model (P23).
+    async fn stop_account(&self, task: &ClaimedTask, failure: &Failure) {
+        if self.refused.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let model = (failure.code == MODEL_NOT_FOUND).then(|| self.caller.model().model());
+        if let Err(error) = self.store.stop_account(task.run, &self.account, model, &failure.message).await {
+            warn!("run {} could not be paused, the next look tries again: {error}", task.run.0);
         }
     }
 

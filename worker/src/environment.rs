@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{failure::Failure, ids::Role};
 use bench_settings::{ExtraKey, ModelRole, Settings};
+use bench_store::PaceLimits;
 
 use crate::{
     context::WorkerEnvironment,
@@ -43,7 +44,8 @@ pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
     let named = settings.accounts.values().cloned();
     let accounts = named.chain(of_roles).filter_map(|account| {
         let key = account.key.secret().cloned();
-        let usable = Account { name: account.name, base_url: account.base_url?, key };
+        let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
+        let usable = Account { name: account.name, base_url: account.base_url?, key, limits };
         (usable.key.is_some() || usable.is_local()).then(|| (usable.name.clone(), usable))
     });
     accounts.collect()

@@ -6,7 +6,7 @@ use bench_proto::{
     ids::{Role, RunNo, TaskKey},
     step::{StepFacts, StepRecord, StepText},
 };
-use bench_store::{CommitOutcome, Store, StoreError};
+use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, warn};
 
@@ -28,6 +28,10 @@ pub(crate) enum WriteError {
     /// The store refuses exactly this submission: its task fails.
     #[error("the store refuses this result: {0}")]
     Refused(String),
+    /// A record was not taken although nothing is stored in its place: the task ended otherwise, another holds it, or its bank
+    /// has a newer generation.
+    #[error("another holds the task, or its bank has begun anew")]
+    Overtaken,
     /// The store cannot be written any more; the process has to stop.
     #[error("{0}")]
     Broken(String),
@@ -35,6 +39,7 @@ pub(crate) enum WriteError {
 
 struct Submission {
     records: Vec<StepRecord>,
+    conclusion: Option<Conclusion>,
     done: oneshot::Sender<Result<Committed, WriteError>>,
 }
 
@@ -51,6 +56,8 @@ pub(crate) struct WriterHooks {
     pub(crate) to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
     /// Woken when tasks became ready.
     pub(crate) opened: Arc<Notify>,
+    /// Woken when questions were concluded.
+    pub(crate) concluded: Arc<Notify>,
     /// Told once when the store is broken for good.
     pub(crate) broken: tokio::sync::watch::Sender<Option<String>>,
 }
@@ -69,9 +76,21 @@ impl Writer {
     /// # Errors
     /// When the store refuses them or is broken; an unavailable store is waited for.
     pub(crate) async fn submit(&self, records: Vec<StepRecord>) -> Result<Committed, WriteError> {
+        self.submit_and_conclude(records, None).await
+    }
+
+    /// The same for the records of a whole question, with its facts: it is concluded by the same commit.
+    ///
+    /// # Errors
+    /// Like [`Self::submit`].
+    pub(crate) async fn submit_and_conclude(
+        &self,
+        records: Vec<StepRecord>,
+        conclusion: Option<Conclusion>,
+    ) -> Result<Committed, WriteError> {
         let (done, answer) = oneshot::channel();
         let closed = || WriteError::Broken("the checkpoint writer has stopped".to_owned());
-        self.sender.send(Submission { records, done }).await.map_err(|_| closed())?;
+        self.sender.send(Submission { records, conclusion, done }).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 }
@@ -114,14 +133,16 @@ fn weight(submission: &Submission) -> usize {
 async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submission>) {
     let mut parts = vec![Part::of(batch)];
     while let Some(mut part) = parts.pop() {
-        match commit_when_available(store, &part.records).await {
+        match commit_when_available(store, &part.records, &part.conclusions).await {
             Ok(outcome) => {
-                announce(hooks, &outcome);
-                let mut already = outcome.already.into_iter();
+                announce(hooks, &outcome, !part.conclusions.is_empty());
+                let (mut already, mut first) = (outcome.already.into_iter(), 0);
                 for (records, done) in part.waiting {
                     let mine = already.by_ref().take(records).collect();
+                    let overtaken = outcome.refused.iter().any(|at| (first..first + records).contains(at));
+                    first += records;
                     // a task that was dropped (cancel --now) no longer waits for its answer
-                    let _ = done.send(Ok(mine));
+                    let _ = done.send(if overtaken { Err(WriteError::Overtaken) } else { Ok(mine) });
                 }
             }
             Err(StoreError::BadData(reason)) if part.waiting.len() == 1 => {
@@ -150,6 +171,7 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
 /// What is committed together: the records of some submissions, in their order.
 struct Part {
     records: Vec<StepRecord>,
+    conclusions: Vec<Conclusion>,
     /// For each submission its number of records, and who waits for it.
     waiting: Vec<(usize, oneshot::Sender<Result<Committed, WriteError>>)>,
 }
@@ -158,20 +180,24 @@ impl Part {
     fn of(batch: Vec<Submission>) -> Self {
         let mut part = Self {
             records: Vec::with_capacity(batch.iter().map(|s| s.records.len()).sum()),
+            conclusions: Vec::new(),
             waiting: Vec::with_capacity(batch.len()),
         };
         for submission in batch {
             part.waiting.push((submission.records.len(), submission.done));
             part.records.extend(submission.records);
+            part.conclusions.extend(submission.conclusion);
         }
         part
     }
 
-    /// Cuts off the second half of the submissions.
+    /// Cuts off the second half of the submissions; their questions are concluded from the store.
     fn split_off(&mut self) -> Self {
         let first = self.waiting.len() / 2;
         let records = self.waiting[..first].iter().map(|(records, _)| records).sum();
-        Self { records: self.records.split_off(records), waiting: self.waiting.split_off(first) }
+        self.conclusions.clear();
+        let (records, waiting) = (self.records.split_off(records), self.waiting.split_off(first));
+        Self { records, conclusions: Vec::new(), waiting }
     }
 
     fn refuse(self, error: &WriteError) {
@@ -181,7 +207,10 @@ impl Part {
     }
 }
 
-fn announce(hooks: &WriterHooks, outcome: &CommitOutcome) {
+fn announce(hooks: &WriterHooks, outcome: &CommitOutcome, concluded: bool) {
+    if concluded {
+        hooks.concluded.notify_one();
+    }
     for question in &outcome.to_conclude {
         let _ = hooks.to_conclude.send(*question);
     }
@@ -191,10 +220,14 @@ fn announce(hooks: &WriterHooks, outcome: &CommitOutcome) {
 }
 
 /// Repeats the commit while the store is unavailable: every row is keyed by its own id, so an unknown commit is harmless.
-async fn commit_when_available(store: &dyn Store, records: &[StepRecord]) -> Result<CommitOutcome, StoreError> {
+async fn commit_when_available(
+    store: &dyn Store,
+    records: &[StepRecord],
+    conclusions: &[Conclusion],
+) -> Result<CommitOutcome, StoreError> {
     let (mut delay, longest) = STORE_BACKOFF;
     loop {
-        match store.commit(records).await {
+        match store.commit_and_conclude(records, conclusions).await {
             Err(error) if error.is_transient() => {
                 warn!("store unavailable, {} records wait: {error}", records.len());
                 tokio::time::sleep(delay).await;
@@ -225,7 +258,7 @@ mod tests {
     fn hooks() -> (WriterHooks, mpsc::UnboundedReceiver<(RunNo, TaskKey)>) {
         let (to_conclude, receiver) = mpsc::unbounded_channel();
         let (broken, _) = tokio::sync::watch::channel(None);
-        (WriterHooks { to_conclude, opened: Arc::default(), broken }, receiver)
+        (WriterHooks { to_conclude, opened: Arc::default(), concluded: Arc::default(), broken }, receiver)
     }
 
     #[tokio::test]

@@ -18,19 +18,23 @@ use bench_proto::{
     task::{QueueName, TASK_MESSAGE_VERSION, TaskMessage},
 };
 use bench_queue::{Outgoing, Queue, QueueError};
-use bench_store::{OpenByRole, Store, StoreError};
+use bench_store::{OpenByRole, ReadyTask, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cluster::leader::Trouble;
 use losses::LossWatch;
-use window::{Demand, Slots, shares};
+use window::{Demand, Slots, fills, shares};
 
 /// Longest time between two looks at the store while tasks are open, and while none is.
 const POLL: Duration = Duration::from_millis(250);
 /// Shortest time between two looks of a cluster's dispatcher: it hears of commits only by looking.
 const QUICK_POLL: Duration = Duration::from_millis(5);
+/// Pause while most of the window is in flight: workers hold enough, and a look that hands out more costs no more.
+const FULL_POLL: Duration = Duration::from_millis(25);
+/// A look at many open tasks takes its time: a cluster's dispatcher pauses so many times as long, up to [`MOVING_POLL`].
+const PAUSES_PER_LOOK: u32 = 3;
 /// While work moves, a cluster's dispatcher looks at least this often.
 const MOVING_POLL: Duration = Duration::from_millis(40);
 /// Work counts as moving for so long after the last change.
@@ -110,11 +114,18 @@ impl Dispatcher {
         let mut memory = Memory::default();
         let mut idle = QUICK_POLL;
         loop {
-            let pause = match self.look(&mut memory).await {
-                Ok(Looked { published: 1.., .. }) => {
+            let began = Instant::now();
+            let looked = self.look(&mut memory).await;
+            let cost = began.elapsed();
+            let pause = match looked {
+                Ok(Looked { published: 1.., full, .. }) => {
                     self.trouble.set("dispatcher", "");
                     idle = QUICK_POLL;
-                    if self.is_local() { Duration::ZERO } else { QUICK_POLL }
+                    match (self.is_local(), full) {
+                        (true, _) => Duration::ZERO,
+                        (false, true) => FULL_POLL,
+                        (false, false) => (cost * PAUSES_PER_LOOK).clamp(QUICK_POLL, MOVING_POLL),
+                    }
                 }
                 Ok(Looked { next_due, .. }) => {
                     self.trouble.set("dispatcher", "");
@@ -165,7 +176,7 @@ impl Dispatcher {
         self.survey(memory).await?;
         if memory.runs.is_empty() {
             memory.open.clear();
-            return Ok(Looked { published: 0, next_due: None });
+            return Ok(Looked { published: 0, full: true, next_due: None });
         }
         let runs: Vec<RunNo> = memory.runs.keys().copied().collect();
         let open = self.store.open_tasks_of(&runs).await?;
@@ -173,7 +184,7 @@ impl Dispatcher {
             memory.moved = Some(Instant::now());
         }
         memory.turn = memory.turn.wrapping_add(1);
-        let mut published = 0;
+        let (mut published, mut full) = (0, true);
         for (name, pool) in by_pool(&memory.runs) {
             let slots = memory.pools.get(name).map(|pool| pool.slots.clone()).unwrap_or_default();
             let version = memory.pools.get(name).and_then(|pool| pool.message_version);
@@ -185,7 +196,9 @@ impl Dispatcher {
                     open: open.get(run).cloned().unwrap_or_default(),
                 })
                 .collect();
-            for (run, role, count) in shares(&demands, &slots, memory.turn) {
+            let granted = shares(&demands, &slots, memory.turn);
+            full &= fills(&demands, &slots, &granted);
+            for (run, role, count) in granted {
                 let run_id = &memory.runs[&run].run_id;
                 published += self.publish(run, run_id, QueueName::new(name, role), count, version).await?;
             }
@@ -196,7 +209,7 @@ impl Dispatcher {
             memory.moved = Some(Instant::now());
         }
         let next_due = next_due.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
-        Ok(Looked { published, next_due: next_due.filter(|due| !due.is_zero()) })
+        Ok(Looked { published, full, next_due: next_due.filter(|due| !due.is_zero()) })
     }
 
     async fn publish(
@@ -207,13 +220,12 @@ impl Dispatcher {
         count: u32,
         version: Option<u32>,
     ) -> Result<u32, DispatchError> {
-        let tasks: Vec<_> =
-            self.store.ready_tasks(run, queue.role, count).await?.into_iter().map(|ready| ready.task).collect();
+        let tasks = self.store.ready_tasks(run, queue.role, count).await?;
         if tasks.is_empty() {
             return Ok(0);
         }
-        let message = |task: &_| {
-            let mut message = TaskMessage::new(run_id.clone(), run, *task);
+        let message = |ready: &ReadyTask| {
+            let mut message = TaskMessage::new(run_id.clone(), run, ready.task);
             message.v = version.unwrap_or(TASK_MESSAGE_VERSION).min(TASK_MESSAGE_VERSION);
             Outgoing { message, headers: Vec::new() }
         };
@@ -337,6 +349,8 @@ impl Dispatcher {
 /// What a look brought.
 struct Looked {
     published: u32,
+    /// Most of the window of each role that got tasks is in flight.
+    full: bool,
     next_due: Option<Duration>,
 }
 

@@ -48,6 +48,17 @@ pub(crate) fn shares(demands: &[Demand], slots: &Slots, turn: usize) -> Vec<(Run
     shares
 }
 
+/// Whether two thirds of the window are in flight, with what is granted now, in each role that is granted something: so
+/// much is more than the workers hold, and the next tasks can wait for others.
+#[must_use]
+pub(crate) fn fills(demands: &[Demand], slots: &Slots, granted: &[(RunNo, Role, u32)]) -> bool {
+    Role::ALL.into_iter().all(|role| {
+        let more: i64 = granted.iter().filter(|(_, of, _)| *of == role).map(|(.., count)| i64::from(*count)).sum();
+        let before: i64 = demands.iter().map(|demand| in_flight(&demand.open, role)).sum();
+        more == 0 || 3 * (before + more) >= 2 * window(slots.get(&role).copied().unwrap_or(0))
+    })
+}
+
 fn of(open: &OpenByRole, role: Role) -> OpenTasks {
     open.get(&role).copied().unwrap_or_default()
 }
@@ -128,6 +139,17 @@ mod tests {
         assert_eq!(shares(&demands, &slots, 0), [(RunNo(1), Role::Question, 150), (RunNo(1), Role::Judge, 64)]);
         let full = OpenTasks { queued: 250, ..open };
         assert_eq!(shares(&[demand(1, &[(Role::Question, full)])], &slots, 0), []);
+    }
+
+    #[test]
+    fn a_window_is_filled_when_two_thirds_of_it_are_in_flight() {
+        let slots = Slots::from([(Role::Question, 100)]);
+        let open = OpenTasks { unpublished: 1000, queued: 50, leased: 100, ..OpenTasks::default() };
+        let demands = [demand(1, &[(Role::Question, open)])];
+        let fills = |count, role| fills(&demands, &slots, &[(RunNo(1), role, count)]);
+        assert!(fills(50, Role::Question));
+        assert!(!fills(49, Role::Question));
+        assert!(!fills(1, Role::Judge));
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! cargo build --release --workspace --bins
-//! cargo run --release -p bench-perf -- all
+//! cargo run --release -p bench-perf -- all        # one machine: local runs
+//! cargo run --release -p bench-perf -- cluster    # its own PostgreSQL and RabbitMQ, coordinator and workers as processes
 //! ```
 
+mod cluster;
 mod measure;
 mod scenarios;
 mod yardstick;
@@ -13,6 +15,12 @@ mod yardstick;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use serde_json::Value;
+
+use crate::{
+    cluster::{Scaling, Services},
+    scenarios::Lab,
+};
 
 /// Benchmarks of bench-coord; prints JSON.
 #[derive(Debug, Parser)]
@@ -20,18 +28,21 @@ struct Cli {
     /// Counted rounds of each scenario
     #[arg(long, default_value_t = 5, global = true)]
     rounds: usize,
-    /// Folder with bench-coord and bench-sim; beside this program by default
+    /// Folder with the binaries; beside this program by default
     #[arg(long, global = true)]
     binaries: Option<PathBuf>,
     /// Folder that holds locomo/locomo10.json; generated data of the same shape without it
     #[arg(long, env = "BENCH_DATASETS_DIR", global = true)]
     datasets_dir: Option<PathBuf>,
+    /// List the statements that took PostgreSQL longest (counting them costs a little)
+    #[arg(long, global = true)]
+    statements: bool,
     #[command(subcommand)]
     scenario: Scenario,
 }
 
 /// What to measure.
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Scenario {
     /// Full run without any model
     Extractive,
@@ -41,23 +52,100 @@ enum Scenario {
     Latency,
     /// 1,000 generated conversations against 10, without any model
     Scale,
-    /// All of them
+    /// All of the above
     All,
+    /// A cluster without models against its yardstick: questions/s to items/s
+    Overhead {
+        /// Questions of a run
+        #[arg(long, default_value_t = 20_000)]
+        questions: u32,
+        /// Slots of the worker
+        #[arg(long, default_value_t = 256)]
+        slots: u32,
+    },
+    /// Commits of checkpoints against plain inserts of the same rows
+    Checkpoints {
+        /// Questions whose steps are stored
+        #[arg(long, default_value_t = 10_000)]
+        questions: u32,
+    },
+    /// Four workers against one, at 200 ms latency
+    Scaling {
+        /// Questions of the generated run
+        #[arg(long, default_value_t = 10_000)]
+        questions: u32,
+        /// Slots of each worker
+        #[arg(long, default_value_t = 16)]
+        slots: u32,
+        /// 2,000 generated questions only
+        #[arg(long)]
+        quick: bool,
+    },
+    /// A very large run: memory, pace, first answer
+    Million {
+        /// Questions of the run
+        #[arg(long, default_value_t = 1_000_000)]
+        questions: u32,
+        /// Slots of the worker
+        #[arg(long, default_value_t = 256)]
+        slots: u32,
+    },
+    /// How well a provider's limits are used, by one worker and by four
+    Money {
+        /// 3,972 calls a run, and a sliding window too
+        #[arg(long)]
+        full: bool,
+    },
+    /// From submit to the first answer in a warm cluster
+    FirstAnswer {
+        /// Slots of the worker
+        #[arg(long, default_value_t = 64)]
+        slots: u32,
+    },
+    /// All of a cluster, the large run with 200,000 questions
+    Cluster {
+        /// Smaller runs: a few minutes in all
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The yardstick of a cluster by itself, in a migrated store and an empty virtual host
+    #[command(hide = true)]
+    Yardstick {
+        /// URL of the store
+        #[arg(long)]
+        store: String,
+        /// URL of the virtual host
+        #[arg(long)]
+        queue: String,
+        /// Items to work off
+        #[arg(long)]
+        items: u32,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Scenario::Yardstick { store, queue, items } = &cli.scenario {
+        let pace = runtime.block_on(cluster::yardstick::run(store, queue, *items))?;
+        println!("{}", serde_json::to_string(&pace)?);
+        return Ok(());
+    }
     let binaries = match cli.binaries {
         Some(folder) => folder,
         None => std::env::current_exe()?.parent().map(PathBuf::from).unwrap_or_default(),
     };
-    let lab = scenarios::Lab::new(binaries, cli.datasets_dir, cli.rounds)?;
+    let lab = Lab::new(binaries, cli.datasets_dir, cli.rounds)?;
     let results = match cli.scenario {
         Scenario::Extractive => vec![lab.extractive()?],
         Scenario::ZeroLatency => vec![lab.zero_latency()?],
         Scenario::Latency => vec![lab.latency()?],
         Scenario::Scale => vec![lab.scale()?],
         Scenario::All => vec![lab.extractive()?, lab.zero_latency()?, lab.latency()?, lab.scale()?],
+        of_cluster => {
+            let services = Services::start(&lab.binaries, cli.statements)?;
+            runtime.block_on(in_cluster(&services, &lab, cli.rounds, of_cluster))?
+        }
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!(
@@ -65,4 +153,51 @@ fn main() -> anyhow::Result<()> {
         serde_json::to_string_pretty(&serde_json::json!({"cores": cores, "rounds": cli.rounds, "results": results}))?
     );
     Ok(())
+}
+
+async fn in_cluster(services: &Services, lab: &Lab, rounds: usize, scenario: Scenario) -> anyhow::Result<Vec<Value>> {
+    Ok(match scenario {
+        Scenario::Overhead { questions, slots } => vec![cluster::overhead(services, rounds, questions, slots).await?],
+        Scenario::Checkpoints { questions } => vec![cluster::checkpoints(services, rounds, questions).await?],
+        Scenario::Scaling { questions, slots, quick } => scaling(services, lab, questions, slots, quick).await?,
+        Scenario::Million { questions, slots } => vec![cluster::million(services, questions, slots).await?],
+        Scenario::Money { full } => vec![cluster::money(services, full).await?],
+        Scenario::FirstAnswer { slots } => vec![cluster::first_answer(services, 2 * rounds, slots).await?],
+        Scenario::Cluster { quick } => {
+            let (questions, many) = if quick { (4_000, 40_000) } else { (20_000, 200_000) };
+            let mut results = vec![
+                cluster::overhead(services, rounds, questions, 256).await?,
+                cluster::checkpoints(services, rounds, 10_000).await?,
+                cluster::first_answer(services, 2 * rounds, 64).await?,
+            ];
+            results.extend(scaling(services, lab, 10_000, 16, quick).await?);
+            results.push(cluster::million(services, many, 256).await?);
+            results
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// Generated questions, then the real dataset at its own size.
+async fn scaling(
+    services: &Services,
+    lab: &Lab,
+    questions: u32,
+    slots: u32,
+    quick: bool,
+) -> anyhow::Result<Vec<Value>> {
+    let datasets_dir = lab.datasets_dir.as_deref();
+    let generated = Scaling {
+        dataset: "locomo-sim",
+        datasets_dir: None,
+        questions: Some(if quick { 2_000 } else { questions }),
+        slots,
+        target: 3.8,
+    };
+    let mut results = vec![cluster::scaling(services, &generated).await?];
+    if !quick {
+        let full = Scaling { dataset: lab.dataset(), datasets_dir, questions: None, slots, target: 3.6 };
+        results.push(cluster::scaling(services, &full).await?);
+    }
+    Ok(results)
 }

@@ -20,7 +20,7 @@ pub(crate) struct Sample {
 }
 
 /// Clock ticks per second of `/proc`; 100 on every Linux that this runs on.
-const TICKS: f64 = 100.0;
+pub(crate) const TICKS: f64 = 100.0;
 
 /// Runs a command to its end; its output is thrown away.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<Sample> {
@@ -54,9 +54,15 @@ fn children_cpu() -> anyhow::Result<f64> {
     Ok((ticks(13) + ticks(14)) / TICKS)
 }
 
-fn field(status: &str, name: &str) -> f64 {
+/// A number of kB of `/proc/…/status`; 0 when it is not there.
+pub(crate) fn field(status: &str, name: &str) -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or(0.0)
+}
+
+/// The first line of what a command said.
+pub(crate) fn first_line(said: &[u8]) -> String {
+    String::from_utf8_lossy(said).lines().next().unwrap_or_default().to_owned()
 }
 
 /// Median of some figures.

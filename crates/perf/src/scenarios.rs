@@ -16,8 +16,8 @@ use crate::{
 
 /// Where things are.
 pub(crate) struct Lab {
-    binaries: PathBuf,
-    datasets_dir: Option<PathBuf>,
+    pub(crate) binaries: PathBuf,
+    pub(crate) datasets_dir: Option<PathBuf>,
     rounds: usize,
 }
 
@@ -26,7 +26,7 @@ const QUESTIONS: f64 = 1986.0;
 
 impl Lab {
     pub(crate) fn new(binaries: PathBuf, datasets_dir: Option<PathBuf>, rounds: usize) -> anyhow::Result<Self> {
-        for name in ["bench-coord", "bench-sim"] {
+        for name in ["bench-coord", "bench-sim", "bench-worker"] {
             let path = binaries.join(name);
             anyhow::ensure!(
                 path.exists(),
@@ -40,7 +40,8 @@ impl Lab {
         Ok(Self { binaries, datasets_dir, rounds: rounds.max(1) })
     }
 
-    fn dataset(&self) -> &'static str {
+    /// The real LoCoMo when it is there, else generated data of its size.
+    pub(crate) fn dataset(&self) -> &'static str {
         let real = self.datasets_dir.as_ref().is_some_and(|dir| dir.join("locomo/locomo10.json").exists());
         if real { "locomo" } else { "locomo-sim" }
     }
@@ -147,13 +148,14 @@ fn summary(samples: &[Sample], questions: f64) -> Value {
 }
 
 /// A running `bench-sim` in a process of its own.
-struct Sim {
+pub(crate) struct Sim {
     child: Child,
-    base_url: String,
+    pub(crate) base_url: String,
 }
 
 impl Sim {
-    fn start(binaries: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+    /// Starts it and waits until it listens.
+    pub(crate) fn start(binaries: &Path, flags: &[&str]) -> anyhow::Result<Self> {
         let mut child = Command::new(binaries.join("bench-sim"))
             .args(["--tokens", "bytes"])
             .args(flags)
@@ -166,6 +168,19 @@ impl Sim {
         let ready: Value = serde_json::from_str(&line).context("bench-sim says where it listens")?;
         let base_url = ready["listening"].as_str().context("a URL")?.to_owned();
         Ok(Self { child, base_url })
+    }
+
+    /// What it has seen.
+    pub(crate) async fn stats(&self) -> anyhow::Result<Value> {
+        let url = self.base_url.replace("/v1", "/stats");
+        Ok(reqwest::get(url).await?.error_for_status()?.json().await?)
+    }
+
+    /// Changes its limits, latency or faults by a JSON merge patch.
+    pub(crate) async fn control(&self, patch: &Value) -> anyhow::Result<()> {
+        let url = self.base_url.replace("/v1", "/control");
+        reqwest::Client::new().post(url).body(patch.to_string()).send().await?.error_for_status()?;
+        Ok(())
     }
 }
 

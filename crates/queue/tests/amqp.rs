@@ -389,3 +389,68 @@ async fn crude_speed() {
         rate(started.elapsed())
     );
 }
+
+/// A certificate authority, and files that it has signed.
+struct Certificates {
+    folder: tempfile::TempDir,
+}
+
+impl Certificates {
+    fn new() -> Self {
+        use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+        let folder = RabbitMq::folder_for_files().expect("a folder");
+        let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).expect("is written");
+        let mut authority = CertificateParams::new(Vec::new()).expect("parameters");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        authority.distinguished_name.push(DnType::CommonName, "authority of the test");
+        let key = KeyPair::generate().expect("a key");
+        write("ca.pem", authority.self_signed(&key).expect("is signed").pem());
+        let issuer = Issuer::new(authority, key);
+        for (name, host) in [("server", "localhost"), ("client", "worker")] {
+            let key = KeyPair::generate().expect("a key");
+            let mut certificate = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+            certificate.distinguished_name.push(DnType::CommonName, host);
+            write(&format!("{name}.pem"), certificate.signed_by(&key, &issuer).expect("is signed").pem());
+            write(&format!("{name}.key"), key.serialize_pem());
+        }
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn path_for_node(&self, name: &str) -> String {
+        RabbitMq::path_for_node(&self.folder.path().join(name)).display().to_string()
+    }
+}
+
+#[tokio::test]
+async fn amqps_checks_the_broker_and_shows_a_client_certificate() {
+    let certificates = Certificates::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let configuration = format!(
+        "listeners.ssl.1 = 127.0.0.1:{port}\nssl_options.cacertfile = {}\nssl_options.certfile = {}\n\
+         ssl_options.keyfile = {}\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n",
+        certificates.path_for_node("ca.pem"),
+        certificates.path_for_node("server.pem"),
+        certificates.path_for_node("server.key")
+    );
+    let broker = blocking(move || RabbitMq::start_with(&configuration).expect("RabbitMQ starts")).await;
+    let url = |query: String| format!("amqps://guest:guest@localhost:{port}/%2f?{query}");
+    let authority = format!("cacertfile={}", certificates.path("ca.pem"));
+    let client = format!("certfile={}&keyfile={}", certificates.path("client.pem"), certificates.path("client.key"));
+
+    let queue = connect(&url(format!("{authority}&{client}"))).await.expect("connects");
+    queue.declare(&[name()]).await.expect("is declared");
+    queue.publish(&name(), &messages(0..3)).await.expect("is published");
+    assert_eq!(queue.depth(&name()).await.expect("is counted").ready, 3);
+    queue.close().await;
+
+    for (query, why) in [(client, "a broker that nobody vouches for"), (authority, "no client certificate")] {
+        let error = connect(&url(query)).await.err().unwrap_or_else(|| panic!("connected with {why}")).to_string();
+        assert!(!error.contains("guest:guest"), "{error}");
+    }
+    drop(broker);
+}

@@ -19,6 +19,10 @@ pub struct Account {
     pub base_url: Option<String>,
     /// Its key.
     pub key: ApiKey,
+    /// Requests per minute that the provider allows to each of its models, if known.
+    pub rpm: Option<u64>,
+    /// The same for tokens.
+    pub tpm: Option<u64>,
 }
 
 /// The key of an account.
@@ -92,7 +96,11 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
         (None, None, Some(variable)) => ApiKey::Missing(format!("the environment variable {variable} is not set")),
         (None, None, None) => ApiKey::None,
     };
-    Account { name: name.to_owned(), base_url, key }
+    let limit = |name: &str| match field(name).map(|entry| &entry.value) {
+        Some(Value::Whole(limit)) => u64::try_from(*limit).ok(),
+        _ => None,
+    };
+    Account { name: name.to_owned(), base_url, key, rpm: limit("rpm"), tpm: limit("tpm") }
 }
 
 /// A key file may not be there on machines that never use the account: that is no error until it is used.

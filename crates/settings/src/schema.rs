@@ -104,8 +104,13 @@ impl Key {
 const COUNT: Kind = Kind::Whole { min: 1, max: i64::MAX };
 
 /// Fields of `[accounts.NAME]`.
-pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 3] =
-    [("base_url", Kind::Url), ("api_key_env", Kind::Text), ("api_key_file", Kind::Path)];
+pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 5] = [
+    ("base_url", Kind::Url),
+    ("api_key_env", Kind::Text),
+    ("api_key_file", Kind::Path),
+    ("rpm", COUNT),
+    ("tpm", COUNT),
+];
 
 /// All settings of the program itself, in the order of the default file.
 pub(crate) const KEYS: &[Key] = &[
@@ -135,11 +140,11 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.retries", Kind::Whole { min: 0, max: 1000 }).common(),
     key("run.pool", Kind::Text),
     key("run.max_cost", Kind::Usd),
-    key("run.max_cost_per_day", Kind::Usd),
     key("run.max_cost_retain", Kind::Usd),
     key("run.max_cost_recall", Kind::Usd),
     key("run.max_cost_answer", Kind::Usd),
     key("run.max_cost_judge", Kind::Usd),
+    key("run.max_cost_per_day", Kind::Usd),
     key("run.max_rpm", COUNT),
     key("run.max_tpm", COUNT),
     key("run.unpriced_ok", Kind::Bool),
@@ -164,6 +169,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.openai.base_url", Kind::Url).env("OPENAI_BASE_URL"),
     key("accounts.openai.api_key_env", Kind::Text),
     key("accounts.openai.api_key_file", Kind::Path),
+    key("accounts.openai.rpm", COUNT),
+    key("accounts.openai.tpm", COUNT),
     key("bm25.k1", Kind::Scalar),
     key("bm25.b", Kind::Scalar),
     key("random.seed", Kind::Scalar),

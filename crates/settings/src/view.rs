@@ -199,15 +199,23 @@ impl Settings {
         let name = own("account").map(|entry| entry.value.shown()).unwrap_or_default();
         let shared = self.accounts.get(&name);
         match (own("base_url"), key) {
-            (Some(Entry { value: Value::Url(url), .. }), key) => {
-                Account { name: role.name().to_owned(), base_url: Some(url.clone()), key: key.unwrap_or(ApiKey::None) }
-            }
+            (Some(Entry { value: Value::Url(url), .. }), key) => Account {
+                name: role.name().to_owned(),
+                base_url: Some(url.clone()),
+                key: key.unwrap_or(ApiKey::None),
+                rpm: None,
+                tpm: None,
+            },
             (_, Some(key)) => Account {
                 name: role.name().to_owned(),
                 base_url: shared.and_then(|account| account.base_url.clone()),
                 key,
+                rpm: None,
+                tpm: None,
             },
-            (_, None) => shared.cloned().unwrap_or(Account { name, base_url: None, key: ApiKey::None }),
+            (_, None) => {
+                shared.cloned().unwrap_or(Account { name, base_url: None, key: ApiKey::None, rpm: None, tpm: None })
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 mod codec;
 pub mod conformance;
 mod error;
+mod pace;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod registry;

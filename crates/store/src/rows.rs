@@ -272,6 +272,8 @@ pub struct ReadyTask {
     pub task: TaskKey,
     /// Times it was published before.
     pub publish_count: i32,
+    /// Its lease epoch: a claim raises it.
+    pub epoch: i64,
 }
 
 /// A worker session (P4).
@@ -293,6 +295,15 @@ pub struct SessionRow {
     pub silent_ms: i64,
     /// Tasks it holds.
     pub leased: i64,
+}
+
+/// Connections to a store on a server (P31).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionRoom {
+    /// Most that the server takes, of all programs together.
+    pub most: i64,
+    /// Open now.
+    pub open: i64,
 }
 
 /// Who leads a scope (P14).
@@ -376,6 +387,17 @@ pub struct CommitOutcome {
     pub to_conclude: Vec<(RunNo, TaskKey)>,
     /// Runs and roles in which tasks became ready.
     pub opened: Vec<(RunNo, Role)>,
+}
+
+/// The facts of a question that ends with the records of one commit: all its steps are among them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// The run.
+    pub run: RunNo,
+    /// The metric that is summed for progress.
+    pub headline_metric: String,
+    /// Derived from the records, as [`bench_proto::facts::conclude`] does.
+    pub facts: QuestionFacts,
 }
 
 /// A stored reply that may be served again (P9).
@@ -465,6 +487,92 @@ pub struct BudgetAnswer {
     pub caps: Vec<BudgetState>,
     /// The run does not run, or the session has ended: nothing was reserved.
     pub stopped: bool,
+}
+
+/// What kind of calls an allowance is for: providers count them apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CallKind {
+    /// Chat completions.
+    #[default]
+    Chat,
+    /// Embeddings.
+    Embeddings,
+}
+
+impl CallKind {
+    /// Its number in the store.
+    pub(crate) const fn code(self) -> i64 {
+        match self {
+            Self::Chat => 0,
+            Self::Embeddings => 1,
+        }
+    }
+}
+
+/// What a provider counts together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Allowance {
+    /// Base URL and API version, without secrets.
+    pub endpoint: String,
+    /// Name of the account.
+    pub account: String,
+    /// Models that share their limits.
+    pub limit_group: String,
+    /// Kind of calls.
+    pub kind: CallKind,
+}
+
+/// Known limits of an allowance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct PaceLimits {
+    /// Requests per minute.
+    pub rpm: Option<u64>,
+    /// Tokens per minute.
+    pub tpm: Option<u64>,
+}
+
+impl PaceLimits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.rpm.is_none() && self.tpm.is_none()
+    }
+}
+
+/// What a process asks of an allowance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotAsk {
+    /// The allowance.
+    pub allowance: Allowance,
+    /// Name of the process, unlike that of any other.
+    pub asker: String,
+    /// The limits as this process knows them.
+    pub limits: PaceLimits,
+    /// Tokens (prompt and largest completion) of calls that wait, in the order in which they shall leave.
+    pub calls: Vec<u64>,
+    /// All calls that wait, these included: the weight of this process.
+    pub demand: u32,
+    /// Slots that were taken and not used: requests and their tokens.
+    pub give_back: (u32, u64),
+    /// Nothing may leave for so long, in microseconds: the provider said so (Retry-After).
+    pub hold_us: u64,
+    /// Calls per second that 429s have taught this process.
+    pub learned: Option<f64>,
+}
+
+/// What an allowance gives.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SlotAnswer {
+    /// Microseconds from the store's now until the slots of the first calls; as many as could be given.
+    pub starts_us: Vec<u64>,
+    /// Microseconds until it is worth asking for the others; 0 when none is left.
+    pub wait_us: u64,
+    /// Microseconds for which the account asked to be left alone.
+    pub blocked_us: u64,
+    /// Processes that asked within the last two seconds.
+    pub askers: u32,
+    /// Calls per second that 429s have taught the other ones, summed.
+    pub learned_by_others: Option<f64>,
 }
 
 /// Which failed questions a user wants repeated.

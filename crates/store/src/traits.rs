@@ -106,7 +106,7 @@ pub trait Tasks: Send + Sync {
     async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>>;
 
     /// Writes the note that tasks were published; only on rows that are still ready.
-    async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()>;
+    async fn note_published(&self, run: RunNo, tasks: &[ReadyTask]) -> StoreResult<()>;
 
     /// Forgets the published notes of a run's ready tasks that are at least so old, so that they are published again (P2).
     async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64>;
@@ -118,6 +118,10 @@ pub trait Tasks: Send + Sync {
     /// Claims tasks for a session: those that are ready, due, and whose run is `running`. The others are left out of the
     /// answer. One transaction (P1).
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
+
+    /// Tasks that a session holds, so that a worker finds those it does not know of: the answer to a claim was lost, or a
+    /// release did not reach the store (P1).
+    async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>>;
 
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
     async fn release(&self, releases: &[Release]) -> StoreResult<()>;
@@ -177,7 +181,17 @@ pub trait Checkpoints: Send + Sync {
     /// - `Effect::Failed` on a question ends it; on a judge's vote it lowers the question's counter; on `retain` or
     ///   `ready` the bank fails and every question of it that has not ended fails with the same facts.
     /// - Call records add to the run's spending.
-    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome>;
+    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome> {
+        self.commit_and_conclude(records, &[]).await
+    }
+
+    /// [`Self::commit`] that also concludes questions in the same transaction: those whose steps are all among the records
+    /// and were all stored now. The others are told in [`CommitOutcome::to_conclude`], as always.
+    async fn commit_and_conclude(
+        &self,
+        records: &[StepRecord],
+        conclusions: &[Conclusion],
+    ) -> StoreResult<CommitOutcome>;
 
     /// All stored steps of these questions and of their judge tasks, grouped in question order.
     async fn question_steps(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredStep>>;
@@ -245,8 +259,28 @@ pub trait Money: Send + Sync {
     /// Releases, loses and reserves, in one transaction. A repeated call changes nothing more.
     async fn change_budget(&self, change: &BudgetChange) -> StoreResult<BudgetAnswer>;
 
+    /// Pauses a run whose account refuses every call (quota used up, invalid key), with the provider's words; runs of the
+    /// same cluster that use the account too, or only its `model` when one is named, are paused with it (P23). A local
+    /// run is paused alone: others have an account of the same name from settings of their own. Returns the paused runs.
+    async fn stop_account(
+        &self,
+        run: RunNo,
+        account: &str,
+        model: Option<&str>,
+        reason: &str,
+    ) -> StoreResult<Vec<RunNo>>;
+
     /// Takes a run's uncertain attempts out of its spending (`resume --release-uncertain`). Returns their sum.
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<bench_proto::money::PicoUsd>;
+}
+
+/// Send slots of allowances (P24), shared by all processes of the store.
+#[async_trait]
+pub trait Paces: Send + Sync {
+    /// Takes slots for the calls of one process, by the store's clock: evenly spaced, at most half a second ahead, shared
+    /// by demand among the processes that ask. Also tells and hears of Retry-After (for all allowances of the account) and
+    /// of learned rates. Not idempotent: an answer that was lost costs its slots.
+    async fn take_slots(&self, ask: &SlotAsk) -> StoreResult<SlotAnswer>;
 }
 
 /// Importing results made elsewhere.
@@ -264,13 +298,16 @@ pub trait Imports: Send + Sync {
 /// The whole store.
 #[async_trait]
 pub trait Store:
-    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Imports
+    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Paces + Imports
 {
     /// The URL without password, for messages.
     fn describe(&self) -> String;
 
     /// Reads a little and checks the schema: is the store usable? One line about what was found.
     async fn check(&self) -> StoreResult<String>;
+
+    /// Connections of the server behind the store; `None` for a file.
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>>;
 
     /// Flushes and closes.
     async fn close(&self);

@@ -1,6 +1,18 @@
-//! For tests: the real binaries in folders of their own, temporary services, a fault proxy.
+//! For tests: the real binaries in folders of their own, whole clusters of them, temporary services, a fault proxy.
 
 pub mod bench;
+pub mod cluster;
+pub mod disk;
+pub mod http;
+mod packages;
 pub mod postgres;
+pub mod process;
+pub mod provider;
 pub mod proxy;
 pub mod rabbitmq;
+
+/// Whether this is root, who may do what others need a name space for.
+#[must_use]
+pub fn is_root() -> bool {
+    packages::is_root()
+}

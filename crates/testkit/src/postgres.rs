@@ -6,9 +6,9 @@
 use std::{
     fs,
     net::TcpListener,
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
+    os::unix::fs::{PermissionsExt as _, chown},
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
         Mutex, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -19,8 +19,9 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 
+use crate::packages::{install, is_root, last_lines, succeeded};
+
 const EXTERNAL: &str = "BENCH_TEST_POSTGRES_URL";
-const NO_INSTALL: &str = "BENCH_NO_INSTALL";
 /// Longest wait for a server to listen; it takes half a second on an idle machine.
 const START: Duration = Duration::from_secs(60);
 /// A port that was free a moment ago may be taken: other test binaries look for one too.
@@ -61,6 +62,86 @@ impl Server {
         };
         made.unwrap_or_else(|e| panic!("no database could be made: {e:#}"))
     }
+
+    /// URL of the database `postgres` for a superuser.
+    #[must_use]
+    pub fn url(&self) -> String {
+        match self {
+            Self::Own(cluster) => cluster.url("postgres"),
+            Self::External(url) => url.clone(),
+        }
+    }
+}
+
+/// A database with the roles that `migrations/postgres/README.md` names, and nothing beyond its grants.
+#[derive(Debug, Clone)]
+pub struct Granted {
+    /// For the superuser: what tests look at and damage.
+    pub admin: String,
+    /// For the role that owns the schema: `migrate`.
+    pub owner: String,
+    /// For the role that everything else runs as.
+    pub runtime: String,
+}
+
+/// Password of both roles; no output may ever hold it.
+pub const PASSWORD: &str = "planted-database-password";
+
+impl Granted {
+    /// Makes the roles, where they are missing, and a database with their grants.
+    ///
+    /// # Errors
+    /// When the server is down or its user is no superuser.
+    pub fn make(server: &str) -> anyhow::Result<Self> {
+        // roles belong to the whole server: another test may be making them at this moment
+        let role = |name: &str| {
+            format!(
+                "DO $$ BEGIN CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'; \
+                 EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;"
+            )
+        };
+        psql(server, &format!("{} {}", role(OWNER), role(RUNTIME)))?;
+        let admin = create_database(server)?;
+        psql(
+            &admin,
+            &format!(
+                "ALTER DATABASE {database} OWNER TO {OWNER}; \
+                 REVOKE ALL ON SCHEMA public FROM PUBLIC; \
+                 GRANT CREATE, USAGE ON SCHEMA public TO {OWNER}; \
+                 GRANT USAGE ON SCHEMA public TO {RUNTIME}; \
+                 ALTER DEFAULT PRIVILEGES FOR ROLE {OWNER} IN SCHEMA public \
+                 GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {RUNTIME};",
+                database = database_of(&admin)
+            ),
+        )?;
+        Ok(Self { owner: as_role(&admin, OWNER), runtime: as_role(&admin, RUNTIME), admin })
+    }
+}
+
+const OWNER: &str = "bench_owner";
+const RUNTIME: &str = "bench_worker";
+
+/// Runs SQL behind a URL and returns what it prints, without decoration.
+///
+/// # Errors
+/// When the server is down or refuses it; with what it said.
+pub fn run_sql(url: &str, sql: &str) -> anyhow::Result<String> {
+    psql(url, sql)
+}
+
+/// The name of the database of a URL.
+#[must_use]
+pub fn database_of(url: &str) -> &str {
+    let path = url.splitn(4, '/').nth(3).unwrap_or_default();
+    path.split('?').next().unwrap_or_default()
+}
+
+/// The URL with another user.
+fn as_role(url: &str, role: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{role}:{PASSWORD}@{host}/{path}")
 }
 
 /// A cluster of its own. It is stopped, and its data deleted, when this is dropped or the process ends.
@@ -77,6 +158,14 @@ impl Postgres {
     /// # Errors
     /// When PostgreSQL is not installed and cannot be, or does not come up; says what to install, or ends with the log.
     pub fn start() -> anyhow::Result<Self> {
+        Self::start_with("fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n")
+    }
+
+    /// The same with lines of `postgresql.conf`: an empty text keeps what people run, durable commits above all.
+    ///
+    /// # Errors
+    /// Like [`Self::start`].
+    pub fn start_with(lines: &str) -> anyhow::Result<Self> {
         let folder = private_folder("bench-postgres-")?;
         let guardian = guardian(&folder, &tool("pg_ctl")?, ":", "\"$1\" -D \"$0/data\" -m immediate -w stop")?;
         let mut cluster = Self { folder, port: 0, guardian: Mutex::new(guardian) };
@@ -91,7 +180,7 @@ impl Postgres {
             cluster.port = free_port()?;
             let settings = format!(
                 "{defaults}\nlisten_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\nmax_connections = 300\n\
-                 fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n",
+                 {lines}",
                 cluster.port,
                 cluster.folder.display()
             );
@@ -111,6 +200,16 @@ impl Postgres {
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Process id of the server's first process, the parent of all others.
+    ///
+    /// # Errors
+    /// When the server is down.
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        let file = self.data().join("postmaster.pid");
+        let text = fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+        Ok(text.lines().next().unwrap_or_default().trim().parse()?)
     }
 
     /// The folder of the local socket.
@@ -279,7 +378,7 @@ impl PgBouncer {
         }
         let folder = private_folder("bench-pgbouncer-")?;
         let port = free_port()?;
-        fs::write(folder.join("users"), "\"postgres\" \"\"\n")?;
+        fs::write(folder.join("users"), format!("\"postgres\" \"\"\n\"{OWNER}\" \"\"\n\"{RUNTIME}\" \"\"\n"))?;
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
              auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 1000\n",
@@ -298,6 +397,12 @@ impl PgBouncer {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(pooler)
+    }
+
+    /// The port on 127.0.0.1.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
     }
 
     /// A URL of the cluster, led through the pooler.
@@ -359,10 +464,6 @@ fn guardian(folder: &Path, program: &Path, start: &str, end: &str) -> anyhow::Re
     Ok(child)
 }
 
-fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
-}
-
 /// Number of the user `postgres`, which the Debian package makes with a group of the same number or its own.
 fn postgres_user() -> anyhow::Result<u32> {
     let output = Command::new("id").args(["-u", "postgres"]).output()?;
@@ -407,31 +508,6 @@ fn find_tool(name: &str) -> Option<PathBuf> {
 fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.exists())
-}
-
-fn install(package: &str) -> anyhow::Result<()> {
-    let command = format!("apt-get install -y --no-install-recommends {package}");
-    if !is_root() || std::env::var_os(NO_INSTALL).is_some() || !Path::new("/usr/bin/apt-get").exists() {
-        bail!("{package} is not installed: run {command}");
-    }
-    let run = |arguments: &str| {
-        Command::new("apt-get").args(arguments.split(' ').skip(1)).env("DEBIAN_FRONTEND", "noninteractive").output()
-    };
-    let updated = run("apt-get update")?;
-    succeeded("apt-get update", &updated)?;
-    succeeded(&command, &run(&command)?)
-}
-
-fn succeeded(what: &str, output: &Output) -> anyhow::Result<()> {
-    let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
-    ensure!(output.status.success(), "{what} failed: {} {}", text(&output.stdout), text(&output.stderr));
-    Ok(())
-}
-
-fn last_lines(file: &Path) -> String {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(10)..].join(" | ")
 }
 
 /// A port that was free a moment ago.

@@ -1,50 +1,210 @@
 //! Private RabbitMQ nodes for tests: own ports, folders, cookie and epmd; never the machine's own broker.
 //!
-//! The Debian package is enough: `apt-get install -y --no-install-recommends rabbitmq-server`.
+//! The Debian package is enough: `apt-get install -y --no-install-recommends rabbitmq-server`. With `BENCH_TEST_AMQP_URL` (an
+//! administrator's URL) [`shared`] uses that broker instead; its management plugin makes the virtual hosts, at
+//! `BENCH_TEST_AMQP_API` or port 15672 of the same machine; they stay.
 
 use std::{
     fs,
+    io::Write as _,
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 
+use crate::{http, packages::install};
+
+const EXTERNAL: &str = "BENCH_TEST_AMQP_URL";
+const EXTERNAL_API: &str = "BENCH_TEST_AMQP_API";
+
 const SERVER: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const CONTROL: &str = "/usr/lib/rabbitmq/bin/rabbitmqctl";
+/// Names the root folder of another system whose RabbitMQ is tested (`scripts/rabbitmq-4.sh`).
+const OTHER_ROOT: &str = "BENCH_TEST_RABBITMQ_ROOT";
 /// Longest wait for a node to listen; it takes three seconds on an idle machine.
 const START: Duration = Duration::from_secs(90);
+
+/// A user with the permissions that docs/CLUSTER.md names, and no others.
+#[derive(Debug, Clone, Copy)]
+struct User<'a> {
+    name: &'a str,
+    configure: &'a str,
+    write: &'a str,
+    read: &'a str,
+}
+
+/// Password of both users; no output may ever hold it.
+pub const PASSWORD: &str = "planted-broker-password";
+/// `migrate` and `serve`. Backslashes are doubled: patterns stand inside quotes of Erlang or JSON.
+const COORDINATOR: User<'static> = User {
+    name: "bench-coordinator",
+    configure: r"^bench\\..*$",
+    write: r"^(bench\\..*|amq\\.default)$",
+    read: r"^bench\\..*$",
+};
+/// Everybody else.
+const WORKER: User<'static> = User { name: "bench-worker", configure: "^$", write: "^$", read: r"^bench\\..*$" };
+
+/// A virtual host by the URLs of those who use it.
+#[derive(Debug, Clone)]
+pub struct Vhost {
+    /// For an administrator: what tests look at and damage.
+    pub admin: String,
+    /// For `migrate` and `serve`.
+    pub coordinator: String,
+    /// For workers and people.
+    pub worker: String,
+}
+
+impl Vhost {
+    fn of(scheme: &str, admin: &str, place: &str, name: &str) -> Self {
+        let of = |user: &User<'_>| format!("{scheme}://{}:{PASSWORD}@{place}/{name}", user.name);
+        Self { admin: format!("{scheme}://{admin}@{place}/{name}"), coordinator: of(&COORDINATOR), worker: of(&WORKER) }
+    }
+}
+
+/// The broker that all tests of this process share; each has a virtual host of its own.
+///
+/// # Panics
+/// When there is no RabbitMQ and none can be installed; says what to do.
+#[must_use]
+pub fn shared() -> &'static Broker {
+    static BROKER: OnceLock<Broker> = OnceLock::new();
+    BROKER.get_or_init(|| match std::env::var(EXTERNAL) {
+        Ok(url) => Broker::External(url),
+        Err(_) => {
+            let node = RabbitMq::start().unwrap_or_else(|e| panic!("tests need RabbitMQ: {e:#}"));
+            Broker::Own(Box::new(Mutex::new(node)))
+        }
+    })
+}
+
+/// A broker on which virtual hosts can be made.
+#[derive(Debug)]
+pub enum Broker {
+    /// A node of this process.
+    Own(Box<Mutex<RabbitMq>>),
+    /// Somebody else's, by its URL.
+    External(String),
+}
+
+impl Broker {
+    /// Makes a virtual host.
+    ///
+    /// # Errors
+    /// When the broker is down, or another's has no management plugin.
+    pub fn make_vhost(&self) -> anyhow::Result<Vhost> {
+        match self {
+            Self::Own(node) => node.lock().unwrap_or_else(PoisonError::into_inner).make_vhost(&fresh_name()),
+            Self::External(url) => external_vhost(url, &fresh_name()),
+        }
+    }
+}
+
+fn fresh_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("bench-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Makes a virtual host and the worker's user by the management plugin's API.
+fn external_vhost(url: &str, name: &str) -> anyhow::Result<Vhost> {
+    let (scheme, rest) = url.split_once("://").context("no URL")?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (user, place) = authority.rsplit_once('@').unwrap_or(("guest:guest", authority));
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    let api = std::env::var(EXTERNAL_API).unwrap_or_else(|_| format!("{host}:15672"));
+    let (admin_name, admin_password) = user.split_once(':').unwrap_or((user, ""));
+    let put = |path: &str, body: &str| {
+        let reply = http::request("PUT", &api, path, Some((admin_name, admin_password)), body)
+            .with_context(|| format!("the management plugin at {api} ({EXTERNAL_API})"))?;
+        anyhow::ensure!(reply.status < 300, "{api} answers {} to PUT {path}: {}", reply.status, reply.body);
+        anyhow::Ok(())
+    };
+    put(&format!("/api/vhosts/{name}"), "{}")?;
+    let all = User { name: admin_name, configure: ".*", write: ".*", read: ".*" };
+    for user in [COORDINATOR, WORKER] {
+        put(&format!("/api/users/{}", user.name), &format!("{{\"password\":\"{PASSWORD}\",\"tags\":\"\"}}"))?;
+    }
+    for User { name: user, configure, write, read } in [all, COORDINATOR, WORKER] {
+        let permissions = format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}");
+        put(&format!("/api/permissions/{name}/{user}"), &permissions)?;
+    }
+    Ok(Vhost::of(scheme, user, place, name))
+}
 
 /// A node of its own. It is killed, and its data deleted, when this is dropped.
 #[derive(Debug)]
 pub struct RabbitMq {
+    /// Root folder of another system, whose RabbitMQ is run.
+    root: Option<PathBuf>,
     folder: TempDir,
     name: String,
     port: u16,
     dist_port: u16,
     epmd_port: u16,
-    epmd: Child,
+    /// Its port mapper; nodes of one cluster share that of the first.
+    epmd: Option<Child>,
     node: Option<Child>,
-    guardian: Option<Child>,
+    guardian: Child,
 }
 
 impl RabbitMq {
+    /// Where files lie that a node reads: inside the other root folder, when there is one.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn folder_for_files() -> anyhow::Result<TempDir> {
+        match std::env::var_os(OTHER_ROOT) {
+            Some(root) => Ok(TempDir::with_prefix_in("bench-files-", PathBuf::from(root).join("tmp"))?),
+            None => Ok(TempDir::with_prefix("bench-files-")?),
+        }
+    }
+
+    /// A path as the node sees it.
+    #[must_use]
+    pub fn path_for_node(path: &Path) -> PathBuf {
+        let inside = std::env::var_os(OTHER_ROOT).and_then(|root| Some(path.strip_prefix(root).ok()?.to_owned()));
+        inside.map_or_else(|| path.to_owned(), |inside| Path::new("/").join(inside))
+    }
+
     /// Starts a node without plugins and waits until it listens.
     ///
     /// # Errors
     /// When RabbitMQ is not installed, or does not come up; says what to install, or ends with the node's log.
     pub fn start() -> anyhow::Result<Self> {
-        ensure!(
-            Path::new(SERVER).exists(),
-            "RabbitMQ is not installed: run apt-get install -y --no-install-recommends rabbitmq-server"
-        );
+        Self::start_with("")
+    }
+
+    /// Starts a node with further lines of configuration, for example a listener for TLS.
+    ///
+    /// # Errors
+    /// As [`RabbitMq::start`].
+    pub fn start_with(configuration: &str) -> anyhow::Result<Self> {
+        Self::start_beside(None, configuration)
+    }
+
+    /// Starts a node that uses the port mapper of another one.
+    fn start_beside(other: Option<&Self>, configuration: &str) -> anyhow::Result<Self> {
+        let root = std::env::var_os(OTHER_ROOT).map(PathBuf::from);
+        let server = root.as_ref().map_or_else(|| PathBuf::from(SERVER), |root| root.join(&SERVER[1..]));
+        if root.is_none() && !server.exists() {
+            install("rabbitmq-server")?;
+        }
+        ensure!(server.exists(), "there is no RabbitMQ at {}", server.display());
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let folder = TempDir::with_prefix("bench-rabbitmq-")?;
+        let folder = match &root {
+            Some(root) => TempDir::with_prefix_in("bench-rabbitmq-", root.join("tmp"))?,
+            None => TempDir::with_prefix("bench-rabbitmq-")?,
+        };
         let [port, dist_port, epmd_port] = free_ports()?;
         let name = format!("bench{}x{}@localhost", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         fs::create_dir(folder.path().join("home"))?;
@@ -55,19 +215,17 @@ impl RabbitMq {
             folder.path().join("rabbitmq.conf"),
             format!(
                 "listeners.tcp.1 = 127.0.0.1:{port}\nlog.console = false\n\
-                 vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.absolute = 50MB\n"
+                 vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.absolute = 50MB\n{configuration}\n"
             ),
         )?;
         fs::write(folder.path().join("enabled_plugins"), "[].\n")?;
         fs::write(folder.path().join("env.conf"), "")?;
-        let epmd = Command::new("epmd")
-            .args(["-port", &epmd_port.to_string(), "-address", "127.0.0.1", "-relaxed_command_check"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("cannot start epmd")?;
-        let mut broker = Self { folder, name, port, dist_port, epmd_port, epmd, node: None, guardian: None };
+        let (epmd_port, epmd) = match other {
+            Some(other) => (other.epmd_port, None),
+            None => (epmd_port, Some(start_epmd(epmd_port)?)),
+        };
+        let guardian = guardian(epmd.as_ref(), folder.path())?;
+        let mut broker = Self { root, folder, name, port, dist_port, epmd_port, epmd, node: None, guardian };
         broker.restart()?;
         Ok(broker)
     }
@@ -76,6 +234,12 @@ impl RabbitMq {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// Process id of the node; `None` while it is down.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.node.as_ref().map(Child::id)
     }
 
     /// URL of a virtual host for the user `guest`.
@@ -97,6 +261,48 @@ impl RabbitMq {
              ok = rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, <<\"{vhost}\">>, <<\".*\">>, <<\".*\">>, <<\".*\">>, <<\"test\">>)."
         ))?;
         Ok(self.url(&vhost))
+    }
+
+    /// Makes a virtual host of this name, and the users of a cluster with their permissions.
+    ///
+    /// # Errors
+    /// When the node is down.
+    pub fn make_vhost(&self, name: &str) -> anyhow::Result<Vhost> {
+        let add = |user: &User<'_>| {
+            format!(
+                "case rabbit_auth_backend_internal:exists(<<\"{0}\">>) of true -> ok; false -> \
+                 ok = rabbit_auth_backend_internal:add_user(<<\"{0}\">>, <<\"{PASSWORD}\">>, <<\"test\">>) end",
+                user.name
+            )
+        };
+        let grant = |User { name: user, configure, write, read }: &User<'_>| {
+            format!(
+                "ok = rabbit_auth_backend_internal:set_permissions(<<\"{user}\">>, <<\"{name}\">>, <<\"{configure}\">>, \
+                 <<\"{write}\">>, <<\"{read}\">>, <<\"test\">>)"
+            )
+        };
+        let guest = User { name: "guest", configure: ".*", write: ".*", read: ".*" };
+        // one call instead of six of rabbitmqctl, each of which costs a third of a second
+        let steps = [
+            format!("ok = rabbit_vhost:add(<<\"{name}\">>, <<\"test\">>)"),
+            add(&COORDINATOR),
+            add(&WORKER),
+            grant(&guest),
+            grant(&COORDINATOR),
+            grant(&WORKER),
+        ];
+        self.eval(&format!("{}.", steps.join(", ")))?;
+        Ok(Vhost::of("amqp", "guest:guest", &format!("127.0.0.1:{}", self.port), name))
+    }
+
+    /// Kills the node and deletes all that it knew: virtual hosts, users, queues, messages.
+    ///
+    /// # Errors
+    /// When the files cannot be deleted.
+    pub fn kill_and_forget(&mut self) -> anyhow::Result<()> {
+        self.kill();
+        fs::remove_dir_all(self.folder.path().join("mnesia"))?;
+        Ok(())
     }
 
     /// Runs an Erlang expression on the node.
@@ -136,10 +342,6 @@ impl RabbitMq {
             let _ = node.kill();
             let _ = node.wait();
         }
-        if let Some(mut guardian) = self.guardian.take() {
-            let _ = guardian.kill();
-            let _ = guardian.wait();
-        }
     }
 
     /// Starts the node with its data, when it is not running, and waits until it listens.
@@ -156,14 +358,9 @@ impl RabbitMq {
             .stderr(fs::File::create(self.folder.path().join("stderr"))?)
             .spawn()
             .context("cannot start rabbitmq-server")?;
-        // a test process that is killed drops nothing: its end closes this pipe, which ends the node and epmd
-        let guardian = Command::new("sh")
-            .args(["-c", "read _; kill -9 $0 $1", &node.id().to_string(), &self.epmd.id().to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        self.guardian = Some(guardian);
+        if let Some(told) = &mut self.guardian.stdin {
+            writeln!(told, "{}", node.id())?;
+        }
         let node = self.node.insert(node);
         let deadline = Instant::now() + START;
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
@@ -181,8 +378,16 @@ impl RabbitMq {
 
     /// A command with the environment that makes it speak to this node alone.
     fn command(&self, program: &str) -> Command {
-        let folder = self.folder.path();
-        let mut command = Command::new(program);
+        let mut command = match &self.root {
+            Some(root) => {
+                let mut command = Command::new("chroot");
+                command.arg(root).arg(program).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+                command
+            }
+            None => Command::new(program),
+        };
+        // as the node sees it
+        let folder = Self::path_for_node(self.folder.path());
         command
             .env("HOME", folder.join("home"))
             .env("RABBITMQ_NODENAME", &self.name)
@@ -215,9 +420,91 @@ impl RabbitMq {
 impl Drop for RabbitMq {
     fn drop(&mut self) {
         self.kill();
-        let _ = self.epmd.kill();
-        let _ = self.epmd.wait();
+        if let Some(epmd) = &mut self.epmd {
+            let _ = epmd.kill();
+            let _ = epmd.wait();
+        }
+        drop(self.guardian.stdin.take());
+        let _ = self.guardian.wait();
     }
+}
+
+fn start_epmd(port: u16) -> anyhow::Result<Child> {
+    Command::new("epmd")
+        .args(["-port", &port.to_string(), "-address", "127.0.0.1", "-relaxed_command_check"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start epmd")
+}
+
+/// Nodes that form one broker.
+#[derive(Debug)]
+pub struct RabbitMqCluster {
+    /// The first one last to be dropped: its port mapper is everybody's.
+    nodes: Vec<RabbitMq>,
+}
+
+impl RabbitMqCluster {
+    /// Starts nodes one after the other; each joins the first.
+    ///
+    /// # Errors
+    /// When a node does not come up or cannot join.
+    pub fn start(count: usize) -> anyhow::Result<Self> {
+        let first = RabbitMq::start()?;
+        let mut nodes = Vec::new();
+        for _ in 1..count {
+            let node = RabbitMq::start_beside(Some(&first), "")?;
+            for arguments in [&["stop_app"][..], &["join_cluster", &first.name], &["start_app"]] {
+                let _ = node.control(arguments)?;
+            }
+            nodes.push(node);
+        }
+        nodes.push(first);
+        nodes.rotate_right(1);
+        Ok(Self { nodes })
+    }
+
+    /// Makes a virtual host with its users, and returns it as the first node offers it.
+    ///
+    /// # Errors
+    /// When the first node is down.
+    pub fn make_vhost(&self, name: &str) -> anyhow::Result<Vhost> {
+        self.nodes[0].make_vhost(name)
+    }
+
+    /// A virtual host as a node offers it.
+    #[must_use]
+    pub fn vhost(&self, node: usize, name: &str) -> Vhost {
+        Vhost::of("amqp", "guest:guest", &self.nodes[node].address().to_string(), name)
+    }
+
+    /// A node.
+    pub fn node(&mut self, node: usize) -> &mut RabbitMq {
+        &mut self.nodes[node]
+    }
+}
+
+impl Drop for RabbitMqCluster {
+    fn drop(&mut self) {
+        while self.nodes.pop().is_some() {}
+    }
+}
+
+/// A shell that ends node and epmd and deletes the folder when the test process is gone: one that is killed, or whose broker
+/// is a static, drops nothing, but its end closes this pipe. It is told the pid of each node that is started.
+fn guardian(epmd: Option<&Child>, folder: &Path) -> anyhow::Result<Child> {
+    // deaf to the interrupt that a person sends to the whole group of processes
+    let script = "trap '' INT TERM; while read pid; do node=$pid; done; kill -9 $node $0; rm -rf \"$1\"";
+    let child = Command::new("sh")
+        .args(["-c", script, &epmd.map_or_else(String::new, |epmd| epmd.id().to_string())])
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok(child)
 }
 
 /// Ports that were free a moment ago.

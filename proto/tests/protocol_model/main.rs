@@ -1,10 +1,19 @@
 //! The protocol of tasks, leases and steps, checked in every order of events for small runs (P27).
 //!
-//! The model is the store's statements, the broker, the workers, dispatchers and supervisors as single steps, with a budget of
-//! faults. Each task changes by [`bench_proto::task::transition`] alone. `scenarios` searches all states of small runs,
-//! `mutants` shows that the search notices when a rule is left out, `random` plays long schedules of larger runs.
+//! The model takes each statement of the store, each message of the broker and each step of a worker, dispatcher or supervisor
+//! as one action, with a budget of faults. Tasks change by [`bench_proto::task::transition`] alone; a differential test in the
+//! store crate holds the SQL of both stores to the same function.
+//!
+//! - `state`, `setup`: what there is; `faults`: what may go wrong
+//! - `actions`, `apply`, `store`, `worker`: what can happen, and what it does
+//! - `properties`, `liveness`: what must hold
+//! - `scenarios`: all states of small runs; `mutants`: the same with a rule left out; `random`: long schedules of larger runs
+//!
+//! Left out: money, pace and the calls' own retries (tests of their own hold them), roles and pools, the batches of the writer
+//! (rows are keyed one by one), and clocks: whatever needs a wait may happen at any later moment.
 
 mod actions;
+mod apply;
 mod faults;
 mod liveness;
 mod mutants;

@@ -95,7 +95,7 @@ fn p1_claims_of_what_is_not_ready_are_noticed() {
 fn p1_p2_messages_that_are_trusted_are_noticed() {
     sticks(Mutant::AckBeforeClaim, questions(1, 0, &[(Crash, 1)]));
     sticks(Mutant::NoRepublish, questions(1, 0, &[(LostQueue, 1)]));
-    // nothing but a second freeze or a late note is needed without the rule
+    // a message that is lost is one way; a note that comes late, its message being used up, is another
     sticks(Mutant::NoRepublish, questions(1, 0, &[(Freeze, 1)]));
     sticks(Mutant::NoHeartbeats, questions(1, 0, &[(Freeze, 1)]));
     sticks(Mutant::DeliveriesForgotten, Protocol { workers: 1, ..questions(1, 0, &[(Outage, 1)]) });

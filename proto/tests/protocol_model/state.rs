@@ -236,7 +236,7 @@ impl State {
         let work = |w: &Worker| {
             (w.life as u8, w.confirmed, w.jobs.first().map(|j| (j.task, j.epoch)), w.deliveries.first().map(|d| d.task))
         };
-        self.workers.sort_by(|a, b| work(b).cmp(&work(a)));
+        self.workers.sort_by_key(|worker| std::cmp::Reverse(work(worker)));
         let mut names: Vec<Session> = self.workers.iter().map(|w| w.session).collect();
         let of_jobs = self.workers.iter().flat_map(|w| w.jobs.iter().map(|job| job.session));
         let open = (0..self.sessions.len() as Session).filter(|session| self.sessions[*session as usize]);

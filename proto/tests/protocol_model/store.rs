@@ -38,7 +38,6 @@ pub(crate) const ANSWER: usize = 1;
 pub(crate) const SCORE: usize = 2;
 
 /// Where a bank should stand by its tasks and checkpoints.
-#[derive(PartialEq)]
 struct Target {
     state: BankState,
     segment: u32,
@@ -94,12 +93,9 @@ impl Protocol {
 
     /// Stores the result of a job's call. False when the store has no place for it.
     pub(crate) fn commit(&self, state: &mut State, job: &Job) -> bool {
-        let steps: &[usize] = match (job.task.kind(), job.step) {
-            // deterministic scores are made from the answer and stored with it
-            (TaskKind::Question, ANSWER) => &[ANSWER, SCORE],
-            (_, step) => std::slice::from_ref(&[0, 1, 2, 3][step]),
-        };
         let (task, last) = (job.task, last_step(self, job.task));
+        // deterministic scores are made from the answer and stored with it
+        let until = if task.kind() == TaskKind::Question && job.step == ANSWER { SCORE } else { job.step };
         let bank = state.banks[task.bank() as usize].generation;
         let fits = match task.kind() {
             TaskKind::Retain => job.generation == bank || self.lacks(Mutant::LateWritesCount),
@@ -112,14 +108,14 @@ impl Protocol {
             return row.steps[job.step].is_some();
         }
         let (mut is_new, mut ended) = (false, false);
-        for step in steps {
-            if row.steps[*step].is_some() && !self.lacks(Mutant::ResultsTwice) {
+        for step in job.step..=until {
+            if row.steps[step].is_some() && !self.lacks(Mutant::ResultsTwice) {
                 continue;
             }
-            row.steps[*step] = Some(Stored { epoch: job.epoch, seen: job.seen });
-            row.seen.stored[*step] += 1;
+            row.steps[step] = Some(Stored { epoch: job.epoch, seen: job.seen });
+            row.seen.stored[step] += 1;
             is_new = true;
-            ended |= *step == last;
+            ended |= step == last;
         }
         if is_new {
             self.follow_up(state, job, ended);

@@ -265,6 +265,9 @@ impl<'a> Call<'a> {
             permit.finish(seen(&attempt));
             if let Some(wait_ms) = held(&attempt) {
                 caller.parts.gate.block.hold(wait_ms);
+                if let Some(pace) = &caller.parts.pace {
+                    pace.told(Duration::from_millis(wait_ms));
+                }
             }
             match self.judge(attempt, reservation, accept) {
                 Next::Done(answered) => return Ok(answered),
@@ -320,7 +323,10 @@ impl<'a> Call<'a> {
         let mut reservation = self.reserve().await?;
         if let Some(pace) = pace {
             let tokens = if pace.counts_tokens() { self.prompt_tokens() + self.request.output_limit() } else { 0 };
-            match stop.unless_stopped(pace.acquire(tokens, settings.patience)).await {
+            match stop
+                .unless_stopped(pace.acquire((self.context.run, self.context.phase), tokens, settings.patience))
+                .await
+            {
                 Ok(Paced::Go { .. }) => {}
                 Ok(Paced::Later { wait }) => return Err(self.park(wait, "waiting for the run's pace".to_owned())),
                 Err(cause) => return Err(CallStop::Stopped(cause)),

@@ -10,7 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::limiter::{Limiter, Permit};
+use bench_store::{Allowance, CallKind, PaceLimits, Paces};
+
+use super::{
+    limiter::{Limiter, Permit},
+    pace::{Pace, shared::SharedPace},
+};
 
 /// Largest number of calls in flight of one allowance, unless set otherwise.
 pub const DEFAULT_MAX_IN_FLIGHT: usize = 512;
@@ -96,16 +101,16 @@ impl Gate {
 }
 
 /// All gates of a process.
-#[derive(Debug)]
 pub struct Gates {
     max_in_flight: usize,
     state: Mutex<GateMap>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct GateMap {
     gates: HashMap<(String, String, String), Arc<Gate>>,
     blocks: HashMap<(String, String), Arc<AccountBlock>>,
+    paces: HashMap<(Allowance, PaceLimits), Arc<SharedPace>>,
 }
 
 impl Default for Gates {
@@ -121,11 +126,33 @@ impl Gates {
         Self { max_in_flight, state: Mutex::default() }
     }
 
+    /// The pace of an allowance of chat calls, shared with all processes of the store. A process works on one store.
+    #[must_use]
+    pub fn pace(
+        &self,
+        store: &Arc<dyn Paces>,
+        endpoint: &str,
+        account: &str,
+        limit_group: &str,
+        limits: PaceLimits,
+    ) -> Arc<dyn Pace> {
+        let gate = self.gate(endpoint, account, limit_group);
+        let allowance = Allowance {
+            endpoint: endpoint.to_owned(),
+            account: account.to_owned(),
+            limit_group: limit_group.to_owned(),
+            kind: CallKind::Chat,
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let join = || Arc::new(SharedPace::join(Arc::clone(store), allowance.clone(), limits, gate));
+        Arc::clone(state.paces.entry((allowance.clone(), limits)).or_insert_with(join)) as Arc<dyn Pace>
+    }
+
     /// The gate of an allowance. Limit groups of one account share its Retry-After.
     #[must_use]
     pub fn gate(&self, endpoint: &str, account: &str, limit_group: &str) -> Arc<Gate> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let GateMap { gates, blocks } = &mut *state;
+        let GateMap { gates, blocks, .. } = &mut *state;
         let gate =
             gates.entry((endpoint.to_owned(), account.to_owned(), limit_group.to_owned())).or_insert_with(|| {
                 let block = blocks.entry((endpoint.to_owned(), account.to_owned())).or_default();

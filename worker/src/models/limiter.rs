@@ -79,6 +79,12 @@ impl Limiter {
         self.lock().adaptive.learned_rate()
     }
 
+    /// Begins with a rate that others have learned, unless this process has one of its own.
+    pub fn adopt(&self, per_second: f64) {
+        let now_us = self.now_us();
+        self.lock().adaptive.adopt(now_us, per_second);
+    }
+
     /// Waits for a place and, where a rate was learned, for its send slot.
     pub async fn acquire(&self) -> Permit<'_> {
         // the semaphore is never closed

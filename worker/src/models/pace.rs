@@ -3,12 +3,17 @@
 //! The spacing is the theoretical arrival time of the generic cell rate algorithm (GCRA, ITU-T I.371): a call leaves at
 //! max(now, TAT), then the TAT moves on by the interval of one request, and by that of the call's tokens.
 
+mod desk;
+pub mod shared;
+
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
+
+pub use self::desk::Lane;
 
 /// What asking for a slot brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +30,19 @@ pub enum Paced {
     },
 }
 
-/// Hands out send slots. The in-process form is [`LocalPace`]; the shared one lives in the store.
+/// Hands out send slots. The store's, which all processes share, come through [`shared::SharedPace`]; [`LocalPace`] keeps
+/// the same promises for callers without a store.
 #[async_trait]
 pub trait Pace: Send + Sync {
-    /// Waits for a slot for a call of `tokens` tokens (prompt and largest completion), at most `patience`.
-    async fn acquire(&self, tokens: u64, patience: Duration) -> Paced;
+    /// Waits for a slot for a call of `tokens` tokens (prompt and largest completion), at most `patience`. Lanes are served
+    /// in turn.
+    async fn acquire(&self, lane: Lane, tokens: u64, patience: Duration) -> Paced;
 
     /// Whether tokens matter, so that they must be counted.
     fn counts_tokens(&self) -> bool;
+
+    /// The provider wants to be left alone for a while (Retry-After): others hear of it.
+    fn told(&self, _hold: Duration) {}
 }
 
 /// Two theoretical arrival times, in microseconds from an epoch of the holder's choice.
@@ -99,7 +109,7 @@ impl LocalPace {
 
 #[async_trait]
 impl Pace for LocalPace {
-    async fn acquire(&self, tokens: u64, patience: Duration) -> Paced {
+    async fn acquire(&self, _: Lane, tokens: u64, patience: Duration) -> Paced {
         let wait = {
             let now_us = self.epoch.elapsed().as_secs_f64() * 1e6;
             let mut arrival = self.arrival.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,9 +132,12 @@ impl Pace for LocalPace {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::{call::Phase, ids::RunNo};
     use proptest::prelude::*;
 
     use super::*;
+
+    const LANE: Lane = (RunNo(1), Phase::Answer);
 
     #[test]
     fn slots_are_evenly_spaced() {
@@ -139,9 +152,9 @@ mod tests {
     async fn impatient_callers_take_no_slot() {
         let pace = LocalPace::new(Some(60), None).expect("a limit");
         let patience = Duration::from_millis(10);
-        assert_eq!(pace.acquire(0, patience).await, Paced::Go { waited: Duration::ZERO });
+        assert_eq!(pace.acquire(LANE, 0, patience).await, Paced::Go { waited: Duration::ZERO });
         for _ in 0..3 {
-            match pace.acquire(0, patience).await {
+            match pace.acquire(LANE, 0, patience).await {
                 Paced::Later { wait } => assert!(wait <= Duration::from_secs(1), "{wait:?}"),
                 go => panic!("{go:?}"),
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bench_proto::failure::Failure;
+use bench_store::PaceLimits;
 use secrecy::SecretString;
 
 use super::{
@@ -98,6 +99,8 @@ pub struct Account {
     pub base_url: String,
     /// Key; may be absent for local servers only.
     pub key: Option<SecretString>,
+    /// What the provider allows to each of its models, if known.
+    pub limits: PaceLimits,
 }
 
 impl Account {
@@ -160,7 +163,12 @@ mod tests {
     use crate::models::openai::HttpSettings;
 
     fn account(base_url: &str, key: Option<&str>) -> Account {
-        Account { name: "acc".to_owned(), base_url: base_url.to_owned(), key: key.map(SecretString::from) }
+        Account {
+            name: "acc".to_owned(),
+            base_url: base_url.to_owned(),
+            key: key.map(SecretString::from),
+            limits: PaceLimits::default(),
+        }
     }
 
     #[test]

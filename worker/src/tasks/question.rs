@@ -3,11 +3,11 @@
 
 use bench_proto::{
     dataset::{GoldRecord, Question},
-    facts::answer_hash,
+    facts::{QuestionIdentity, answer_hash, conclude},
     ids::TaskKey,
-    step::{Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText},
+    step::{Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep},
 };
-use bench_store::{ClaimedTask, StoreError};
+use bench_store::{ClaimedTask, Conclusion, StoreError};
 
 use super::{StepClock, TaskEnd, TaskInput, TaskResult, prepare};
 use crate::{
@@ -48,8 +48,33 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         }
     };
     records.push(score_record(context, task, question, gold, &answer));
-    shared.writer.submit(records).await?;
+    let conclusion = conclusion(context, task, question, &data, &records);
+    shared.writer.submit_and_conclude(records, conclusion).await?;
     Ok(())
+}
+
+/// The facts of a question that nothing is known of but these records, when they end it.
+fn conclusion(
+    context: &RunContext,
+    task: ClaimedTask,
+    question: &Question,
+    data: &BankData,
+    records: &[StepRecord],
+) -> Option<Conclusion> {
+    let whole = records.iter().map(|record| record.step).eq([StepNo::RECALL, StepNo::ANSWER, StepNo::SCORE]);
+    if !whole {
+        return None;
+    }
+    let identity = QuestionIdentity {
+        task: task.task,
+        question_id: question.question_id.clone(),
+        bank_id: data.content.bank_id.clone(),
+        category: question.category.clone(),
+    };
+    let step = |record: &StepRecord| StoredStep { task: record.task, step: record.step, facts: record.facts.clone() };
+    let steps: Vec<StoredStep> = records.iter().map(step).collect();
+    let facts = conclude(identity, &steps, &context.row().spec.judge_plan())?;
+    Some(Conclusion { run: task.run, headline_metric: context.row().spec.headline_metric(), facts })
 }
 
 /// The hits of an earlier claim's recall, when they are in the store with their texts.

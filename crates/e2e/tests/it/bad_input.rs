@@ -1,8 +1,6 @@
 //! Bad input: one clear line, the right exit code, nothing started.
 
-use bench_testkit::bench::Bench;
-
-use crate::models::Provider;
+use bench_testkit::{bench::Bench, provider::Provider};
 
 fn refused(bench: &Bench, args: &[&str], words: &[&str]) {
     let done = bench.run(args).expect_code(2);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use bench_testkit::bench::{signal, wait};
+use bench_testkit::{
+    bench::{signal, wait},
+    provider::Provider,
+};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-
-use crate::models::Provider;
 
 /// Kills over all rounds of this test.
 const KILLS: usize = 24;

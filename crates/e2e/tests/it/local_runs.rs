@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bench_testkit::bench::{Bench, signal, wait};
+use bench_testkit::{
+    bench::{Bench, signal, wait},
+    provider::Provider,
+};
 use serde_json::Value;
-
-use crate::models::Provider;
 
 const SMALL: [&str; 6] = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--json"];
 

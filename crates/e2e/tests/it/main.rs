@@ -2,8 +2,11 @@
 
 mod arrows;
 mod bad_input;
+mod cluster;
+mod full_disk;
 mod kill;
 mod local_runs;
 mod models;
+mod money;
 mod readme;
 mod reference;

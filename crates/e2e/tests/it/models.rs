@@ -1,118 +1,7 @@
 //! Runs with a model as answerer and judge, against the simulated provider: faults, limits, money, keys.
 
-use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant, SystemTime},
-};
-
-use bench_testkit::bench::{Bench, binary};
+use bench_testkit::provider::{KEY, Provider};
 use serde_json::Value;
-
-/// A running `bench-sim`, and how tests talk about it.
-pub(crate) struct Provider {
-    child: Child,
-    base_url: String,
-}
-
-impl Provider {
-    /// Starts one with these flags, on a free port.
-    pub(crate) fn start(flags: &[&str]) -> Self {
-        let mut child = Command::new(binary("bench-sim"))
-            .args(["--tokens", "bytes", "--seed", "5"])
-            .args(flags)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("bench-sim starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("is piped"))
-            .read_line(&mut line)
-            .expect("bench-sim says where it listens");
-        let ready: Value = serde_json::from_str(&line).expect("one line of JSON");
-        Self { child, base_url: ready["listening"].as_str().expect("a URL").to_owned() }
-    }
-
-    /// A working folder whose OpenAI is this provider.
-    pub(crate) fn bench(&self) -> Bench {
-        Bench::new()
-            .with_env("OPENAI_BASE_URL", &self.base_url)
-            .with_env("OPENAI_API_KEY", "sk-planted-0123456789abcdef")
-    }
-
-    /// `submit` of 50 questions with a model as answerer and judge.
-    pub(crate) fn submit<'a>(&self, more: &[&'a str]) -> Vec<&'a str> {
-        let fixed = [
-            "submit",
-            "--dataset",
-            "locomo-sim",
-            "--preset",
-            "quick",
-            "--answerer",
-            "openai:gpt-4o-mini",
-            "--judge",
-            "openai:gpt-4o-mini",
-            "--json",
-        ];
-        fixed.iter().chain(more).copied().collect()
-    }
-
-    /// The digest of an undisturbed run against this provider.
-    pub(crate) fn digest(&self, more: &[&str]) -> String {
-        let report = self.bench().run(self.submit(more)).expect_code(0).json();
-        report["result_digest"].as_str().expect("a digest").to_owned()
-    }
-
-    /// The provider's own count of everything.
-    pub(crate) fn stats(&self) -> Value {
-        let host = self.base_url.trim_start_matches("http://").trim_end_matches("/v1");
-        let mut stream = TcpStream::connect(host).expect("bench-sim listens");
-        write!(stream, "GET /stats HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
-            .expect("the request is sent");
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).expect("the reply is text");
-        let body = reply.split_once("\r\n\r\n").expect("a body").1;
-        serde_json::from_str(body).expect("statistics are JSON")
-    }
-
-    fn count(&self, key: &str) -> u64 {
-        self.stats()[key].as_u64().unwrap_or_else(|| panic!("no {key}"))
-    }
-
-    /// Answers to requests that had been answered before: paid twice.
-    pub(crate) fn repeated_requests(&self) -> u64 {
-        self.count("repeated_answers")
-    }
-
-    /// Waits until so many requests have arrived.
-    pub(crate) fn wait_for_requests(&self, n: u64) {
-        let began = Instant::now();
-        while self.count("requests") < n {
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "fewer than {n} requests after a minute: {}",
-                self.stats()
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// When the last request arrived, on this process's clock.
-    pub(crate) fn last_request_at(&self) -> Instant {
-        let ms = self.count("last_request_ms");
-        let ago =
-            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + Duration::from_millis(ms)).unwrap_or_default();
-        Instant::now().checked_sub(ago).expect("the test began before its requests")
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn faults_never_change_a_digest() {
@@ -154,7 +43,7 @@ fn a_provider_that_stays_broken_is_an_infrastructure_error_and_never_a_wrong_ans
     let expected = healthy.digest(&[]);
     let mended = bench
         .command(["retry", "down", "--errors", "--json"])
-        .env("OPENAI_BASE_URL", &healthy.base_url)
+        .env("OPENAI_BASE_URL", healthy.base_url())
         .spawn()
         .expect("starts");
     let mended = bench_testkit::bench::wait(mended).expect_code(0).json();
@@ -193,9 +82,7 @@ fn a_spent_budget_pauses_and_a_higher_cap_goes_on() {
 
 #[test]
 fn quota_and_bad_keys_stop_the_run_with_the_providers_words() {
-    for (flags, word) in
-        [(&["--quota-after", "20"][..], "quota"), (&["--bad-key", "sk-planted-0123456789abcdef"][..], "key")]
-    {
+    for (flags, word) in [(&["--quota-after", "20"][..], "quota"), (&["--bad-key", KEY][..], "key")] {
         let provider = Provider::start(flags);
         let bench = provider.bench();
         let stopped = bench.run(provider.submit(&["--run-id", "stopped", "--concurrency", "4"])).expect_code(3);
@@ -224,7 +111,7 @@ fn a_key_is_written_nowhere() {
         }
     }
     assert!(places.len() > 4, "store and reports are among the places");
-    let key = b"sk-planted-0123456789abcdef";
+    let key = KEY.as_bytes();
     for (place, bytes) in places {
         assert!(!bytes.windows(key.len()).any(|w| w == key), "the key stands in {place}");
     }

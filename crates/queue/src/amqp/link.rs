@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lapin::{Channel, Connection, ConnectionProperties, uri::AMQPUri};
+use lapin::{Channel, Connection, ConnectionProperties, runtime, tcp::OwnedTLSConfig, uri::AMQPUri};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,7 @@ const HEARTBEAT_SECONDS: u16 = 10;
 /// A connection that mends itself on request.
 pub(super) struct Link {
     uri: AMQPUri,
+    tls: OwnedTLSConfig,
     purpose: &'static str,
     place: String,
     connection: Mutex<Option<Connection>>,
@@ -49,7 +50,15 @@ impl Link {
         let vhost = if uri.vhost == "/" { "%2f" } else { &uri.vhost };
         let place =
             format!("{}://{}@{}:{}/{vhost}", uri.scheme, authority.userinfo.username, authority.host, authority.port);
-        Ok(Self { uri, purpose, place, connection: Mutex::default(), opened: AtomicU64::new(0), closed })
+        Ok(Self {
+            uri,
+            tls: super::tls::config(url)?,
+            purpose,
+            place,
+            connection: Mutex::default(),
+            opened: AtomicU64::new(0),
+            closed,
+        })
     }
 
     /// The URL without password.
@@ -102,7 +111,8 @@ impl Link {
     async fn open(&self) -> Result<Connection, QueueError> {
         let name = format!("bench {} (pid {})", self.purpose, std::process::id());
         let properties = ConnectionProperties::default().with_connection_name(name.into());
-        let opening = Connection::connect_uri(self.uri.clone(), properties);
+        let runtime = runtime::default_runtime().map_err(|e| self.fault(Doing::Connecting, &e))?;
+        let opening = Connection::connect_uri_with_config(self.uri.clone(), properties, self.tls.clone(), runtime);
         tokio::select! {
             () = self.closed.cancelled() => Err(QueueError::Closed),
             opened = tokio::time::timeout(ANSWER, opening) => match opened {

@@ -14,6 +14,7 @@ mod consume;
 mod fault;
 mod link;
 mod publish;
+mod tls;
 mod topology;
 mod wire;
 

@@ -12,6 +12,7 @@ mod checkpoints;
 mod contention;
 mod fixtures;
 mod money;
+mod pace;
 mod plan;
 mod results;
 mod retry;
@@ -22,7 +23,7 @@ mod tasks;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, plan::*, results::*, retry::*, runs::*,
+    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, pace::*, plan::*, results::*, retry::*, runs::*,
     segments::*, tasks::*,
 };
 use crate::Store;
@@ -55,6 +56,7 @@ macro_rules! store_conformance {
             contradictory_banks_are_refused,
             p5_handles_and_generations,
             p1_claims_need_a_running_run_and_a_due_task,
+            p1_a_claim_whose_answer_was_lost_is_found_again,
             p2_published_is_only_a_note,
             p3_events_of_an_old_epoch_change_nothing,
             p11_parking_counts_nothing,
@@ -73,6 +75,7 @@ macro_rules! store_conformance {
             p6_a_given_up_recall_opens_the_next_segment_too,
             p22_a_failed_bank_fails_its_questions,
             p5_records_of_an_old_generation_are_refused,
+            p5_recalls_of_an_old_generation_are_refused,
             p7_sweeping_changes_nothing_in_a_sound_run,
             p7_the_sweep_finds_what_an_unanswered_commit_left,
             retry_repeats_failed_questions_from_their_stored_recall,
@@ -90,6 +93,8 @@ macro_rules! store_conformance {
             p10_repeats_and_given_up_attempts,
             p10_nothing_is_reserved_for_a_run_that_does_not_run,
             p10_the_cap_holds_under_any_interleaving,
+            p23_a_refused_account_pauses_the_runs_that_use_it,
+            p24_processes_share_one_row_of_slots,
             p1_each_task_is_claimed_once,
             p14_two_processes_share_a_store,
             dropped_calls_leave_no_transaction_open,

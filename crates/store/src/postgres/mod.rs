@@ -24,7 +24,7 @@ use self::{
     pool::{CONNECT, Pool},
 };
 use crate::{
-    Store, StoreError, StoreResult,
+    ConnectionRoom, Store, StoreError, StoreResult,
     schema::{self, Found},
     sql::{Backend, Conn, Sql, SqlStore, args},
 };
@@ -219,22 +219,40 @@ where
     Ok(value)
 }
 
-impl Backend for Postgres {
-    async fn write<T, W>(&self, work: W) -> StoreResult<T>
+impl Postgres {
+    /// Does work in a task of its own, which goes on when the caller goes away.
+    async fn outlive<T, W>(&self, begin: Option<&'static str>, work: W) -> StoreResult<T>
     where
         T: Send + 'static,
         W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
     {
         let pool = self.pool.clone();
-        let begin = if pool.pooled { BEGIN_POOLED } else { BEGIN };
-        // a task of its own goes on when the caller goes away
-        match tokio::spawn(async move { work_on(&pool, Some(begin), work).await }).await {
+        match tokio::spawn(async move { work_on(&pool, begin, work).await }).await {
             Ok(outcome) => outcome,
             Err(ended) if ended.is_panic() => {
                 Err(StoreError::BadData("the store met a bug while writing; the log has the details".to_owned()))
             }
             Err(_) => Err(StoreError::Unavailable("the process is ending".to_owned())),
         }
+    }
+}
+
+impl Backend for Postgres {
+    async fn write<T, W>(&self, work: W) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
+    {
+        let begin = if self.pool.pooled { BEGIN_POOLED } else { BEGIN };
+        self.outlive(Some(begin), work).await
+    }
+
+    async fn change<T, W>(&self, work: W) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
+    {
+        self.outlive(self.pool.pooled.then_some(BEGIN_POOLED), work).await
     }
 
     async fn read<T, W>(&self, work: W) -> StoreResult<T>
@@ -255,6 +273,15 @@ impl Backend for Postgres {
         let version = rows.first_mut().map_or_else(|| Ok(String::new()), |row| row.text(0))?;
         let pooler = if self.pool.pooled { " through a pooler" } else { "" };
         Ok(format!("PostgreSQL {version} at {}{pooler}", self.pool.place))
+    }
+
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
+        static ROOM: Sql = Sql::new(|| {
+            "SELECT current_setting('max_connections')::int8, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
+                .to_owned()
+        });
+        let rows = self.read(|conn| conn.fetch(&ROOM, args![])).await?;
+        rows.first().map(|row| Ok(ConnectionRoom { most: row.int(0)?, open: row.int(1)? })).transpose()
     }
 
     async fn close(&self) {

@@ -7,21 +7,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bench_proto::{
+    facts::QuestionFacts,
     ids::{Role, RunNo, TaskKey, TaskKind},
     step::{Effect, Opens, StepFacts, StepNo, StepRecord},
-    task::TaskEvent,
+    task::{TaskEvent, TaskState},
 };
 
 use super::{
     Batch, Conn, Sql, args, banks,
     calls::{self, NewCall},
+    conclude,
     guards::{allowed_in_batch, change},
     money::{self, Books},
     task_key,
     tasks::{self, pairs},
 };
 use crate::{
-    CommitOutcome, StoreError, StoreResult,
+    CommitOutcome, Conclusion, StoreError, StoreResult,
     codec::{from_json, to_frame, to_json},
 };
 
@@ -67,18 +69,23 @@ pub(super) struct Prepared {
     ended: BTreeSet<(RunNo, TaskKey)>,
     calls: Vec<NewCall>,
     runs: BTreeSet<RunNo>,
+    /// Facts of questions that end with the records of this batch, by run and headline metric.
+    conclusions: Vec<Conclusion>,
 }
 
 /// Checks, serialises and compresses a batch.
-pub(super) fn prepare(records: &[StepRecord]) -> StoreResult<Prepared> {
+pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> StoreResult<Prepared> {
     let mut prepared = Prepared {
         steps: Vec::with_capacity(records.len()),
         skipped: vec![],
         ended: BTreeSet::new(),
         calls: vec![],
         runs: BTreeSet::new(),
+        conclusions: conclusions.to_vec(),
     };
     let (mut keys, mut closed) = (HashSet::new(), HashSet::new());
+    // what follows a recall in its batch rests on it
+    let mut recalled: HashMap<(RunNo, TaskKey), i64> = HashMap::new();
     for (at, record) in records.iter().enumerate() {
         let (end, judges) = check(record)?;
         let (run, task, step) = (record.run, record.task, record.step);
@@ -99,9 +106,13 @@ pub(super) fn prepare(records: &[StepRecord]) -> StoreResult<Prepared> {
         let (what, generation) = match &record.facts {
             StepFacts::Retained { generation, .. } => (What::Retained, Some(*generation)),
             StepFacts::Ready { .. } => (What::Other, Some(banks::planned_generation(record.epoch))),
-            StepFacts::Recalled { .. } => (What::Recalled, None),
-            StepFacts::Answered { .. } => (What::Answered, None),
-            StepFacts::Scored { .. } | StepFacts::Judged { .. } | StepFacts::Failed { .. } => (What::Other, None),
+            StepFacts::Recalled { generation, .. } => {
+                recalled.insert((run, task), *generation);
+                (What::Recalled, Some(*generation))
+            }
+            StepFacts::Answered { .. } => (What::Answered, recalled.get(&(run, task)).copied()),
+            StepFacts::Scored { .. } => (What::Other, recalled.get(&(run, task)).copied()),
+            StepFacts::Judged { .. } | StepFacts::Failed { .. } => (What::Other, None),
         };
         let facts = to_json(&record.facts)?;
         let text = record.text.as_ref().map(to_frame).transpose()?;
@@ -167,13 +178,16 @@ impl Written {
 
 /// Writes a batch.
 pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResult<Written> {
-    let Prepared { mut steps, skipped, ended, calls, runs } = prepared;
+    let Prepared { mut steps, skipped, ended, calls, runs, mut conclusions } = prepared;
     let mut locked: BTreeSet<(RunNo, TaskKey)> = steps.iter().map(|s| (s.run, s.task)).collect();
     locked.extend(&ended);
     lock(conn, &steps, locked.into_iter().collect()).await?;
 
     let inserted = insert_steps(conn, &mut steps).await?;
     let is_new = |step: &Step| inserted.contains(&(step.run, step.task, step.step));
+    // a question of which something was stored before is concluded from the store
+    let known: HashSet<_> = steps.iter().filter(|s| !is_new(s)).map(|s| (s.run, s.task)).collect();
+    conclusions.retain(|c| ended.contains(&(c.run, c.facts.task)) && !known.contains(&(c.run, c.facts.task)));
     let missed = steps.iter().filter(|s| !is_new(s)).map(|s| (s.at, (s.run, s.task, s.step)));
     let before = stored_before(conn, missed.chain(skipped).collect()).await?;
     steps.retain(is_new);
@@ -189,17 +203,34 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
         delta.entries_retained += i64::from(step.what == What::Retained);
     }
 
-    let mut opened = end_tasks(conn, &steps).await?;
-    let mut ripe = ended;
+    let concluded: HashSet<_> = conclusions.iter().map(|c| (c.run, c.facts.task)).collect();
+    let Ended { mut opened, complete } = end_tasks(conn, &steps, &concluded).await?;
+    let mut to_conclude: BTreeSet<_> =
+        complete.iter().filter(|(_, complete)| **complete).map(|(key, _)| *key).collect();
+    let mut unknown: BTreeSet<_> = ended.into_iter().filter(|question| !complete.contains_key(question)).collect();
     for (run, banks) in count_down_banks(conn, &steps).await? {
         let settled = banks::settle(conn, run, &banks.into_iter().collect::<Vec<_>>()).await?;
         opened.extend(settled.opened.into_iter().map(|role| (run, role)));
-        ripe.extend(settled.failed.into_iter().map(|task| (run, task)));
+        unknown.extend(settled.failed.into_iter().map(|task| (run, task)));
         books.runs.entry(run).or_default().banks_ready += settled.banks_ready;
     }
-    let to_conclude = ripe_of(conn, &ripe).await?;
+    to_conclude.extend(ripe_of(conn, &unknown).await?);
+    store_conclusions(conn, conclusions, &mut books).await?;
     books.write(conn).await?;
-    Ok(Written { stored, before, to_conclude, opened })
+    Ok(Written { stored, before, to_conclude: to_conclude.into_iter().collect(), opened })
+}
+
+/// Stores the facts of questions that the batch has marked as concluded.
+async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, books: &mut Books) -> StoreResult<()> {
+    let mut groups: BTreeMap<(RunNo, String), Vec<QuestionFacts>> = BTreeMap::new();
+    for Conclusion { run, headline_metric, facts } in conclusions {
+        groups.entry((run, headline_metric)).or_default().push(facts);
+    }
+    for ((run, headline_metric), facts) in groups {
+        let (_, delta) = conclude::insert(conn, run, &headline_metric, &facts, conclude::rows(&facts)?).await?;
+        books.runs.entry(run).or_default().add_ended(delta);
+    }
+    Ok(())
 }
 
 /// Locks the tasks of a batch. A bank that fails takes its questions with it: they are locked now, in one order with the
@@ -297,35 +328,49 @@ async fn insert_texts(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<()
     conn.execute(&INSERT, args![batch]).await.map(drop)
 }
 
-/// Ends tasks, opens judge tasks and counts down the questions of ended votes.
-async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<(RunNo, Role)>> {
+/// What ending tasks did.
+struct Ended {
+    /// Runs and roles in which tasks became ready.
+    opened: BTreeSet<(RunNo, Role)>,
+    /// For the questions that were touched: whether no step of them is missing and they are not concluded.
+    complete: HashMap<(RunNo, TaskKey), bool>,
+}
+
+/// Ends tasks, opens judge tasks and counts down the questions of ended votes. Questions in `concluded` are marked so.
+async fn end_tasks(conn: &mut dyn Conn, steps: &[Step], concluded: &HashSet<(RunNo, TaskKey)>) -> StoreResult<Ended> {
     static FINISH: Sql = Sql::new(|| {
         format!(
-            "UPDATE tasks AS t SET {}, session = NULL, open_children = b.children \
-             FROM @rows($1: run int, task int, children int) AS b WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
+            "UPDATE tasks AS t SET {}, session = NULL, open_children = b.children, \
+             concluded = CASE WHEN b.over = 1 THEN 1 ELSE t.concluded END \
+             FROM @rows($1: run int, task int, children int, over int) AS b WHERE t.run_no = b.run AND t.task_key = b.task AND {} \
+             RETURNING run_no, task_key, {}",
             change(TaskEvent::Finish),
-            allowed_in_batch(TaskEvent::Finish, "t.lease_epoch")
+            allowed_in_batch(TaskEvent::Finish, "t.lease_epoch"),
+            complete()
         )
     });
     static GIVE_UP: Sql = Sql::new(|| {
         format!(
             "UPDATE tasks AS t SET {}, session = NULL FROM @rows($1: run int, task int, epoch int) AS b \
-             WHERE t.run_no = b.run AND t.task_key = b.task AND {}",
+             WHERE t.run_no = b.run AND t.task_key = b.task AND {} RETURNING run_no, task_key, {}",
             change(TaskEvent::GiveUp),
-            allowed_in_batch(TaskEvent::GiveUp, "b.epoch")
+            allowed_in_batch(TaskEvent::GiveUp, "b.epoch"),
+            complete()
         )
     });
     static VOTED: Sql = Sql::new(|| {
-        "UPDATE tasks AS t SET open_children = t.open_children - b.ended FROM @rows($1: run int, task int, ended int) AS b \
-         WHERE t.run_no = b.run AND t.task_key = b.task"
-            .to_owned()
+        format!(
+            "UPDATE tasks AS t SET open_children = t.open_children - b.ended FROM @rows($1: run int, task int, ended int) AS b \
+             WHERE t.run_no = b.run AND t.task_key = b.task RETURNING run_no, task_key, {}",
+            complete()
+        )
     });
     let judges: Vec<_> = steps.iter().flat_map(|s| s.judges.iter().map(|judge| (s.run, *judge, 0))).collect();
     let mut children: HashMap<(RunNo, TaskKey), i64> = HashMap::new();
-    let mut opened = BTreeSet::new();
+    let mut ended = Ended { opened: BTreeSet::new(), complete: HashMap::new() };
     for (run, judge) in tasks::open(conn, &judges).await? {
         *children.entry((run, judge.question_of())).or_default() += 1;
-        opened.insert((run, Role::Judge));
+        ended.opened.insert((run, Role::Judge));
     }
     let three = |rows: &[(RunNo, TaskKey, i64)]| {
         Batch::default()
@@ -333,14 +378,16 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
             .int(rows.iter().map(|row| row.1.0))
             .int(rows.iter().map(|row| row.2))
     };
+    let mut changed = Vec::new();
     let done = steps.iter().filter(|s| s.end == End::Done);
     let done: Vec<_> = done.map(|s| (s.run, s.task, children.get(&(s.run, s.task)).copied().unwrap_or(0))).collect();
     if !done.is_empty() {
-        conn.execute(&FINISH, args![three(&done)]).await?;
+        let over = done.iter().map(|(run, task, _)| i64::from(concluded.contains(&(*run, *task))));
+        changed.extend(conn.fetch(&FINISH, args![three(&done).int(over)]).await?);
     }
     let failed: Vec<_> = steps.iter().filter(|s| s.end == End::Failed).map(|s| (s.run, s.task, s.epoch)).collect();
     if !failed.is_empty() {
-        conn.execute(&GIVE_UP, args![three(&failed)]).await?;
+        changed.extend(conn.fetch(&GIVE_UP, args![three(&failed)]).await?);
     }
     let mut voted: BTreeMap<(RunNo, TaskKey), i64> = BTreeMap::new();
     for step in steps.iter().filter(|s| s.end != End::Goes && s.task.kind() == TaskKind::Judge) {
@@ -348,9 +395,23 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BTreeSet<
     }
     if !voted.is_empty() {
         let voted: Vec<_> = voted.into_iter().map(|((run, task), ended)| (run, task, ended)).collect();
-        conn.execute(&VOTED, args![three(&voted)]).await?;
+        changed.extend(conn.fetch(&VOTED, args![three(&voted)]).await?);
     }
-    Ok(opened)
+    for row in changed {
+        let task = task_key(&row, 1)?;
+        if task.kind() == TaskKind::Question {
+            ended.complete.insert((RunNo(row.int(0)?), task), row.int(2)? == 1);
+        }
+    }
+    Ok(ended)
+}
+
+/// Whether no step of a question is missing and it is not concluded.
+fn complete() -> String {
+    let (done, failed) = (TaskState::Done.code(), TaskState::Failed.code());
+    format!(
+        "CASE WHEN concluded = 0 AND (state = {failed} OR (state = {done} AND open_children <= 0)) THEN 1 ELSE 0 END"
+    )
 }
 
 /// Moves positions, counts down open recalls, and names the banks that reached a turning point.
@@ -363,7 +424,7 @@ async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BT
     static COUNT: Sql = Sql::new(|| {
         format!(
             "UPDATE banks AS k SET position = CASE WHEN b.reached > k.position THEN b.reached ELSE k.position END, \
-             open_recalls = k.open_recalls - b.recalls FROM @rows($1: run int, bank int, reached int, recalls int) AS b \
+             open_recalls = k.open_recalls - b.recalls FROM @locked(banks $1: run int, bank int, reached int, recalls int) AS b \
              WHERE k.run_no = b.run AND k.bank_no = b.bank \
              RETURNING run_no, bank_no, CASE WHEN state = {} AND open_recalls <= 0 AND segment < last_segment THEN 1 ELSE 0 END",
             banks::READY
@@ -393,11 +454,14 @@ async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BT
     if counts.is_empty() {
         return Ok(turning);
     }
-    // those that will only be settled too: all banks of a batch are locked in one order
-    let mut banks: BTreeSet<(RunNo, u32)> = counts.keys().copied().collect();
-    banks.extend(turning.iter().flat_map(|(run, of_run)| of_run.iter().map(|bank| (*run, *bank))));
-    let locked = Batch::default().int(banks.iter().map(|k| k.0.0)).int(banks.iter().map(|k| i64::from(k.1)));
-    conn.lock(&LOCK, args![locked]).await?;
+    let settled = turning.iter().flat_map(|(run, of_run)| of_run.iter().map(|bank| (*run, *bank)));
+    let mut banks: BTreeSet<(RunNo, u32)> = settled.filter(|bank| !counts.contains_key(bank)).collect();
+    if !banks.is_empty() {
+        // those that will only be settled come too: all banks of a batch are locked in one order
+        banks.extend(counts.keys());
+        let locked = Batch::default().int(banks.iter().map(|k| k.0.0)).int(banks.iter().map(|k| i64::from(k.1)));
+        conn.lock(&LOCK, args![locked]).await?;
+    }
     let batch = Batch::default()
         .int(counts.keys().map(|k| k.0.0))
         .int(counts.keys().map(|k| i64::from(k.1)))
@@ -432,10 +496,11 @@ async fn without_recall(conn: &mut dyn Conn, questions: Vec<(RunNo, TaskKey)>) -
 /// Those of the questions of which no step is missing and that are not concluded.
 async fn ripe_of(conn: &mut dyn Conn, questions: &BTreeSet<(RunNo, TaskKey)>) -> StoreResult<Vec<(RunNo, TaskKey)>> {
     static SELECT: Sql = Sql::new(|| {
-        "SELECT t.run_no, t.task_key FROM @rows($1: run int, task int) AS b \
-         JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task \
-         WHERE t.concluded = 0 AND (t.state = 3 OR (t.state = 2 AND t.open_children <= 0)) ORDER BY t.run_no, t.task_key"
-            .to_owned()
+        format!(
+            "SELECT t.run_no, t.task_key FROM @rows($1: run int, task int) AS b \
+             JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task WHERE {} = 1 ORDER BY t.run_no, t.task_key",
+            complete()
+        )
     });
     if questions.is_empty() {
         return Ok(Vec::new());

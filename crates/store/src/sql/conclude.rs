@@ -1,5 +1,7 @@
 //! Concluding questions, and the trait of checkpoints.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use bench_proto::{
     facts::QuestionFacts,
@@ -13,7 +15,7 @@ use super::{
     reopen, results, sweep, task_key, tasks,
 };
 use crate::{
-    Checkpoints, CommitOutcome, RetryScope, StoreResult,
+    Checkpoints, CommitOutcome, Conclusion, RetryScope, StoreResult,
     codec::{escape, to_json},
 };
 
@@ -36,6 +38,31 @@ pub(super) async fn store(
     facts: &[QuestionFacts],
     rows: Batch,
 ) -> StoreResult<u64> {
+    static MARK: Sql = Sql::new(|| {
+        "UPDATE tasks AS t SET concluded = 1 FROM @locked(tasks $1: run int, task int) AS b \
+         WHERE t.run_no = b.run AND t.task_key = b.task AND t.concluded = 0"
+            .to_owned()
+    });
+    let mut keys: Vec<(RunNo, TaskKey)> = facts.iter().map(|f| (run, f.task)).collect();
+    keys.sort_unstable();
+    conn.execute(&MARK, args![tasks::pairs(&keys)]).await?;
+    let (count, delta) = insert(conn, run, headline_metric, facts, rows).await?;
+    if count > 0 {
+        counters::add_to(conn, run, delta).await?;
+    } else {
+        counters::require(conn, run).await?;
+    }
+    Ok(count)
+}
+
+/// Inserts facts that are not there; returns how many are new and what they count.
+pub(super) async fn insert(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    headline_metric: &str,
+    facts: &[QuestionFacts],
+    rows: Batch,
+) -> StoreResult<(u64, Delta)> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO facts (run_no, task_key, question_id, category, outcome, doc) \
          SELECT $1, b.task, b.question_id, b.category, b.outcome, b.doc \
@@ -43,38 +70,28 @@ pub(super) async fn store(
          ON CONFLICT (run_no, task_key) DO NOTHING RETURNING task_key"
             .to_owned()
     });
-    static MARK: Sql = Sql::new(|| {
-        "UPDATE tasks AS t SET concluded = 1 FROM @rows($2: task int) AS b \
-         WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.concluded = 0"
-            .to_owned()
-    });
-    counters::require(conn, run).await?;
-    let mut keys: Vec<(RunNo, TaskKey)> = facts.iter().map(|f| (run, f.task)).collect();
-    keys.sort_unstable();
-    tasks::lock(conn, &keys).await?;
     let new = conn.fetch(&INSERT, args![run.0, rows]).await?;
-    conn.execute(&MARK, args![run.0, Batch::default().int(keys.iter().map(|(_, task)| task.0))]).await?;
-    let mut new: std::collections::HashSet<TaskKey> =
-        new.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
+    let mut new: HashSet<TaskKey> = new.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
     let (count, mut delta) = (new.len() as u64, Delta::default());
     for facts in facts {
         if new.remove(&facts.task) {
             delta.end(facts, headline_metric);
         }
     }
-    if count > 0 {
-        counters::add_to(conn, run, delta).await?;
-    }
-    Ok(count)
+    Ok((count, delta))
 }
 
 #[async_trait]
 impl<B: Backend> Checkpoints for SqlStore<B> {
-    async fn commit(&self, records: &[StepRecord]) -> StoreResult<CommitOutcome> {
+    async fn commit_and_conclude(
+        &self,
+        records: &[StepRecord],
+        conclusions: &[Conclusion],
+    ) -> StoreResult<CommitOutcome> {
         if records.is_empty() {
             return Ok(CommitOutcome::default());
         }
-        let prepared = commit::prepare(records)?;
+        let prepared = commit::prepare(records, conclusions)?;
         let written = self.backend.write(move |conn| Box::pin(commit::write(conn, prepared))).await?;
         Ok(written.outcome(records))
     }

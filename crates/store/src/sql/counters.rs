@@ -8,8 +8,8 @@ use bench_proto::{
     money::PicoUsd,
 };
 
-use super::{Batch, Conn, Sql, args, must_exist};
-use crate::StoreResult;
+use super::{Conn, Sql, args, must_exist};
+use crate::{StoreError, StoreResult};
 
 /// What a transaction adds to the counters of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -30,6 +30,14 @@ pub(super) struct Delta {
 }
 
 impl Delta {
+    /// Adds ended questions that were counted apart.
+    pub(super) fn add_ended(&mut self, other: Self) {
+        self.scored += other.scored;
+        self.abstained += other.abstained;
+        self.infra_error += other.infra_error;
+        self.headline_sum += other.headline_sum;
+    }
+
     /// Counts an ended question.
     pub(super) fn end(&mut self, facts: &QuestionFacts, headline_metric: &str) {
         match facts.outcome {
@@ -49,52 +57,45 @@ impl Delta {
 pub(super) type Deltas = BTreeMap<RunNo, Delta>;
 
 /// Adds to the counters of runs and notes the time of the commit. The last change of a transaction, because all writers
-/// of a run meet here.
+/// of a run meet here; one run after the other in the order of their numbers, because each change locks its row.
 pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()> {
-    static LOCK: Sql = Sql::new(|| {
-        "SELECT c.run_no FROM @rows($1: run int) AS b JOIN run_counters AS c ON c.run_no = b.run ORDER BY c.run_no"
-            .to_owned()
-    });
-    static ADD: Sql = Sql::new(|| {
-        "UPDATE run_counters AS c SET banks_planned = c.banks_planned + b.banks_planned, \
-         banks_ready = c.banks_ready + b.banks_ready, entries_planned = c.entries_planned + b.entries_planned, \
-         entries_retained = c.entries_retained + b.entries_retained, scored = c.scored + b.scored, \
-         abstained = c.abstained + b.abstained, infra_error = c.infra_error + b.infra_error, \
-         answered = c.answered + b.answered, spent = c.spent + b.spent, uncertain = c.uncertain + b.uncertain, \
-         reserved = c.reserved + b.reserved, overdraft = c.overdraft + b.overdraft, \
-         last_commit_us = @now \
-         FROM @rows($1: run int, banks_planned int, banks_ready int, entries_planned int, entries_retained int, scored int, \
-         abstained int, infra_error int, answered int, spent int, uncertain int, reserved int, overdraft int) AS b WHERE c.run_no = b.run"
-            .to_owned()
-    });
-    static ADD_SCORE: Sql =
-        Sql::new(|| "UPDATE run_counters SET headline_sum = headline_sum + $2 WHERE run_no = $1".to_owned());
-    let column = |of: fn(&Delta) -> i64| deltas.values().map(of);
-    conn.lock(&LOCK, args![Batch::default().int(deltas.keys().map(|run| run.0))]).await?;
-    let batch = Batch::default()
-        .int(deltas.keys().map(|run| run.0))
-        .int(column(|d| d.banks_planned))
-        .int(column(|d| d.banks_ready))
-        .int(column(|d| d.entries_planned))
-        .int(column(|d| d.entries_retained))
-        .int(column(|d| d.scored))
-        .int(column(|d| d.abstained))
-        .int(column(|d| d.infra_error))
-        .int(column(|d| d.answered))
-        .int(column(|d| d.spent.0))
-        .int(column(|d| d.uncertain.0))
-        .int(column(|d| d.reserved.0))
-        .int(column(|d| d.overdraft.0));
-    conn.execute(&ADD, args![batch]).await?;
-    for (run, delta) in deltas.iter().filter(|(_, delta)| delta.headline_sum != 0.0) {
-        conn.execute(&ADD_SCORE, args![run.0, delta.headline_sum]).await?;
+    for (run, delta) in deltas {
+        match add_to(conn, *run, *delta).await {
+            // a record of a run that is not there was refused already
+            Ok(()) | Err(StoreError::Missing(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }
 
 /// Adds to the counters of one run, which must be there.
-pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, delta: Delta) -> StoreResult<()> {
-    add(conn, &Deltas::from([(run, delta)])).await
+pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, d: Delta) -> StoreResult<()> {
+    static ADD: Sql = Sql::new(|| {
+        "UPDATE run_counters SET banks_planned = banks_planned + $2, banks_ready = banks_ready + $3, \
+         entries_planned = entries_planned + $4, entries_retained = entries_retained + $5, scored = scored + $6, \
+         abstained = abstained + $7, infra_error = infra_error + $8, answered = answered + $9, spent = spent + $10, \
+         uncertain = uncertain + $11, headline_sum = headline_sum + $12, reserved = reserved + $13, \
+         overdraft = overdraft + $14, last_commit_us = @now WHERE run_no = $1"
+            .to_owned()
+    });
+    let args = args![
+        run.0,
+        d.banks_planned,
+        d.banks_ready,
+        d.entries_planned,
+        d.entries_retained,
+        d.scored,
+        d.abstained,
+        d.infra_error,
+        d.answered,
+        d.spent.0,
+        d.uncertain.0,
+        d.headline_sum,
+        d.reserved.0,
+        d.overdraft.0
+    ];
+    must_exist(conn.execute(&ADD, args).await?, run)
 }
 
 /// Fails when a run is not there.

@@ -17,6 +17,7 @@ mod imports;
 mod items;
 mod leaders;
 mod money;
+mod pace;
 mod plan;
 mod reopen;
 mod results;
@@ -37,7 +38,7 @@ pub(crate) use self::{
     batch::{Arg, Args, Batch, Cell, Column, Row, args},
     template::{Dialect, Sql},
 };
-use crate::{Store, StoreError, StoreResult};
+use crate::{ConnectionRoom, Store, StoreError, StoreResult};
 
 /// Most rows of one statement; longer lists are cut.
 pub(crate) const CHUNK: usize = 5_000;
@@ -68,6 +69,12 @@ pub(crate) trait Backend: Send + Sync + 'static {
         T: Send + 'static,
         W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static;
 
+    /// The same for work that is a single statement: a transaction by itself, so nothing is said before and after it.
+    fn change<T, W>(&self, work: W) -> impl Future<Output = StoreResult<T>> + Send
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static;
+
     /// Runs `work` on a reading connection.
     fn read<T, W>(&self, work: W) -> impl Future<Output = StoreResult<T>> + Send
     where
@@ -79,6 +86,11 @@ pub(crate) trait Backend: Send + Sync + 'static {
 
     /// Product and version of the database.
     fn product(&self) -> impl Future<Output = StoreResult<String>> + Send;
+
+    /// See [`Store::connection_room`].
+    fn connection_room(&self) -> impl Future<Output = StoreResult<Option<ConnectionRoom>>> + Send {
+        async { Ok(None) }
+    }
 
     /// Flushes and closes.
     fn close(&self) -> impl Future<Output = ()> + Send;
@@ -102,7 +114,7 @@ impl<B: Backend> SqlStore<B> {
     }
 
     async fn execute(&self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
-        self.backend.write(move |conn| conn.execute(sql, args)).await
+        self.backend.change(move |conn| conn.execute(sql, args)).await
     }
 }
 
@@ -119,6 +131,10 @@ impl<B: Backend> Store for SqlStore<B> {
         let rows = self.fetch(&RUNS, args![]).await?;
         let runs = rows.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(format!("{product}, schema {version}, {runs} runs"))
+    }
+
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
+        self.backend.connection_room().await
     }
 
     async fn close(&self) {

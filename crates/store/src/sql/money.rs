@@ -7,7 +7,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use async_trait::async_trait;
-use bench_proto::{call::CallOutcome, ids::RunNo, money::PicoUsd, spec::Limits};
+use bench_proto::{
+    call::CallOutcome,
+    ids::RunNo,
+    money::PicoUsd,
+    spec::{Limits, ModelSpec},
+};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -16,6 +21,7 @@ use super::{
     calls::{RELEASED, UNCERTAIN, phase_code, phase_from},
     counters::{self, Delta, Deltas},
     missing_run,
+    runs::change_state,
 };
 use crate::{
     BudgetAnswer, BudgetChange, BudgetScope, BudgetState, Money, RunState, SessionId, StoreError, StoreResult, Want,
@@ -255,18 +261,15 @@ struct SpecLimits {
 }
 
 async fn standing(conn: &mut dyn Conn, run: RunNo, session: SessionId) -> StoreResult<Standing> {
-    static SESSION: Sql =
-        Sql::shared(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NULL".to_owned());
-    static SELECT: Sql = Sql::new(|| {
-        "SELECT r.state, r.spec, @now, (SELECT count(*) FROM sessions WHERE session_id = $2 AND ended_us IS NULL) \
-         FROM runs AS r WHERE r.run_no = $1"
-            .to_owned()
+    static SESSION: Sql = Sql::new(|| {
+        "SELECT s.session_id FROM sessions AS s WHERE s.session_id = $1 AND s.ended_us IS NULL @share(s)".to_owned()
     });
+    static SELECT: Sql = Sql::new(|| "SELECT r.state, r.spec, @now FROM runs AS r WHERE r.run_no = $1".to_owned());
     // who ends the session waits, and then finds the new reservations
-    conn.lock(&SESSION, args![session.0]).await?;
-    let mut rows = conn.fetch(&SELECT, args![run.0, session.0]).await?;
+    let alive = !conn.fetch(&SESSION, args![session.0]).await?.is_empty();
+    let mut rows = conn.fetch(&SELECT, args![run.0]).await?;
     let row = rows.first_mut().ok_or_else(|| missing_run(run))?;
-    let open = row.text(0)? == RunState::Running.name() && row.int(3)? > 0;
+    let open = row.text(0)? == RunState::Running.name() && alive;
     let spec: SpecLimits = from_json(&row.text(1)?, || format!("the spec of run number {}", run.0))?;
     Ok(Standing { open, limits: spec.limits, day: day_of(row.int(2)?) })
 }
@@ -473,6 +476,42 @@ async fn release(conn: &mut dyn Conn, run: RunNo) -> StoreResult<PicoUsd> {
     Ok(released)
 }
 
+/// The models of a spec.
+#[derive(Deserialize)]
+struct SpecModels {
+    answerer: ModelSpec,
+    judges: Vec<ModelSpec>,
+}
+
+/// The transaction of [`Money::stop_account`].
+async fn stop_account(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    account: String,
+    model: Option<String>,
+    reason: String,
+) -> StoreResult<Vec<RunNo>> {
+    static SELECT: Sql = Sql::new(|| {
+        format!(
+            "SELECT r.run_no, r.spec FROM runs AS r JOIN runs AS own ON own.run_no = $1 WHERE r.state = '{}' \
+             AND (r.run_no = $1 OR (own.domain = r.domain AND own.domain = $2)) ORDER BY r.run_no",
+            RunState::Running.name()
+        )
+    });
+    let mut paused = Vec::new();
+    for mut row in conn.fetch(&SELECT, args![run.0, bench_proto::CLUSTER_DOMAIN]).await? {
+        let found = RunNo(row.int(0)?);
+        let spec: SpecModels = from_json(&row.text(1)?, || format!("the spec of run number {}", found.0))?;
+        let uses = |of: &ModelSpec| of.account == account && model.as_ref().is_none_or(|model| of.name == *model);
+        let hit = found == run || std::iter::once(&spec.answerer).chain(&spec.judges).any(uses);
+        let reason = Some(reason.clone());
+        if hit && change_state(conn, found, vec![RunState::Running], RunState::Paused, reason).await? {
+            paused.push(found);
+        }
+    }
+    Ok(paused)
+}
+
 #[async_trait]
 impl<B: Backend> Money for SqlStore<B> {
     async fn change_budget(&self, of: &BudgetChange) -> StoreResult<BudgetAnswer> {
@@ -481,6 +520,17 @@ impl<B: Backend> Money for SqlStore<B> {
         }
         let of = of.clone();
         self.backend.write(move |conn| Box::pin(change(conn, of))).await
+    }
+
+    async fn stop_account(
+        &self,
+        run: RunNo,
+        account: &str,
+        model: Option<&str>,
+        reason: &str,
+    ) -> StoreResult<Vec<RunNo>> {
+        let (account, model, reason) = (account.to_owned(), model.map(str::to_owned), reason.to_owned());
+        self.backend.write(move |conn| Box::pin(stop_account(conn, run, account, model, reason))).await
     }
 
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {

@@ -107,7 +107,7 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
     Ok(RunNo(run))
 }
 
-async fn change_state(
+pub(super) async fn change_state(
     conn: &mut dyn Conn,
     run: RunNo,
     from: Vec<RunState>,

@@ -83,12 +83,11 @@ const READY_AGAIN: &str = "session = NULL, published_at = NULL";
 
 async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<Vec<ClaimedTask>> {
     // a session that a supervisor has ended gets nothing: nobody would ever end it again
-    static SESSION: Sql =
-        Sql::shared(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NULL".to_owned());
     static CLAIM: Sql = Sql::new(|| {
         format!(
-            "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @rows($1: run int, task int) AS b \
+            "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @locked(tasks $1: run int, task int) AS b \
              WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed} AND t.not_before <= @now \
+             AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.session_id = $2 AND s.ended_us IS NULL @share(s)) \
              AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}') \
              RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at",
             change = change(TaskEvent::Claim),
@@ -96,23 +95,19 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
             running = RunState::Running.name(),
         )
     });
-    conn.lock(&SESSION, args![session.0]).await?;
-    if conn.fetch(&SESSION, args![session.0]).await?.is_empty() {
-        return Ok(Vec::new());
-    }
-    lock(conn, &tasks).await?;
     let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
-    let read = |row: Row| {
-        Ok(ClaimedTask {
-            run: RunNo(row.int(0)?),
-            task: task_key(&row, 1)?,
-            epoch: row.int(2)?,
-            attempts: row.small(3)?,
-            losses: row.small(4)?,
-            queue_wait_us: row.int(5)?.max(0),
-        })
-    };
-    rows.into_iter().map(read).collect()
+    rows.iter().map(claimed_task).collect()
+}
+
+fn claimed_task(row: &Row) -> StoreResult<ClaimedTask> {
+    Ok(ClaimedTask {
+        run: RunNo(row.int(0)?),
+        task: task_key(row, 1)?,
+        epoch: row.int(2)?,
+        attempts: row.small(3)?,
+        losses: row.small(4)?,
+        queue_wait_us: row.int(5)?.max(0),
+    })
 }
 
 fn release_sql(event: TaskEvent) -> String {
@@ -190,37 +185,36 @@ impl<B: Backend> Tasks for SqlStore<B> {
     async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>> {
         static SELECT: Sql = Sql::new(|| {
             format!(
-                "SELECT task_key, publish_count FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {} \
+                "SELECT task_key, publish_count, lease_epoch FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {} \
                  AND published_at IS NULL AND not_before <= @now ORDER BY task_key LIMIT $4",
                 TaskState::Ready.code()
             )
         });
         let (low, high) = role_range(role);
         let rows = self.fetch(&SELECT, args![run.0, low.0, high.0, limit]).await?;
-        rows.iter().map(|row| Ok(ReadyTask { task: task_key(row, 0)?, publish_count: row.small(1)? })).collect()
+        rows.iter()
+            .map(|row| Ok(ReadyTask { task: task_key(row, 0)?, publish_count: row.small(1)?, epoch: row.int(2)? }))
+            .collect()
     }
 
-    async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()> {
-        // a task that was claimed and parked meanwhile is not due: its message is gone, so it must not count as published
+    async fn note_published(&self, run: RunNo, tasks: &[ReadyTask]) -> StoreResult<()> {
+        // a task that was claimed and given back meanwhile has no message any more: it must not count as published
         static NOTE: Sql = Sql::new(|| {
             format!(
-                "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 FROM @rows($2: task int) AS b \
-                 WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = @each({}, b.task) \
-                 AND t.published_at IS NULL AND t.not_before <= @now",
+                "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 \
+                 FROM @locked(tasks $1: run int, task int, epoch int) AS b \
+                 WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task) \
+                 AND t.published_at IS NULL AND t.lease_epoch = b.epoch",
                 TaskState::Ready.code()
             )
         });
-        let mut keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|task| (run, *task)).collect();
-        keys.sort_unstable();
-        self.backend
-            .write(move |conn| {
-                Box::pin(async move {
-                    lock(conn, &keys).await?;
-                    let batch = Batch::default().int(keys.iter().map(|(_, task)| task.0));
-                    conn.execute(&NOTE, args![run.0, batch]).await.map(drop)
-                })
-            })
-            .await
+        let mut tasks = tasks.to_vec();
+        tasks.sort_unstable_by_key(|ready| ready.task);
+        let batch = Batch::default()
+            .int(tasks.iter().map(|_| run.0))
+            .int(tasks.iter().map(|ready| ready.task.0))
+            .int(tasks.iter().map(|ready| ready.epoch));
+        self.execute(&NOTE, args![batch]).await.map(drop)
     }
 
     async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64> {
@@ -234,12 +228,24 @@ impl<B: Backend> Tasks for SqlStore<B> {
         self.execute(&FORGET, args![run.0, older_than_us]).await
     }
 
+    async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>> {
+        static SELECT: Sql = Sql::new(|| {
+            format!(
+                "SELECT run_no, task_key, lease_epoch, attempts, losses, @now - ready_at FROM tasks \
+                 WHERE session = $1 AND state = {} ORDER BY run_no, task_key",
+                TaskState::Leased.code()
+            )
+        });
+        self.fetch(&SELECT, args![session.0]).await?.iter().map(claimed_task).collect()
+    }
+
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {
         static PUT_BACK: Sql = Sql::new(|| {
             format!(
-                "UPDATE tasks AS t SET published_at = NULL, reason = COALESCE($4, t.reason), \
-                 not_before = CASE WHEN $3 > 0 THEN @now + $3 ELSE t.not_before END FROM @rows($2: task int) AS b \
-                 WHERE t.run_no = @each($1, b.task) AND t.task_key = b.task AND t.state = @each({}, b.task)",
+                "UPDATE tasks AS t SET published_at = NULL, reason = COALESCE($3, t.reason), \
+                 not_before = CASE WHEN $2 > 0 THEN @now + $2 ELSE t.not_before END \
+                 FROM @locked(tasks $1: run int, task int) AS b \
+                 WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task)",
                 TaskState::Ready.code()
             )
         });
@@ -247,22 +253,14 @@ impl<B: Backend> Tasks for SqlStore<B> {
         keys.sort_unstable();
         let (delay_us, reason) =
             (i64::try_from(delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4), reason.map(escape));
-        self.backend
-            .write(move |conn| {
-                Box::pin(async move {
-                    lock(conn, &keys).await?;
-                    let batch = Batch::default().int(keys.iter().map(|(_, task)| task.0));
-                    conn.execute(&PUT_BACK, args![run.0, batch, delay_us, reason]).await
-                })
-            })
-            .await
+        self.execute(&PUT_BACK, args![pairs(&keys), delay_us, reason]).await
     }
 
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>> {
         let mut tasks = tasks.to_vec();
         tasks.sort_unstable();
         tasks.dedup();
-        self.backend.write(move |conn| Box::pin(claim(conn, session, tasks))).await
+        self.backend.change(move |conn| Box::pin(claim(conn, session, tasks))).await
     }
 
     async fn release(&self, releases: &[Release]) -> StoreResult<()> {

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `$1`, `$2`, … | the call's arguments, in order |
 //! | `@rows($1: run int, facts text)` | argument 1 is a [`super::Batch`]: a table with these columns (`int`, `text`, `blob`) |
+//! | `@locked(tasks $1: run int, task int)` | the same, its rows of the table `tasks` (or `banks`) locked in the order of their keys |
+//! | `@share(s)` | locks the row of `s` against those who lock it to change it |
 //! | `@now` | the store's clock in microseconds since 1970 |
 //! | `@each($1, b.task)` | the number `$1`, as if each row of the batch brought it (`b.task` is any number of the batch) |
 //!
@@ -13,6 +15,9 @@
 //! `@each` is about plans. A condition like `t.run_no = $1` lets a planner begin with the table instead of the batch, and one
 //! that has no statistics of a run that is a minute old believes that it will find ten rows there, where a million are. What
 //! comes from the batch can only be looked up row by row. SQLite needs none of it: its statistics are written by hand.
+//!
+//! `@locked` is about round trips: a change of rows that must be locked in one order is one statement instead of two. Only for
+//! the rows that an UPDATE changes: what it reads besides is as old as the statement. SQLite has one writer and locks nothing.
 
 use std::{fmt::Write as _, sync::OnceLock};
 
@@ -28,7 +33,6 @@ pub(crate) enum Dialect {
 /// A statement, written once and expanded per dialect on first use.
 pub(crate) struct Sql {
     write: fn() -> String,
-    strength: &'static str,
     sqlite: OnceLock<Expanded>,
     postgres: OnceLock<Expanded>,
     locking: OnceLock<String>,
@@ -52,25 +56,20 @@ enum Kind {
 
 type Columns<'a> = Vec<(&'a str, Kind)>;
 
+/// The columns of a table's key, and those of the batch that name it.
+const KEYS: [(&str, [(&str, &str); 2]); 2] =
+    [("tasks", [("run_no", "run"), ("task_key", "task")]), ("banks", [("run_no", "run"), ("bank_no", "bank")])];
+
 impl Sql {
     /// A statement whose text is made by `write` (a function, because guards are generated).
     pub(crate) const fn new(write: fn() -> String) -> Self {
-        Self::locked(write, " FOR UPDATE")
-    }
-
-    /// A statement that, used as a lock, only keeps others from locking the rows in order to change them: many hold it.
-    pub(crate) const fn shared(write: fn() -> String) -> Self {
-        Self::locked(write, " FOR KEY SHARE")
-    }
-
-    const fn locked(write: fn() -> String, strength: &'static str) -> Self {
-        Self { write, strength, sqlite: OnceLock::new(), postgres: OnceLock::new(), locking: OnceLock::new() }
+        Self { write, sqlite: OnceLock::new(), postgres: OnceLock::new(), locking: OnceLock::new() }
     }
 
     /// The text for Postgres that locks the rows it finds.
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only Postgres locks rows"))]
     pub(crate) fn locking(&self) -> &str {
-        self.locking.get_or_init(|| format!("{}{}", self.expanded(Dialect::Postgres).text, self.strength))
+        self.locking.get_or_init(|| format!("{} FOR UPDATE", self.expanded(Dialect::Postgres).text))
     }
 
     /// The text for a dialect.
@@ -88,7 +87,7 @@ fn expand(template: &str, dialect: Dialect) -> Expanded {
     let batches = declared_batches(template);
     let mut arguments = 0;
     visit(template, |mark| {
-        if let Mark::Argument(n) | Mark::Rows(n, _) = mark {
+        if let Mark::Argument(n) | Mark::Rows(n, _) | Mark::Locked(_, n, _) = mark {
             arguments = arguments.max(n);
         }
     });
@@ -108,6 +107,12 @@ fn expand(template: &str, dialect: Dialect) -> Expanded {
         Mark::Plain(plain) => text.push_str(plain),
         Mark::Argument(n) => push(&mut text, format_args!("${}", first[n])),
         Mark::Rows(n, columns) => push_rows(&mut text, dialect, first[n], &columns),
+        Mark::Locked(table, n, columns) if dialect == Dialect::Postgres => {
+            push_locked(&mut text, table, first[n], &columns)
+        }
+        Mark::Locked(_, n, columns) => push_rows(&mut text, dialect, first[n], &columns),
+        Mark::Share(alias) if dialect == Dialect::Postgres => push(&mut text, format_args!("FOR KEY SHARE OF {alias}")),
+        Mark::Share(_) => {}
         Mark::EachOpens if dialect == Dialect::Postgres => text.push('('),
         Mark::EachEnds(number) if dialect == Dialect::Postgres => push(&mut text, format_args!(" + 0 * {number})")),
         Mark::EachOpens | Mark::EachEnds(_) => {}
@@ -165,6 +170,20 @@ fn push_rows(text: &mut String, dialect: Dialect, first: usize, columns: &Column
     }
 }
 
+/// The rows of a batch whose rows in a table are there, locked one after the other.
+fn push_locked(text: &mut String, table: &str, first: usize, columns: &Columns<'_>) {
+    let key = KEYS.iter().find(|(name, _)| *name == table).map(|(_, key)| key).expect("a table with a known key");
+    text.push_str("(SELECT b.* FROM ");
+    push_rows(text, Dialect::Postgres, first, columns);
+    let [(one, of_one), (two, of_two)] = key;
+    push(
+        text,
+        format_args!(
+            " AS b JOIN {table} AS l ON l.{one} = b.{of_one} AND l.{two} = b.{of_two} ORDER BY l.{one}, l.{two} FOR UPDATE OF l)"
+        ),
+    );
+}
+
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("writing to a string cannot fail");
 }
@@ -173,6 +192,8 @@ enum Mark<'a> {
     Plain(&'a str),
     Argument(usize),
     Rows(usize, Columns<'a>),
+    Locked(&'a str, usize, Columns<'a>),
+    Share(&'a str),
     EachOpens,
     EachEnds(&'a str),
     Now,
@@ -181,7 +202,7 @@ enum Mark<'a> {
 fn declared_batches(template: &str) -> Vec<(usize, Columns<'_>)> {
     let mut batches: Vec<(usize, Columns<'_>)> = Vec::new();
     visit(template, |mark| {
-        if let Mark::Rows(n, columns) = mark {
+        if let Mark::Rows(n, columns) | Mark::Locked(_, n, columns) = mark {
             batches.push((n, columns));
         }
     });
@@ -203,9 +224,16 @@ fn cut<'a>(template: &'a str, see: &mut dyn FnMut(Mark<'a>)) {
             see(Mark::Now);
             rest = after;
         } else if let Some((inside, after)) = rest.strip_prefix("@rows($").and_then(|r| r.split_once(')')) {
-            let (n, columns) = inside.split_once(':').expect("@rows names its columns");
-            let columns = columns.split(',').map(column).collect();
-            see(Mark::Rows(n.parse().expect("@rows names its argument"), columns));
+            let (n, columns) = batch(inside);
+            see(Mark::Rows(n, columns));
+            rest = after;
+        } else if let Some((inside, after)) = rest.strip_prefix("@locked(").and_then(|r| r.split_once(')')) {
+            let (table, inside) = inside.split_once(" $").expect("@locked names its table");
+            let (n, columns) = batch(inside);
+            see(Mark::Locked(table, n, columns));
+            rest = after;
+        } else if let Some((alias, after)) = rest.strip_prefix("@share(").and_then(|r| r.split_once(')')) {
+            see(Mark::Share(alias));
             rest = after;
         } else if let Some((value, after)) = rest.strip_prefix("@each(").and_then(|r| r.split_once(", ")) {
             let (number, after) = after.split_once(')').expect("@each names a number of the batch");
@@ -220,6 +248,12 @@ fn cut<'a>(template: &'a str, see: &mut dyn FnMut(Mark<'a>)) {
         }
     }
     see(Mark::Plain(rest));
+}
+
+/// Number and columns of a batch.
+fn batch(inside: &str) -> (usize, Columns<'_>) {
+    let (n, columns) = inside.split_once(':').expect("a batch names its columns");
+    (n.parse().expect("a batch names its argument"), columns.split(',').map(column).collect())
 }
 
 fn column(declaration: &str) -> (&str, Kind) {
@@ -264,6 +298,22 @@ mod tests {
             "SELECT b.run, $4 FROM (SELECT * FROM UNNEST($1::int8[], $2::text[], $3::bytea[]) AS u(run, facts, body)) AS b \
              WHERE b.run < $5 AND $6 < (extract(epoch FROM statement_timestamp()) * 1000000)::int8"
         );
+    }
+
+    #[test]
+    fn rows_are_locked_in_the_order_of_their_keys_where_others_write_too() {
+        let template = "UPDATE tasks AS t FROM @locked(tasks $1: run int, task int) AS b";
+        assert_eq!(
+            expand(template, Dialect::Sqlite).text,
+            "UPDATE tasks AS t FROM (SELECT value->>0 AS run, value->>1 AS task FROM json_each($1)) AS b"
+        );
+        assert_eq!(
+            expand(template, Dialect::Postgres).text,
+            "UPDATE tasks AS t FROM (SELECT b.* FROM (SELECT * FROM UNNEST($1::int8[], $2::int8[]) AS u(run, task)) AS b \
+             JOIN tasks AS l ON l.run_no = b.run AND l.task_key = b.task ORDER BY l.run_no, l.task_key FOR UPDATE OF l) AS b"
+        );
+        assert_eq!(expand("SELECT 1 @share(s)", Dialect::Postgres).text, "SELECT 1 FOR KEY SHARE OF s");
+        assert_eq!(expand("SELECT 1 @share(s)", Dialect::Sqlite).text, "SELECT 1 ");
     }
 
     #[test]

@@ -175,6 +175,14 @@ impl Backend for Sqlite {
         self.writer.run(work).await
     }
 
+    async fn change<T, W>(&self, work: W) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
+    {
+        self.writer.run(work).await
+    }
+
     async fn read<T, W>(&self, work: W) -> StoreResult<T>
     where
         T: Send + 'static,

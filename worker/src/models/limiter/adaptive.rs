@@ -176,6 +176,17 @@ impl Adaptive {
         self.rate.as_ref().map(|rate| rate.per_second)
     }
 
+    /// Begins with a rate that somebody else has learned, unless one is known: slow start would run into the same 429s.
+    pub fn adopt(&mut self, now_us: u64, per_second: f64) {
+        if self.rate.is_none() && per_second >= MIN_RATE {
+            self.slow_start = false;
+            let arrival_us = now_us as f64;
+            let hold_until_us = now_us + HOLD_US;
+            self.rate =
+                Some(LearnedRate { per_second, ceiling: per_second, hold_until_us, grown_at_us: now_us, arrival_us });
+        }
+    }
+
     /// Takes a send slot of the learned rate: microseconds until it.
     pub fn take_slot(&mut self, now_us: u64) -> u64 {
         let Some(rate) = &mut self.rate else { return 0 };
@@ -422,6 +433,16 @@ mod tests {
             assert!(refused as f64 <= 0.002 * accepted as f64 + 1.0, "{rate}: {refused} of {accepted} refused later");
             assert!(accepted as f64 > 0.9 * 60.0 * rate, "{rate}: {accepted} in 60 s");
         }
+    }
+
+    #[test]
+    fn p19_a_process_that_joins_begins_with_what_others_have_learned() {
+        let mut adaptive = Adaptive::new(512);
+        adaptive.adopt(1_000_000, 50.0);
+        assert_eq!(adaptive.learned_rate(), Some(50.0));
+        adaptive.adopt(2_000_000, 500.0);
+        assert_eq!(adaptive.learned_rate(), Some(50.0), "its own experience is worth more");
+        assert_eq!((adaptive.take_slot(2_000_000), adaptive.take_slot(2_000_000)), (0, 20_000));
     }
 
     #[test]

@@ -301,8 +301,12 @@ async fn a_caller_gets_through_a_bad_day() {
         _ => completion("yes"),
     })
     .await;
-    let account =
-        registry::Account { name: "sim".to_owned(), base_url: format!("http://{}/v1", server.address), key: None };
+    let account = registry::Account {
+        name: "sim".to_owned(),
+        base_url: format!("http://{}/v1", server.address),
+        key: None,
+        limits: Default::default(),
+    };
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let model = registry::build_chat("openai", "gpt-4o-mini", &account, &http).expect("builds");
     let backoff = BackoffSettings { initial_interval: Duration::from_millis(1), ..BackoffSettings::default() };

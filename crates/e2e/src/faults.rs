@@ -1,0 +1,212 @@
+//! A run that is disturbed, and what must hold afterwards: every question exactly once, the digest of the undisturbed local
+//! run, and no more calls repeated than were in flight when something was lost.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bench_testkit::{
+    bench::Done,
+    cluster::{Cluster, Setup, wait_until_ready},
+    process::Process,
+    provider::{KEY, Provider},
+};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use serde_json::Value;
+
+/// Longest time that a disturbed run may take.
+pub const PATIENCE: Duration = Duration::from_secs(240);
+/// The run's name.
+pub const RUN: &str = "disturbed";
+/// Slots per role of the workers that [`Stage::worker`] starts.
+pub const SLOTS: u64 = 4;
+
+/// How large a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Size {
+    /// 50 questions of 10 banks.
+    Small,
+    /// 200 questions of 10 banks.
+    Middle,
+    /// 398 questions of 10 banks.
+    Large,
+}
+
+impl Size {
+    /// Its questions.
+    #[must_use]
+    pub const fn questions(self) -> usize {
+        match self {
+            Self::Small => 50,
+            Self::Middle => 200,
+            Self::Large => 398,
+        }
+    }
+
+    const fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Small => &["--preset", "quick"],
+            Self::Middle => &["--preset", "fair"],
+            Self::Large => &["--per-bank", "40"],
+        }
+    }
+
+    /// `submit` of a run of this size, with a model as answerer and judge.
+    #[must_use]
+    pub fn submit<'a>(self, more: &[&'a str]) -> Vec<&'a str> {
+        let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"];
+        let fixed = ["submit", "--dataset", "locomo-sim", "--json"];
+        fixed.iter().chain(self.flags()).chain(&models).chain(more).copied().collect()
+    }
+
+    /// The digest of the undisturbed run on one machine; made once per test process.
+    ///
+    /// # Panics
+    /// When that run does not end well.
+    #[must_use]
+    pub fn digest(self) -> String {
+        static KNOWN: Mutex<BTreeMap<Size, String>> = Mutex::new(BTreeMap::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .entry(self)
+            .or_insert_with(|| {
+                let provider = Provider::start(&[]);
+                let report = provider.bench().run(self.submit(&[])).expect_code(0).json();
+                report["result_digest"].as_str().expect("a digest").to_owned()
+            })
+            .clone()
+    }
+}
+
+/// A cluster with a provider, on which a run is disturbed.
+pub struct Stage {
+    /// The run's size.
+    pub size: Size,
+    /// The provider, which counts.
+    pub provider: Provider,
+    /// The cluster.
+    pub cluster: Cluster,
+    began: Instant,
+}
+
+impl Stage {
+    /// Sets the stage: services, schema, a provider with this latency.
+    #[must_use]
+    pub fn set(size: Size, setup: Setup, latency_ms: u32) -> Self {
+        let latency = latency_ms.to_string();
+        let provider = Provider::start(&["--latency-ms", &latency]);
+        let cluster = Cluster::with(setup).with_provider(provider.base_url(), KEY);
+        Self::of(size, provider, cluster)
+    }
+
+    /// A stage of parts.
+    #[must_use]
+    pub fn of(size: Size, provider: Provider, cluster: Cluster) -> Self {
+        Self { size, provider, cluster, began: Instant::now() }
+    }
+
+    /// Starts a worker with [`SLOTS`] slots per role.
+    #[must_use]
+    pub fn worker(&self, name: &str) -> Process {
+        self.cluster.worker(name, &["--concurrency", &SLOTS.to_string()])
+    }
+
+    /// Starts a coordinator, and so many workers, and waits until all can work.
+    #[must_use]
+    pub fn people(&self, workers: usize) -> (Process, Vec<Process>) {
+        let mut coordinator = self.cluster.coordinator("coordinator");
+        let mut workers: Vec<Process> = (1..=workers).map(|n| self.worker(&format!("worker{n}"))).collect();
+        wait_until_ready(&mut coordinator);
+        workers.iter_mut().for_each(wait_until_ready);
+        (coordinator, workers)
+    }
+
+    /// Starts the run; its client stays with it.
+    #[must_use]
+    pub fn submit(&self, more: &[&str]) -> Process {
+        let flags: Vec<&str> = ["--run-id", RUN].iter().chain(more).copied().collect();
+        self.cluster.client(&self.size.submit(&flags))
+    }
+
+    /// Waits until a share of the questions, in percent, has been asked of the provider.
+    pub fn wait_for_percent(&self, percent: usize) {
+        let asked = self.size.questions() * 2 * percent / 100;
+        self.provider.wait_for_requests(asked as u64);
+    }
+
+    /// Waits for the client's end and checks what must hold after every fault; `in_flight` calls may have been lost.
+    ///
+    /// # Panics
+    /// When it does not hold.
+    pub fn check(&self, client: Process, in_flight: u64) -> Value {
+        let report = self.check_end(client.wait(PATIENCE));
+        let repeated = self.provider.count("repeated_requests");
+        assert!(repeated <= in_flight, "{repeated} calls were repeated, {in_flight} were in flight at the faults");
+        eprintln!(
+            "{} questions, {repeated} of at most {in_flight} calls repeated, {:.1} s",
+            self.size.questions(),
+            self.began.elapsed().as_secs_f64()
+        );
+        report
+    }
+
+    /// Checks how a run ended: every question exactly once, the digest of the undisturbed run.
+    ///
+    /// # Panics
+    /// When it did not.
+    pub fn check_end(&self, done: Done) -> Value {
+        let report = done.expect_code(0).json();
+        assert_eq!(report["result_digest"].as_str(), Some(self.size.digest().as_str()), "{report:#}");
+        assert_eq!(report["outcomes"]["coverage"], 1.0);
+        assert_eq!(report["outcomes"]["sample"], self.size.questions());
+        let questions = self.cluster.questions(RUN);
+        let ids: BTreeSet<&str> = questions.iter().filter_map(|q| q["question_id"].as_str()).collect();
+        let counts = (ids.len(), questions.len());
+        assert_eq!(counts, (self.size.questions(), self.size.questions()), "every question exactly once");
+        report
+    }
+}
+
+/// Random numbers of a seed that is printed; `BENCH_TEST_SEED` gives it back.
+#[must_use]
+pub fn randomness() -> StdRng {
+    let seed = std::env::var("BENCH_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(|| rand::rng().random::<u64>());
+    eprintln!("BENCH_TEST_SEED={seed} repeats this schedule");
+    StdRng::seed_from_u64(seed)
+}
+
+/// A run in which some questions kill every worker that recalls for them; workers are started again `deaths` times at most
+/// for each of them. Those questions end as infrastructure errors with their reason, all others are scored.
+///
+/// # Panics
+/// When that does not hold.
+pub fn poison(stage: &Stage, deaths: usize) {
+    let (_coordinator, mut workers) = stage.people(1);
+    let mut client = stage.submit(&["--system", "faulty", "--set", "faulty.kill=0.065"]);
+    let (began, mut died) = (Instant::now(), 0);
+    while client.runs() {
+        assert!(began.elapsed() < deaths as u32 * Duration::from_secs(60) + PATIENCE, "the run does not end");
+        if !workers[0].runs() {
+            died += 1;
+            workers[0] = stage.worker(&format!("worker-{died}"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let report = client.wait(PATIENCE).json();
+    let questions = stage.cluster.questions(RUN);
+    let failed: Vec<&Value> = questions.iter().filter(|q| q["outcome"] == "infra_error").collect();
+    assert!(!failed.is_empty(), "the lot fell on no question");
+    for question in &failed {
+        assert!(question["error"].to_string().contains("10 workers were lost"), "{question:#}");
+    }
+    let scored = report["outcomes"]["scored"].as_u64().zip(report["outcomes"]["abstained"].as_u64());
+    let scored = scored.map(|(scored, abstained)| (scored + abstained) as usize);
+    assert_eq!(scored, Some(stage.size.questions() - failed.len()), "{report:#}");
+    assert_eq!(died, deaths * failed.len(), "each takes {deaths} workers with it");
+    eprintln!("{} questions killed {died} workers in {:.1} s", failed.len(), began.elapsed().as_secs_f64());
+}

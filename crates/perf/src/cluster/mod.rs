@@ -1,0 +1,32 @@
+//! Scenarios over many processes: coordinator and workers as they run in production, with a PostgreSQL and a RabbitMQ of
+//! their own.
+
+mod books;
+mod checkpoints;
+mod first_answer;
+mod fleet;
+mod ledger;
+mod million;
+mod money;
+mod overhead;
+mod scaling;
+mod services;
+pub(crate) mod yardstick;
+
+pub(crate) use self::{
+    checkpoints::checkpoints,
+    first_answer::first_answer,
+    million::million,
+    money::money,
+    overhead::overhead,
+    scaling::{Scaling, scaling},
+    services::Services,
+};
+
+/// Questions of one generated conversation, on average.
+pub(crate) const QUESTIONS_PER_CONVERSATION: f64 = 198.6;
+
+/// Generated conversations that bring about so many questions.
+pub(crate) fn conversations(questions: u32) -> u32 {
+    (f64::from(questions) / QUESTIONS_PER_CONVERSATION).ceil().max(1.0) as u32
+}
