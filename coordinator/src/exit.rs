@@ -61,9 +61,9 @@ impl From<StoreError> for CliError {
             StoreError::Corrupt(_) => Self::infrastructure(format!(
                 "{error}; finished results can still be read from the run's folder; restore the store from a copy, or start a new one with --store"
             )),
-            StoreError::Unavailable(_) => Self::infrastructure(format!(
-                "{error}; is another program holding it? try again, or `bench-coord doctor`"
-            )),
+            StoreError::Unavailable(_) => {
+                Self::infrastructure(format!("{error}; try again, or see what `bench-coord doctor` says"))
+            }
             StoreError::BadData(_) | StoreError::Schema { .. } => Self::infrastructure(error.to_string()),
         }
     }

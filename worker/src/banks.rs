@@ -100,6 +100,11 @@ impl BankCache {
         Ok(Arc::clone(data))
     }
 
+    /// Forgets a bank, so that its row is read anew.
+    pub async fn forget(&self, run: RunNo, bank_no: u32) {
+        self.cells.lock().await.by_bank.remove(&(run, bank_no));
+    }
+
     async fn cell(&self, key: (RunNo, u32)) -> Cell {
         let mut cells = self.cells.lock().await;
         cells.clock += 1;

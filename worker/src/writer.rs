@@ -28,6 +28,10 @@ pub(crate) enum WriteError {
     /// The store refuses exactly this submission: its task fails.
     #[error("the store refuses this result: {0}")]
     Refused(String),
+    /// A record was not taken although nothing is stored in its place: the task ended otherwise, another holds it, or its bank
+    /// has a newer generation.
+    #[error("another holds the task, or its bank has begun anew")]
+    Overtaken,
     /// The store cannot be written any more; the process has to stop.
     #[error("{0}")]
     Broken(String),
@@ -132,11 +136,13 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
         match commit_when_available(store, &part.records, &part.conclusions).await {
             Ok(outcome) => {
                 announce(hooks, &outcome, !part.conclusions.is_empty());
-                let mut already = outcome.already.into_iter();
+                let (mut already, mut first) = (outcome.already.into_iter(), 0);
                 for (records, done) in part.waiting {
                     let mine = already.by_ref().take(records).collect();
+                    let overtaken = outcome.refused.iter().any(|at| (first..first + records).contains(at));
+                    first += records;
                     // a task that was dropped (cancel --now) no longer waits for its answer
-                    let _ = done.send(Ok(mine));
+                    let _ = done.send(if overtaken { Err(WriteError::Overtaken) } else { Ok(mine) });
                 }
             }
             Err(StoreError::BadData(reason)) if part.waiting.len() == 1 => {

@@ -18,7 +18,7 @@ use bench_proto::{
     task::{QueueName, TASK_MESSAGE_VERSION, TaskMessage},
 };
 use bench_queue::{Outgoing, Queue, QueueError};
-use bench_store::{OpenByRole, Store, StoreError};
+use bench_store::{OpenByRole, ReadyTask, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -220,13 +220,12 @@ impl Dispatcher {
         count: u32,
         version: Option<u32>,
     ) -> Result<u32, DispatchError> {
-        let tasks: Vec<_> =
-            self.store.ready_tasks(run, queue.role, count).await?.into_iter().map(|ready| ready.task).collect();
+        let tasks = self.store.ready_tasks(run, queue.role, count).await?;
         if tasks.is_empty() {
             return Ok(0);
         }
-        let message = |task: &_| {
-            let mut message = TaskMessage::new(run_id.clone(), run, *task);
+        let message = |ready: &ReadyTask| {
+            let mut message = TaskMessage::new(run_id.clone(), run, ready.task);
             message.v = version.unwrap_or(TASK_MESSAGE_VERSION).min(TASK_MESSAGE_VERSION);
             Outgoing { message, headers: Vec::new() }
         };

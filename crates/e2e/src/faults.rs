@@ -13,6 +13,7 @@ use bench_testkit::{
     process::Process,
     provider::{KEY, Provider},
 };
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
 
 /// Longest time that a disturbed run may take.
@@ -29,7 +30,7 @@ pub enum Size {
     Small,
     /// 200 questions of 10 banks.
     Middle,
-    /// 400 questions of 10 banks.
+    /// 398 questions of 10 banks.
     Large,
 }
 
@@ -40,7 +41,7 @@ impl Size {
         match self {
             Self::Small => 50,
             Self::Middle => 200,
-            Self::Large => 400,
+            Self::Large => 398,
         }
     }
 
@@ -54,7 +55,7 @@ impl Size {
 
     /// `submit` of a run of this size, with a model as answerer and judge.
     #[must_use]
-    pub fn submit(self, more: &[&'static str]) -> Vec<&'static str> {
+    pub fn submit<'a>(self, more: &[&'a str]) -> Vec<&'a str> {
         let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"];
         let fixed = ["submit", "--dataset", "locomo-sim", "--json"];
         fixed.iter().chain(self.flags()).chain(&models).chain(more).copied().collect()
@@ -97,6 +98,12 @@ impl Stage {
         let latency = latency_ms.to_string();
         let provider = Provider::start(&["--latency-ms", &latency]);
         let cluster = Cluster::with(setup).with_provider(provider.base_url(), KEY);
+        Self::of(size, provider, cluster)
+    }
+
+    /// A stage of parts.
+    #[must_use]
+    pub fn of(size: Size, provider: Provider, cluster: Cluster) -> Self {
         Self { size, provider, cluster, began: Instant::now() }
     }
 
@@ -118,8 +125,8 @@ impl Stage {
 
     /// Starts the run; its client stays with it.
     #[must_use]
-    pub fn submit(&self, more: &[&'static str]) -> Process {
-        let flags: Vec<&'static str> = ["--run-id", RUN].iter().chain(more).copied().collect();
+    pub fn submit(&self, more: &[&str]) -> Process {
+        let flags: Vec<&str> = ["--run-id", RUN].iter().chain(more).copied().collect();
         self.cluster.client(&self.size.submit(&flags))
     }
 
@@ -135,7 +142,7 @@ impl Stage {
     /// When it does not hold.
     pub fn check(&self, client: Process, in_flight: u64) -> Value {
         let report = self.check_end(client.wait(PATIENCE));
-        let repeated = self.provider.repeated_requests();
+        let repeated = self.provider.count("repeated_requests");
         assert!(repeated <= in_flight, "{repeated} calls were repeated, {in_flight} were in flight at the faults");
         eprintln!(
             "{} questions, {repeated} of at most {in_flight} calls repeated, {:.1} s",
@@ -160,4 +167,46 @@ impl Stage {
         assert_eq!(counts, (self.size.questions(), self.size.questions()), "every question exactly once");
         report
     }
+}
+
+/// Random numbers of a seed that is printed; `BENCH_TEST_SEED` gives it back.
+#[must_use]
+pub fn randomness() -> StdRng {
+    let seed = std::env::var("BENCH_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(|| rand::rng().random::<u64>());
+    eprintln!("BENCH_TEST_SEED={seed} repeats this schedule");
+    StdRng::seed_from_u64(seed)
+}
+
+/// A run in which some questions kill every worker that recalls for them; workers are started again `deaths` times at most
+/// for each of them. Those questions end as infrastructure errors with their reason, all others are scored.
+///
+/// # Panics
+/// When that does not hold.
+pub fn poison(stage: &Stage, deaths: usize) {
+    let (_coordinator, mut workers) = stage.people(1);
+    let mut client = stage.submit(&["--system", "faulty", "--set", "faulty.kill=0.065"]);
+    let (began, mut died) = (Instant::now(), 0);
+    while client.runs() {
+        assert!(began.elapsed() < deaths as u32 * Duration::from_secs(60) + PATIENCE, "the run does not end");
+        if !workers[0].runs() {
+            died += 1;
+            workers[0] = stage.worker(&format!("worker-{died}"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let report = client.wait(PATIENCE).json();
+    let questions = stage.cluster.questions(RUN);
+    let failed: Vec<&Value> = questions.iter().filter(|q| q["outcome"] == "infra_error").collect();
+    assert!(!failed.is_empty(), "the lot fell on no question");
+    for question in &failed {
+        assert!(question["error"].to_string().contains("10 workers were lost"), "{question:#}");
+    }
+    let scored = report["outcomes"]["scored"].as_u64().zip(report["outcomes"]["abstained"].as_u64());
+    let scored = scored.map(|(scored, abstained)| (scored + abstained) as usize);
+    assert_eq!(scored, Some(stage.size.questions() - failed.len()), "{report:#}");
+    assert_eq!(died, deaths * failed.len(), "each takes {deaths} workers with it");
+    eprintln!("{} questions killed {died} workers in {:.1} s", failed.len(), began.elapsed().as_secs_f64());
 }

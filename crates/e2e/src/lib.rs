@@ -2,4 +2,5 @@
 //!
 //! What both share is here: a run over a cluster, what is broken in the middle of it, and what must hold afterwards.
 
+pub mod amqp;
 pub mod faults;

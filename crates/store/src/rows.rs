@@ -272,6 +272,8 @@ pub struct ReadyTask {
     pub task: TaskKey,
     /// Times it was published before.
     pub publish_count: i32,
+    /// Its lease epoch: a claim raises it.
+    pub epoch: i64,
 }
 
 /// A worker session (P4).
@@ -293,6 +295,15 @@ pub struct SessionRow {
     pub silent_ms: i64,
     /// Tasks it holds.
     pub leased: i64,
+}
+
+/// Connections to a store on a server (P31).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionRoom {
+    /// Most that the server takes, of all programs together.
+    pub most: i64,
+    /// Open now.
+    pub open: i64,
 }
 
 /// Who leads a scope (P14).

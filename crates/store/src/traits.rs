@@ -106,7 +106,7 @@ pub trait Tasks: Send + Sync {
     async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>>;
 
     /// Writes the note that tasks were published; only on rows that are still ready.
-    async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()>;
+    async fn note_published(&self, run: RunNo, tasks: &[ReadyTask]) -> StoreResult<()>;
 
     /// Forgets the published notes of a run's ready tasks that are at least so old, so that they are published again (P2).
     async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64>;
@@ -118,6 +118,10 @@ pub trait Tasks: Send + Sync {
     /// Claims tasks for a session: those that are ready, due, and whose run is `running`. The others are left out of the
     /// answer. One transaction (P1).
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>>;
+
+    /// Tasks that a session holds, so that a worker finds those it does not know of: the answer to a claim was lost, or a
+    /// release did not reach the store (P1).
+    async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>>;
 
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
     async fn release(&self, releases: &[Release]) -> StoreResult<()>;
@@ -301,6 +305,9 @@ pub trait Store:
 
     /// Reads a little and checks the schema: is the store usable? One line about what was found.
     async fn check(&self) -> StoreResult<String>;
+
+    /// Connections of the server behind the store; `None` for a file.
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>>;
 
     /// Flushes and closes.
     async fn close(&self);

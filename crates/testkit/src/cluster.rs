@@ -84,9 +84,21 @@ impl Cluster {
     /// As [`Cluster::new`].
     #[must_use]
     pub fn with(setup: Setup) -> Self {
-        let cluster = Self::without_schema(setup);
-        let _ = cluster.migrate().expect_code(0);
-        cluster
+        Self::without_schema(setup).migrated()
+    }
+
+    /// A migrated cluster on a virtual host of the test's own making.
+    ///
+    /// # Panics
+    /// As [`Cluster::new`].
+    #[must_use]
+    pub fn on(vhost: Vhost, setup: Setup) -> Self {
+        Self::build(setup, Some(vhost)).migrated()
+    }
+
+    fn migrated(self) -> Self {
+        let _ = self.migrate().expect_code(0);
+        self
     }
 
     /// A cluster whose database is empty and whose virtual host has no queues.
@@ -95,14 +107,21 @@ impl Cluster {
     /// As [`Cluster::new`].
     #[must_use]
     pub fn without_schema(setup: Setup) -> Self {
+        Self::build(setup, None)
+    }
+
+    fn build(setup: Setup, vhost: Option<Vhost>) -> Self {
         let own = setup.own_postgres || setup.pooler;
         let postgres = own.then(|| Postgres::start().unwrap_or_else(|e| panic!("tests need PostgreSQL: {e:#}")));
         let broker =
             setup.own_broker.then(|| RabbitMq::start().unwrap_or_else(|e| panic!("tests need RabbitMQ: {e:#}")));
         let server = postgres.as_ref().map_or_else(|| postgres::shared().url(), |own| own.url("postgres"));
         let mut database = Granted::make(&server).unwrap_or_else(|e| panic!("no database could be made: {e:#}"));
-        let made = broker.as_ref().map_or_else(|| rabbitmq::shared().make_vhost(), |own| own.make_vhost("test"));
-        let mut vhost = made.unwrap_or_else(|e| panic!("no virtual host could be made: {e:#}"));
+        let make_vhost = || {
+            let made = broker.as_ref().map_or_else(|| rabbitmq::shared().make_vhost(), |own| own.make_vhost("test"));
+            made.unwrap_or_else(|e| panic!("no virtual host could be made: {e:#}"))
+        };
+        let mut vhost = vhost.unwrap_or_else(make_vhost);
         let pooler = postgres.as_ref().filter(|_| setup.pooler).map(|before| {
             let pooler = PgBouncer::start(before).unwrap_or_else(|e| panic!("tests need PgBouncer: {e:#}"));
             // the schema is the owner's business, and goes to the server itself
@@ -110,9 +129,9 @@ impl Cluster {
             pooler
         });
         let proxies = setup.proxies.then(|| {
-            let proxies = Proxies::start(place_of(&database.runtime), place_of(&vhost.admin));
+            let proxies = Proxies::start(place_of(&database.runtime), place_of(&vhost.worker));
             database.runtime = at(&database.runtime, proxies.postgres.address());
-            vhost.admin = at(&vhost.admin, proxies.broker.address());
+            vhost.coordinator = at(&vhost.coordinator, proxies.broker.address());
             vhost.worker = at(&vhost.worker, proxies.broker.address());
             proxies
         });
@@ -136,7 +155,7 @@ impl Cluster {
     /// When it takes too long.
     #[must_use]
     pub fn migrate(&self) -> Done {
-        let mut command = self.command("bench-coord", &self.database.owner, &self.vhost.admin);
+        let mut command = self.command("bench-coord", &self.database.owner, &self.vhost.coordinator);
         command.arg("migrate");
         self.spawn(command, "migrate").wait(PATIENCE)
     }
@@ -238,7 +257,7 @@ impl Cluster {
     /// When it does not come up.
     #[must_use]
     pub fn coordinator(&self, name: &str) -> Process {
-        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.admin);
+        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.coordinator);
         command.args(["serve", "-v", "--listen", "127.0.0.1:0", "--name", name]);
         self.spawn(command, name)
     }
@@ -255,7 +274,7 @@ impl Cluster {
     /// Starts `bench-coord` with these arguments, as a person of the cluster would.
     #[must_use]
     pub fn client(&self, args: &[&str]) -> Process {
-        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.admin);
+        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.worker);
         command.args(args);
         let verb = args.first().copied().unwrap_or("client");
         self.spawn(command, &format!("{verb}-{}", self.clients.fetch_add(1, Ordering::Relaxed)))
@@ -335,7 +354,8 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
             for (name, text) in self.logs().iter().filter(|(_, text)| !text.is_empty()) {
-                eprintln!("---- {name}\n{}", tail(text, LINES));
+                let lines = if name.ends_with(".err") { LINES } else { LINES / 6 };
+                eprintln!("---- {name}\n{}", tail(text, lines));
             }
         }
     }

@@ -33,20 +33,43 @@ const OTHER_ROOT: &str = "BENCH_TEST_RABBITMQ_ROOT";
 /// Longest wait for a node to listen; it takes three seconds on an idle machine.
 const START: Duration = Duration::from_secs(90);
 
-/// A user of ours who may use queues and not configure them, as workers run.
-const WORKER: &str = "bench-worker";
-/// Its password; no output may ever hold it.
-pub const PASSWORD: &str = "planted-broker-password";
-/// What a worker may read from; it writes nowhere.
-const WORKER_READS: &str = r"^bench\\..*$";
+/// A user with the permissions that docs/CLUSTER.md names, and no others.
+#[derive(Debug, Clone, Copy)]
+struct User<'a> {
+    name: &'a str,
+    configure: &'a str,
+    write: &'a str,
+    read: &'a str,
+}
 
-/// A virtual host by two URLs.
+/// Password of both users; no output may ever hold it.
+pub const PASSWORD: &str = "planted-broker-password";
+/// `migrate` and `serve`. Backslashes are doubled: patterns stand inside quotes of Erlang or JSON.
+const COORDINATOR: User<'static> = User {
+    name: "bench-coordinator",
+    configure: r"^bench\\..*$",
+    write: r"^(bench\\..*|amq\\.default)$",
+    read: r"^bench\\..*$",
+};
+/// Everybody else.
+const WORKER: User<'static> = User { name: "bench-worker", configure: "^$", write: "^$", read: r"^bench\\..*$" };
+
+/// A virtual host by the URLs of those who use it.
 #[derive(Debug, Clone)]
 pub struct Vhost {
-    /// For who may configure it: `migrate` and `serve`.
+    /// For an administrator: what tests look at and damage.
     pub admin: String,
-    /// For who may not: workers.
+    /// For `migrate` and `serve`.
+    pub coordinator: String,
+    /// For workers and people.
     pub worker: String,
+}
+
+impl Vhost {
+    fn of(scheme: &str, admin: &str, place: &str, name: &str) -> Self {
+        let of = |user: &User<'_>| format!("{scheme}://{}:{PASSWORD}@{place}/{name}", user.name);
+        Self { admin: format!("{scheme}://{admin}@{place}/{name}"), coordinator: of(&COORDINATOR), worker: of(&WORKER) }
+    }
 }
 
 /// The broker that all tests of this process share; each has a virtual host of its own.
@@ -107,16 +130,15 @@ fn external_vhost(url: &str, name: &str) -> anyhow::Result<Vhost> {
         anyhow::Ok(())
     };
     put(&format!("/api/vhosts/{name}"), "{}")?;
-    put(&format!("/api/users/{WORKER}"), &format!("{{\"password\":\"{PASSWORD}\",\"tags\":\"\"}}"))?;
-    let permissions = |configure: &str, write: &str, read: &str| {
-        format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}")
-    };
-    put(&format!("/api/permissions/{name}/{admin_name}"), &permissions(".*", ".*", ".*"))?;
-    put(&format!("/api/permissions/{name}/{WORKER}"), &permissions("^$", "^$", WORKER_READS))?;
-    Ok(Vhost {
-        admin: format!("{scheme}://{user}@{place}/{name}"),
-        worker: format!("{scheme}://{WORKER}:{PASSWORD}@{place}/{name}"),
-    })
+    let all = User { name: admin_name, configure: ".*", write: ".*", read: ".*" };
+    for user in [COORDINATOR, WORKER] {
+        put(&format!("/api/users/{}", user.name), &format!("{{\"password\":\"{PASSWORD}\",\"tags\":\"\"}}"))?;
+    }
+    for User { name: user, configure, write, read } in [all, COORDINATOR, WORKER] {
+        let permissions = format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}");
+        put(&format!("/api/permissions/{name}/{user}"), &permissions)?;
+    }
+    Ok(Vhost::of(scheme, user, place, name))
 }
 
 /// A node of its own. It is killed, and its data deleted, when this is dropped.
@@ -129,7 +151,8 @@ pub struct RabbitMq {
     port: u16,
     dist_port: u16,
     epmd_port: u16,
-    epmd: Child,
+    /// Its port mapper; nodes of one cluster share that of the first.
+    epmd: Option<Child>,
     node: Option<Child>,
     guardian: Child,
 }
@@ -166,6 +189,11 @@ impl RabbitMq {
     /// # Errors
     /// As [`RabbitMq::start`].
     pub fn start_with(configuration: &str) -> anyhow::Result<Self> {
+        Self::start_beside(None, configuration)
+    }
+
+    /// Starts a node that uses the port mapper of another one.
+    fn start_beside(other: Option<&Self>, configuration: &str) -> anyhow::Result<Self> {
         let root = std::env::var_os(OTHER_ROOT).map(PathBuf::from);
         let server = root.as_ref().map_or_else(|| PathBuf::from(SERVER), |root| root.join(&SERVER[1..]));
         if root.is_none() && !server.exists() {
@@ -192,14 +220,11 @@ impl RabbitMq {
         )?;
         fs::write(folder.path().join("enabled_plugins"), "[].\n")?;
         fs::write(folder.path().join("env.conf"), "")?;
-        let epmd = Command::new("epmd")
-            .args(["-port", &epmd_port.to_string(), "-address", "127.0.0.1", "-relaxed_command_check"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("cannot start epmd")?;
-        let guardian = guardian(&epmd, folder.path())?;
+        let (epmd_port, epmd) = match other {
+            Some(other) => (other.epmd_port, None),
+            None => (epmd_port, Some(start_epmd(epmd_port)?)),
+        };
+        let guardian = guardian(epmd.as_ref(), folder.path())?;
         let mut broker = Self { root, folder, name, port, dist_port, epmd_port, epmd, node: None, guardian };
         broker.restart()?;
         Ok(broker)
@@ -238,30 +263,36 @@ impl RabbitMq {
         Ok(self.url(&vhost))
     }
 
-    /// Makes a virtual host of this name, and a user for workers who may not configure it.
+    /// Makes a virtual host of this name, and the users of a cluster with their permissions.
     ///
     /// # Errors
     /// When the node is down.
     pub fn make_vhost(&self, name: &str) -> anyhow::Result<Vhost> {
-        let grant = |user: &str, configure: &str, write: &str, read: &str| {
+        let add = |user: &User<'_>| {
+            format!(
+                "case rabbit_auth_backend_internal:exists(<<\"{0}\">>) of true -> ok; false -> \
+                 ok = rabbit_auth_backend_internal:add_user(<<\"{0}\">>, <<\"{PASSWORD}\">>, <<\"test\">>) end",
+                user.name
+            )
+        };
+        let grant = |User { name: user, configure, write, read }: &User<'_>| {
             format!(
                 "ok = rabbit_auth_backend_internal:set_permissions(<<\"{user}\">>, <<\"{name}\">>, <<\"{configure}\">>, \
                  <<\"{write}\">>, <<\"{read}\">>, <<\"test\">>)"
             )
         };
-        // one call instead of five of rabbitmqctl, each of which costs a third of a second
-        self.eval(&format!(
-            "ok = rabbit_vhost:add(<<\"{name}\">>, <<\"test\">>), \
-             case rabbit_auth_backend_internal:exists(<<\"{WORKER}\">>) of true -> ok; \
-             false -> ok = rabbit_auth_backend_internal:add_user(<<\"{WORKER}\">>, <<\"{PASSWORD}\">>, <<\"test\">>) end, \
-             {}, {}.",
-            grant("guest", ".*", ".*", ".*"),
-            grant(WORKER, "^$", "^$", WORKER_READS),
-        ))?;
-        Ok(Vhost {
-            admin: self.url(name),
-            worker: format!("amqp://{WORKER}:{PASSWORD}@127.0.0.1:{}/{name}", self.port),
-        })
+        let guest = User { name: "guest", configure: ".*", write: ".*", read: ".*" };
+        // one call instead of six of rabbitmqctl, each of which costs a third of a second
+        let steps = [
+            format!("ok = rabbit_vhost:add(<<\"{name}\">>, <<\"test\">>)"),
+            add(&COORDINATOR),
+            add(&WORKER),
+            grant(&guest),
+            grant(&COORDINATOR),
+            grant(&WORKER),
+        ];
+        self.eval(&format!("{}.", steps.join(", ")))?;
+        Ok(Vhost::of("amqp", "guest:guest", &format!("127.0.0.1:{}", self.port), name))
     }
 
     /// Kills the node and deletes all that it knew: virtual hosts, users, queues, messages.
@@ -389,20 +420,85 @@ impl RabbitMq {
 impl Drop for RabbitMq {
     fn drop(&mut self) {
         self.kill();
-        let _ = self.epmd.kill();
-        let _ = self.epmd.wait();
+        if let Some(epmd) = &mut self.epmd {
+            let _ = epmd.kill();
+            let _ = epmd.wait();
+        }
         drop(self.guardian.stdin.take());
         let _ = self.guardian.wait();
     }
 }
 
+fn start_epmd(port: u16) -> anyhow::Result<Child> {
+    Command::new("epmd")
+        .args(["-port", &port.to_string(), "-address", "127.0.0.1", "-relaxed_command_check"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start epmd")
+}
+
+/// Nodes that form one broker.
+#[derive(Debug)]
+pub struct RabbitMqCluster {
+    /// The first one last to be dropped: its port mapper is everybody's.
+    nodes: Vec<RabbitMq>,
+}
+
+impl RabbitMqCluster {
+    /// Starts nodes one after the other; each joins the first.
+    ///
+    /// # Errors
+    /// When a node does not come up or cannot join.
+    pub fn start(count: usize) -> anyhow::Result<Self> {
+        let first = RabbitMq::start()?;
+        let mut nodes = Vec::new();
+        for _ in 1..count {
+            let node = RabbitMq::start_beside(Some(&first), "")?;
+            for arguments in [&["stop_app"][..], &["join_cluster", &first.name], &["start_app"]] {
+                let _ = node.control(arguments)?;
+            }
+            nodes.push(node);
+        }
+        nodes.push(first);
+        nodes.rotate_right(1);
+        Ok(Self { nodes })
+    }
+
+    /// Makes a virtual host with its users, and returns it as the first node offers it.
+    ///
+    /// # Errors
+    /// When the first node is down.
+    pub fn make_vhost(&self, name: &str) -> anyhow::Result<Vhost> {
+        self.nodes[0].make_vhost(name)
+    }
+
+    /// A virtual host as a node offers it.
+    #[must_use]
+    pub fn vhost(&self, node: usize, name: &str) -> Vhost {
+        Vhost::of("amqp", "guest:guest", &self.nodes[node].address().to_string(), name)
+    }
+
+    /// A node.
+    pub fn node(&mut self, node: usize) -> &mut RabbitMq {
+        &mut self.nodes[node]
+    }
+}
+
+impl Drop for RabbitMqCluster {
+    fn drop(&mut self) {
+        while self.nodes.pop().is_some() {}
+    }
+}
+
 /// A shell that ends node and epmd and deletes the folder when the test process is gone: one that is killed, or whose broker
 /// is a static, drops nothing, but its end closes this pipe. It is told the pid of each node that is started.
-fn guardian(epmd: &Child, folder: &Path) -> anyhow::Result<Child> {
+fn guardian(epmd: Option<&Child>, folder: &Path) -> anyhow::Result<Child> {
     // deaf to the interrupt that a person sends to the whole group of processes
     let script = "trap '' INT TERM; while read pid; do node=$pid; done; kill -9 $node $0; rm -rf \"$1\"";
     let child = Command::new("sh")
-        .args(["-c", script, &epmd.id().to_string()])
+        .args(["-c", script, &epmd.map_or_else(String::new, |epmd| epmd.id().to_string())])
         .arg(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

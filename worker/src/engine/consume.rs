@@ -1,6 +1,11 @@
 //! Receive, claim, ack, start (P1).
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
 
 use bench_proto::{
     failure::Failure,
@@ -17,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{Shared, settle::settle};
+use super::{Shared, active::Held, settle::settle};
 use crate::tasks::{self, GivenUp, TaskEnd};
 
 /// Most tasks claimed in one statement.
@@ -26,6 +31,12 @@ const CLAIM_BATCH: usize = 128;
 const RECEIVE_WAIT: Duration = Duration::from_millis(500);
 /// Wait between two tries to claim while the store is unavailable.
 const CLAIM_AGAIN: Duration = Duration::from_millis(250);
+/// Longest time that tasks have to store how they ended, when calls are dropped.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Losses after which a task runs alone on its worker: it may be what kills them (P3).
+const LOSSES_BEFORE_ALONE: i32 = 2;
+/// Wait before a task is offered again that would have run beside one that must be alone.
+const MAKE_ROOM_DELAY_MS: u64 = 1_000;
 /// Wait before a message that this build cannot read is published again.
 const UNREADABLE_DELAY_MS: u64 = 10_000;
 
@@ -100,6 +111,10 @@ impl Lane {
             {
                 permits.push(more);
             }
+            tokio::select! {
+                () = self.stop.cancelled() => break,
+                () = self.shared.alone.free() => {}
+            }
             let received = tokio::select! {
                 () = self.stop.cancelled() => break,
                 received = consumer.receive(permits.len(), RECEIVE_WAIT) => received,
@@ -136,7 +151,7 @@ impl Lane {
         &self,
         consumer: &mut dyn Consumer,
         deliveries: Vec<Delivery>,
-    ) -> Result<Vec<ClaimedTask>, StoreError> {
+    ) -> Result<Vec<(ClaimedTask, Held)>, StoreError> {
         let (mut tasks, mut unreadable) = (Vec::with_capacity(deliveries.len()), BTreeMap::<_, Vec<TaskKey>>::new());
         for Delivery { message, .. } in &deliveries {
             let (run, task) = (RunNo(message.run_no), TaskKey(message.task));
@@ -154,8 +169,10 @@ impl Lane {
             warn!("{reason}");
             self.patiently(|| store.put_back(run, &tasks, UNREADABLE_DELAY_MS, Some(&reason))).await?;
         }
+        // known as active before the store knows of the claim: its answer may be lost
+        let held: Vec<Held> = tasks.iter().map(|task| self.shared.active.hold(*task)).collect();
         let mut claimed = self.claim(&tasks).await?;
-        if claimed.is_empty() && !tasks.is_empty() {
+        if claimed.as_ref().is_some_and(Vec::is_empty) && !tasks.is_empty() {
             // nothing at all: duplicates, or a session that was ended without this worker knowing
             let alive = self.patiently(|| store.renew_session(self.shared.session())).await?;
             if alive == Some(false) {
@@ -163,19 +180,27 @@ impl Lane {
                 claimed = self.claim(&tasks).await?;
             }
         }
+        // stopping without an answer of the store: the deliveries go back to the queue with the consumer
+        let Some(claimed) = claimed else { return Ok(Vec::new()) };
         if let Err(error) = consumer.ack(deliveries).await {
             // the claim is committed: the lease guards the tasks, a redelivery will be refused
             warn!("acks were lost: {error}");
         }
-        Ok(claimed)
+        let mut held: HashMap<_, Held> = held.into_iter().map(|held| (held.task(), held)).collect();
+        let hold = |task: ClaimedTask| {
+            let key = (task.run, task.task);
+            (task, held.remove(&key).unwrap_or_else(|| self.shared.active.hold(key)))
+        };
+        Ok(claimed.into_iter().map(hold).collect())
     }
 
-    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Vec<ClaimedTask>, StoreError> {
+    /// Claims patiently; `None` when the worker stops meanwhile.
+    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Option<Vec<ClaimedTask>>, StoreError> {
         if tasks.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
-        let claimed = self.patiently(|| self.shared.store.claim(self.shared.session(), tasks)).await?;
-        Ok(claimed.unwrap_or_default())
+        // a try that was committed although its answer was lost is found by `LostLeases`
+        self.patiently(|| self.shared.store.claim(self.shared.session(), tasks)).await
     }
 
     /// Repeats a store call while the store is unavailable; `None` when the worker stops meanwhile.
@@ -200,19 +225,29 @@ impl Lane {
     async fn start(
         &self,
         running: &mut JoinSet<()>,
-        claimed: Vec<ClaimedTask>,
+        claimed: Vec<(ClaimedTask, Held)>,
         mut permits: Vec<OwnedSemaphorePermit>,
     ) {
+        let (claimed, held): (Vec<_>, Vec<_>) = claimed.into_iter().unzip();
+        // one input for each, in the same order
         let prepared = tasks::prepare(&self.shared, claimed).await;
-        for (task, input) in prepared {
+        for ((task, input), held) in prepared.into_iter().zip(held) {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
+            let at_hand = self.shared.alone.at_hand();
             running.spawn(async move {
+                let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
+                let taken = if dangerous { shared.alone.take() } else { None };
                 let end = if tasks::lost_too_often(task) {
                     TaskEnd::GiveUp(Box::new(GivenUp::without_calls(task, lost_failure(task))))
+                } else if taken.is_none() && (dangerous || shared.alone.is_taken()) {
+                    let reason = "its worker makes room for a task that has lost workers".to_owned();
+                    TaskEnd::Park { delay_ms: MAKE_ROOM_DELAY_MS, reason, calls: Vec::new() }
                 } else {
                     let work = AssertUnwindSafe(async {
-                        let _quiet = shared.quiet(task).await;
+                        if let Some(taken) = &taken {
+                            taken.others_ended().await;
+                        }
                         tasks::run(&shared, task, input).await
                     });
                     tokio::select! {
@@ -222,8 +257,14 @@ impl Lane {
                         }
                     }
                 };
-                settle(&shared, task, end).await;
-                drop(permit);
+                tokio::select! {
+                    () = settle(&shared, task, end) => {}
+                    // a worker that must go does not wait for a store that is away
+                    () = async { drop_calls.cancelled().await; tokio::time::sleep(LAST_WORDS).await } => {
+                        warn!("how a {:?} task ended could not be stored, its lease will expire", task.task.kind());
+                    }
+                }
+                drop((taken, at_hand, permit, held));
             });
         }
     }

@@ -3,6 +3,8 @@
 //! `consume` takes tasks and starts them, `settle` carries out how they end, `vitals` keeps the session alive and follows the
 //! states of runs.
 
+mod active;
+mod alone;
 mod consume;
 mod settle;
 mod vitals;
@@ -23,9 +25,9 @@ use bench_proto::{
     task::QueueName,
 };
 use bench_queue::{Queue, QueueError};
-use bench_store::{ClaimedTask, SessionId, Store, StoreError};
+use bench_store::{SessionId, Store, StoreError};
 use tokio::{
-    sync::{Mutex, Notify, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc, watch},
+    sync::{Mutex, Notify, mpsc, watch},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -37,13 +39,12 @@ use crate::{
     context::{RunContext, WorkerEnvironment},
     writer::{Writer, WriterHooks},
 };
+use active::Active;
+use alone::Alone;
 use consume::Lane;
 
 pub(crate) use vitals::OUT_OF_REACH;
 pub use vitals::Vitals;
-
-/// Losses after which a task runs alone on its worker: it may be what kills them (P3).
-const LOSSES_BEFORE_ALONE: i32 = 2;
 
 /// How a worker is set up.
 #[derive(Debug, Clone)]
@@ -79,16 +80,10 @@ pub struct Shared {
     /// Wakes the look at the runs' states before its time.
     look_at_runs: Notify,
     to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
-    /// Held shared by ordinary tasks, alone by those that have lost workers.
-    alone: RwLock<()>,
+    active: Active,
+    alone: Alone,
     /// What keeps a role from receiving.
     disconnected: SyncMutex<BTreeMap<Role, String>>,
-}
-
-/// Holds other tasks off while a dangerous one runs.
-enum Quiet<'a> {
-    Shared { _guard: RwLockReadGuard<'a, ()> },
-    Alone { _guard: RwLockWriteGuard<'a, ()> },
 }
 
 impl Shared {
@@ -119,14 +114,6 @@ impl Shared {
         }
     }
 
-    async fn quiet(&self, task: ClaimedTask) -> Quiet<'_> {
-        if task.losses >= LOSSES_BEFORE_ALONE {
-            Quiet::Alone { _guard: self.alone.write().await }
-        } else {
-            Quiet::Shared { _guard: self.alone.read().await }
-        }
-    }
-
     fn connected(&self, role: Role, state: Result<(), String>) {
         let mut disconnected = self.disconnected.lock().unwrap_or_else(PoisonError::into_inner);
         match state {
@@ -145,12 +132,15 @@ impl Shared {
     }
 }
 
+/// Code of a failure of the store.
+const STORE: &str = "store";
+
 /// A store error as the failure of a task: what may pass is retried.
 pub(crate) fn store_failure(error: &StoreError) -> Failure {
     if error.is_transient() {
-        Failure::transient("store", error.to_string())
+        Failure::transient(STORE, error.to_string())
     } else {
-        Failure::permanent("store", error.to_string())
+        Failure::permanent(STORE, error.to_string())
     }
 }
 
@@ -226,7 +216,8 @@ impl Worker {
             opened,
             look_at_runs: Notify::new(),
             to_conclude,
-            alone: RwLock::new(()),
+            active: Active::default(),
+            alone: Alone::default(),
             disconnected: SyncMutex::new(waiting),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());

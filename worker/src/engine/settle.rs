@@ -1,17 +1,23 @@
 //! How a task's end reaches the store when it is not the commit of its last step.
 
-use bench_proto::{call::CallRecord, step::StepRecord, task::TaskEvent};
-use bench_store::{ClaimedTask, Release};
+use std::time::Duration;
+
+use bench_proto::{call::CallRecord, failure::FailureClass, step::StepRecord, task::TaskEvent};
+use bench_store::{ClaimedTask, Release, StoreError};
 use tracing::{debug, warn};
 
-use super::Shared;
+use super::{STORE, Shared};
 use crate::{
     context::CANNOT_SERVE,
     tasks::{self, GivenUp, TaskEnd},
 };
 
 /// Wait before a task that this worker cannot serve is offered again, perhaps to another.
-const CANNOT_SERVE_DELAY_MS: u64 = 5_000;
+const CANNOT_SERVE_DELAY_MS: u64 = 1_000;
+/// Wait before a task is offered again that the store has failed.
+const STORE_FAILED_DELAY_MS: u64 = 500;
+/// First and longest wait between tries while the store is unavailable.
+const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// Carries out how a task ended, unless its result is already stored.
 pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
@@ -30,6 +36,11 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             shared.look_at_runs.notify_one();
             release(TaskEvent::Park, 0, Some(reason))
         }
+        TaskEnd::Overtaken => {
+            // a bank that has begun anew is a new row
+            shared.banks.forget(task.run, task.task.bank()).await;
+            release(TaskEvent::Park, 0, Some("overtaken".to_owned()))
+        }
         TaskEnd::Park { delay_ms, reason, calls } => {
             keep_calls(shared, task, calls).await;
             release(TaskEvent::Park, delay_ms, Some(reason))
@@ -40,9 +51,12 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             warn!("{} cannot serve run {}: {}", shared.name, task.run.0, failure.message);
             release(TaskEvent::Park, CANNOT_SERVE_DELAY_MS, Some(format!("{}: {}", shared.name, failure.message)))
         }
+        // nor is an outage of the store: no attempt is counted
+        TaskEnd::Failed(failure) if failure.code == STORE && failure.class == FailureClass::Transient => {
+            release(TaskEvent::Park, STORE_FAILED_DELAY_MS, Some(failure.message))
+        }
         TaskEnd::Failed(failure) => {
-            let context = shared.context(task.run).await.ok();
-            let retries = context.as_ref().map_or(0, |c| c.row().spec.limits.retries);
+            let retries = retries(shared, task).await;
             if tasks::may_retry(&failure, task, retries) {
                 let delay_ms = failure.retry_after_ms.unwrap_or_else(|| tasks::retry_delay_ms(task.attempts));
                 release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
@@ -52,10 +66,40 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             }
         }
     };
-    if let Err(error) = shared.store.release(&[release]).await {
+    if let Err(error) = persist(|| shared.store.release(std::slice::from_ref(&release))).await {
         warn!("a {:?} task could not be handed back, its lease will expire: {error}", task.task.kind());
     }
     shared.opened.notify_one();
+}
+
+/// How often the run lets a task fail.
+async fn retries(shared: &Shared, task: ClaimedTask) -> u32 {
+    match persist(|| shared.store.run(task.run)).await {
+        Ok(row) => row.spec.limits.retries,
+        Err(error) => {
+            warn!("the limits of run {} could not be read: {error}", task.run.0);
+            0
+        }
+    }
+}
+
+/// Repeats a store call while the store is unavailable. Nobody else can do it: the lease of a task that is neither ended nor
+/// handed back lasts as long as this worker.
+async fn persist<T, F>(call: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let (mut delay, longest) = STORE_BACKOFF;
+    loop {
+        match call().await {
+            Err(error) if error.is_transient() => {
+                debug!("settling waits for the store: {error}");
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(longest);
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Books attempts that belong to no stored step.
@@ -63,7 +107,7 @@ async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) 
     if calls.is_empty() {
         return;
     }
-    if let Err(error) = shared.store.put_calls(task.run, task.task, &calls).await {
+    if let Err(error) = persist(|| shared.store.put_calls(task.run, task.task, &calls)).await {
         warn!("{} paid attempts of {:?} could not be booked: {error}", calls.len(), task.task);
     }
 }

@@ -8,12 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::ids::RunNo;
-use bench_store::{CANCELLED_NOW, RunState};
+use bench_proto::{ids::RunNo, task::TaskEvent};
+use bench_store::{CANCELLED_NOW, Release, RunState};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::Shared;
+use super::{Shared, active::LostLeases};
 use crate::context::RunContext;
 
 /// How often the session's counter is raised; at least every 3 s by P4.
@@ -56,7 +56,7 @@ impl Vitals {
 /// Renews the session. When a supervisor has ended it, its tasks are somebody else's: calls of the old session stop, and a
 /// new session begins.
 pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
-    let mut silent = false;
+    let (mut silent, mut lost) = (false, LostLeases::default());
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
         let sent = Instant::now();
@@ -64,6 +64,7 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
             Ok(true) => {
                 shared.vitals.renewed(sent);
                 silent = false;
+                shared.hand_back_lost(&mut lost).await;
             }
             Ok(false) if stop.is_cancelled() => return,
             Ok(false) => {
@@ -94,6 +95,34 @@ impl Shared {
         self.vitals.renewed(sent);
         info!("session {} begins", session.0);
         Ok(())
+    }
+
+    /// Hands back leases of this session that nobody here works on.
+    async fn hand_back_lost(&self, lost: &mut LostLeases) {
+        let leases = match self.store.leases(self.session()).await {
+            Ok(leases) => leases,
+            Err(error) => return warn!("the leases of this session could not be read: {error}"),
+        };
+        let releases: Vec<Release> = lost
+            .see(leases, &self.active)
+            .into_iter()
+            .map(|lease| Release {
+                run: lease.run,
+                task: lease.task,
+                epoch: lease.epoch,
+                event: TaskEvent::Park,
+                delay_ms: 0,
+                reason: Some("the answer to its claim was lost".to_owned()),
+            })
+            .collect();
+        if releases.is_empty() {
+            return;
+        }
+        warn!("{} leases that nobody works on are handed back", releases.len());
+        match self.store.release(&releases).await {
+            Ok(()) => self.opened.notify_one(),
+            Err(error) => warn!("they could not be handed back, the next look tries again: {error}"),
+        }
     }
 
     /// Stops the calls of all runs at hand; a task that comes later builds its run's context anew.

@@ -33,6 +33,8 @@ pub(crate) enum TaskEnd {
     Stored,
     /// Given back at once, nothing counted: the run or the worker stops.
     HandBack { reason: String, calls: Vec<CallRecord> },
+    /// The store did not take its result: another holds the task, or its bank has begun anew.
+    Overtaken,
     /// Given back for a while, nothing counted (P11).
     Park { delay_ms: u64, reason: String, calls: Vec<CallRecord> },
     /// It failed: retried or given up by its class and attempts.
@@ -67,6 +69,7 @@ impl From<WriteError> for TaskEnd {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Refused(reason) => Self::Failed(Failure::permanent("result_refused", reason)),
+            WriteError::Overtaken => Self::Overtaken,
             WriteError::Broken(reason) => Self::hand_back(reason),
         }
     }
@@ -158,7 +161,12 @@ pub(crate) async fn run(shared: &Shared, task: ClaimedTask, input: Result<TaskIn
             }
         };
         tokio::select! {
-            () = context.dropped() => Err(TaskEnd::hand_back("dropped")),
+            () = context.dropped() => {
+                if task.task.kind() == TaskKind::Retain {
+                    retain::leave(shared, &context, task).await;
+                }
+                Err(TaskEnd::hand_back("dropped"))
+            }
             ended = steps => ended,
         }
     };

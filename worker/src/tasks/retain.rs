@@ -21,7 +21,10 @@ const CHECKPOINTS_PER_SUBMISSION: u32 = 64;
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
     let bank_no = task.task.bank();
     let data = shared.banks.get(task.run, bank_no).await.map_err(|e| store_failure(&e))?;
-    let row = fresh_row(shared, task, bank_no).await?;
+    let mut row = fresh_row(shared, task, bank_no).await?;
+    if is_unsure(context, task, &row) {
+        row = begin_anew(shared, task, bank_no).await?;
+    }
     let segment = row.segments.get(task.task.index() as usize).ok_or_else(|| missing_segment(&task))?;
     let system = context.system();
     let mut bank = context.bank_ref(&row, &data);
@@ -59,8 +62,8 @@ async fn retain_batch(
     let receipt = match context.system().retain(bank, entries).await {
         Ok(receipt) => receipt,
         Err(failure) => {
-            if failure.class == FailureClass::Transient && !context.system().capabilities().retain_idempotent {
-                start_anew(shared, task).await;
+            if failure.class == FailureClass::Transient {
+                leave(shared, context, task).await;
             }
             return Err(failure.into());
         }
@@ -90,8 +93,27 @@ async fn retain_batch(
     Ok(())
 }
 
-/// It cannot be known what was written: the bank goes on in a fresh namespace (P5).
-async fn start_anew(shared: &Shared, task: ClaimedTask) {
+/// Whether an earlier holder may have written what no checkpoint tells of: it was lost, or failed (P5).
+fn is_unsure(context: &RunContext, task: ClaimedTask, row: &BankRow) -> bool {
+    let capabilities = context.system().capabilities();
+    let written = row.handle.is_some() && !capabilities.from_items && !capabilities.retain_idempotent;
+    written && (task.losses > 0 || task.attempts > 0)
+}
+
+/// Raises the generation before anything is written.
+async fn begin_anew(shared: &Shared, task: ClaimedTask, bank_no: u32) -> Result<BankRow, TaskEnd> {
+    let raised = shared.store.new_generation(task.run, bank_no, task.epoch).await.map_err(|e| store_failure(&e))?;
+    if raised.is_none() {
+        return Err(TaskEnd::Overtaken);
+    }
+    fresh_row(shared, task, bank_no).await
+}
+
+/// A retain ends in the middle: it cannot be known what was written, and the bank goes on in a fresh namespace (P5).
+pub(super) async fn leave(shared: &Shared, context: &RunContext, task: ClaimedTask) {
+    if context.system().capabilities().retain_idempotent {
+        return;
+    }
     if let Err(error) = shared.store.new_generation(task.run, task.task.bank(), task.epoch).await {
         warn!("a new generation could not be started, the next attempt will try: {error}");
     }

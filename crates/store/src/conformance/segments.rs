@@ -6,7 +6,7 @@ use bench_proto::{
     step::{Opens, StepFacts, StepNo},
 };
 
-use super::{Fresh, Scene, bank, ending, proven, recalled, record, retained};
+use super::{Fresh, Scene, bank, ending, proven, recalled, record, retained, scored};
 use crate::BankState;
 
 /// Two segments with two questions and one.
@@ -96,6 +96,23 @@ pub async fn p5_records_of_an_old_generation_are_refused(fresh: &Fresh) {
     assert_eq!((outcome.refused, outcome.opened), (vec![0, 1], vec![]));
     let row = scene.bank(0).await;
     assert_eq!((row.position, scene.counters().await.entries_retained), (0, 0));
+}
+
+/// A recall of an old generation is refused, with everything that rests on it in its batch.
+pub async fn p5_recalls_of_an_old_generation_are_refused(fresh: &Fresh) {
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+    scene.make_ready(0, 1).await;
+    let question = TaskKey::question(0, 0);
+    let epoch = scene.claim(question).await.epoch;
+    let StepFacts::Recalled { hits, effective_k, context_bytes, retrieval, usage, timing, .. } = recalled() else {
+        unreachable!("the facts of a recall")
+    };
+    let old = StepFacts::Recalled { generation: 0, hits, effective_k, context_bytes, retrieval, usage, timing };
+    let last = ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), Opens::Nothing);
+    let outcome = scene.commit(&[record(scene.run, question, StepNo::RECALL, epoch, old), last.clone()]).await;
+    assert_eq!((outcome.refused, outcome.to_conclude), (vec![0, 1], vec![]));
+    let current = record(scene.run, question, StepNo::RECALL, epoch, recalled());
+    assert_eq!(scene.commit(&[current, last]).await.refused, Vec::<usize>::new());
 }
 
 /// A sound run is a fixed point.

@@ -48,6 +48,24 @@ pub async fn p1_claims_need_a_running_run_and_a_due_task(fresh: &Fresh) {
     assert_eq!(store.claim(scene.session, &[]).await.expect("answers"), []);
 }
 
+/// After a claim without an answer the session finds out what it holds; nobody else is told.
+pub async fn p1_a_claim_whose_answer_was_lost_is_found_again(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
+    let a = (scene.run, TaskKey::retain(0, 0));
+    assert_eq!(store.leases(scene.session).await.expect("answers"), [], "nothing is claimed yet");
+    let claimed = store.claim(scene.session, &[a]).await.expect("answers");
+    let mut held = store.leases(scene.session).await.expect("answers");
+    for task in &mut held {
+        task.queue_wait_us = claimed[0].queue_wait_us;
+    }
+    assert_eq!(held, claimed);
+    let other = store.open_session("other", "local", "{}").await.expect("opens");
+    assert_eq!(store.leases(other).await.expect("answers"), []);
+    store.release(&[released(&claimed[0], TaskEvent::Park, 0)]).await.expect("is released");
+    assert_eq!(store.leases(scene.session).await.expect("answers"), []);
+}
+
 /// Published tasks are not handed to the dispatcher again until somebody says so; claims do not care.
 pub async fn p2_published_is_only_a_note(fresh: &Fresh) {
     let store = fresh.store.as_ref();
@@ -55,12 +73,14 @@ pub async fn p2_published_is_only_a_note(fresh: &Fresh) {
     let scene = Scene::start(store, &banks).await;
     let tasks = scene.ready(Role::Retain).await;
     assert_eq!(store.ready_tasks(scene.run, Role::Retain, 2).await.expect("are read").len(), 2, "limits hold");
-    store.note_published(scene.run, &tasks[..2]).await.expect("is noted");
-    store.note_published(scene.run, &tasks[..2]).await.expect("is noted twice");
+    let rows = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
+    store.note_published(scene.run, &rows[..2]).await.expect("is noted");
+    store.note_published(scene.run, &rows[..2]).await.expect("is noted twice");
     assert_eq!(scene.ready(Role::Retain).await, tasks[2..]);
     let claimed = scene.claim(tasks[0]).await;
-    store.note_published(scene.run, &tasks[..1]).await.expect("a leased task stays as it is");
+    store.note_published(scene.run, &rows[..1]).await.expect("a leased task stays as it is");
     store.release(&[released(&claimed, TaskEvent::Park, 0)]).await.expect("is released");
+    store.note_published(scene.run, &rows[..1]).await.expect("a note that comes too late changes nothing");
     let ready = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
     assert_eq!((ready[0].task, ready[0].publish_count), (tasks[0], 1), "a task that came back is published again");
     assert_eq!(store.forget_published(scene.run, 60_000).await.expect("forgets"), 0, "it was published just now");
@@ -134,7 +154,8 @@ pub async fn p12_what_came_back_is_published_again(fresh: &Fresh) {
     let store = fresh.store.as_ref();
     let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
     let (first, second) = (TaskKey::retain(0, 0), TaskKey::retain(1, 0));
-    store.note_published(scene.run, &[first, second]).await.expect("is noted");
+    let rows = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
+    store.note_published(scene.run, &rows).await.expect("is noted");
     scene.claim(second).await;
     let back = store.put_back(scene.run, &[first, second], 0, None).await.expect("is put back");
     assert_eq!(back, 1, "a task that was claimed is not touched");
@@ -181,7 +202,9 @@ pub async fn open_tasks_are_counted_by_role(fresh: &Fresh) {
     let parked = scene.claim(TaskKey::retain(1, 0)).await;
     store.release(&[released(&parked, TaskEvent::Park, 60_000)]).await.expect("is released");
     scene.claim(TaskKey::retain(2, 0)).await;
-    store.note_published(scene.run, &[TaskKey::retain(3, 0)]).await.expect("is noted");
+    let rows = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
+    let third: Vec<_> = rows.into_iter().filter(|ready| ready.task == TaskKey::retain(3, 0)).collect();
+    store.note_published(scene.run, &third).await.expect("is noted");
     let open = store.open_tasks(scene.run).await.expect("are counted");
     let retain = open[&Role::Retain];
     assert_eq!((retain.unpublished, retain.queued, retain.delayed, retain.leased), (1, 1, 1, 1));

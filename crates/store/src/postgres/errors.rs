@@ -77,17 +77,20 @@ pub(super) fn on_open(place: &Place, error: &sqlx::Error) -> StoreError {
                 },
             }
         }
-        sqlx::Error::Io(error) => cannot(match error.kind() {
-            ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
-                format!("no server listens there ({error}); start it, or check host and port in the URL")
-            }
+        sqlx::Error::Io(error) => match error.kind() {
+            // the same as a broker that is away: it may come back
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound => StoreError::Unavailable(format!(
+                "no server listens at {place} ({error}); start it, or check host and port in the URL"
+            )),
+            ErrorKind::TimedOut => StoreError::Unavailable(format!(
+                "{place} does not answer ({error}); check host and port in the URL, and firewalls"
+            )),
             // what rustls says about the certificate comes as an error of reading
             ErrorKind::InvalidData => {
-                format!("no encrypted connection: {error}; check sslmode and sslrootcert in the URL")
+                cannot(format!("no encrypted connection: {error}; check sslmode and sslrootcert in the URL"))
             }
-            ErrorKind::TimedOut => format!("{error}; check host and port in the URL, and firewalls"),
-            _ => format!("{error}; check host and port in the URL"),
-        }),
+            _ => cannot(format!("{error}; check host and port in the URL")),
+        },
         sqlx::Error::Tls(error) => {
             cannot(format!("no encrypted connection: {error}; check sslmode and sslrootcert in the URL"))
         }

@@ -24,7 +24,7 @@ use self::{
     pool::{CONNECT, Pool},
 };
 use crate::{
-    Store, StoreError, StoreResult,
+    ConnectionRoom, Store, StoreError, StoreResult,
     schema::{self, Found},
     sql::{Backend, Conn, Sql, SqlStore, args},
 };
@@ -278,6 +278,15 @@ impl Backend for Postgres {
         let version = rows.first_mut().map_or_else(|| Ok(String::new()), |row| row.text(0))?;
         let pooler = if self.pool.pooled { " through a pooler" } else { "" };
         Ok(format!("PostgreSQL {version} at {}{pooler}", self.pool.place))
+    }
+
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
+        static ROOM: Sql = Sql::new(|| {
+            "SELECT current_setting('max_connections')::int8, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
+                .to_owned()
+        });
+        let rows = self.read(|conn| conn.fetch(&ROOM, args![])).await?;
+        rows.first().map(|row| Ok(ConnectionRoom { most: row.int(0)?, open: row.int(1)? })).transpose()
     }
 
     async fn close(&self) {

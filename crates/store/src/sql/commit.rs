@@ -84,6 +84,8 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
         conclusions: conclusions.to_vec(),
     };
     let (mut keys, mut closed) = (HashSet::new(), HashSet::new());
+    // what follows a recall in its batch rests on it
+    let mut recalled: HashMap<(RunNo, TaskKey), i64> = HashMap::new();
     for (at, record) in records.iter().enumerate() {
         let (end, judges) = check(record)?;
         let (run, task, step) = (record.run, record.task, record.step);
@@ -104,9 +106,13 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
         let (what, generation) = match &record.facts {
             StepFacts::Retained { generation, .. } => (What::Retained, Some(*generation)),
             StepFacts::Ready { .. } => (What::Other, Some(banks::planned_generation(record.epoch))),
-            StepFacts::Recalled { .. } => (What::Recalled, None),
-            StepFacts::Answered { .. } => (What::Answered, None),
-            StepFacts::Scored { .. } | StepFacts::Judged { .. } | StepFacts::Failed { .. } => (What::Other, None),
+            StepFacts::Recalled { generation, .. } => {
+                recalled.insert((run, task), *generation);
+                (What::Recalled, Some(*generation))
+            }
+            StepFacts::Answered { .. } => (What::Answered, recalled.get(&(run, task)).copied()),
+            StepFacts::Scored { .. } => (What::Other, recalled.get(&(run, task)).copied()),
+            StepFacts::Judged { .. } | StepFacts::Failed { .. } => (What::Other, None),
         };
         let facts = to_json(&record.facts)?;
         let text = record.text.as_ref().map(to_frame).transpose()?;

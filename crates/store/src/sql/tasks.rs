@@ -96,17 +96,18 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
         )
     });
     let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
-    let read = |row: Row| {
-        Ok(ClaimedTask {
-            run: RunNo(row.int(0)?),
-            task: task_key(&row, 1)?,
-            epoch: row.int(2)?,
-            attempts: row.small(3)?,
-            losses: row.small(4)?,
-            queue_wait_us: row.int(5)?.max(0),
-        })
-    };
-    rows.into_iter().map(read).collect()
+    rows.iter().map(claimed_task).collect()
+}
+
+fn claimed_task(row: &Row) -> StoreResult<ClaimedTask> {
+    Ok(ClaimedTask {
+        run: RunNo(row.int(0)?),
+        task: task_key(row, 1)?,
+        epoch: row.int(2)?,
+        attempts: row.small(3)?,
+        losses: row.small(4)?,
+        queue_wait_us: row.int(5)?.max(0),
+    })
 }
 
 fn release_sql(event: TaskEvent) -> String {
@@ -184,30 +185,36 @@ impl<B: Backend> Tasks for SqlStore<B> {
     async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>> {
         static SELECT: Sql = Sql::new(|| {
             format!(
-                "SELECT task_key, publish_count FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {} \
+                "SELECT task_key, publish_count, lease_epoch FROM tasks WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND state = {} \
                  AND published_at IS NULL AND not_before <= @now ORDER BY task_key LIMIT $4",
                 TaskState::Ready.code()
             )
         });
         let (low, high) = role_range(role);
         let rows = self.fetch(&SELECT, args![run.0, low.0, high.0, limit]).await?;
-        rows.iter().map(|row| Ok(ReadyTask { task: task_key(row, 0)?, publish_count: row.small(1)? })).collect()
+        rows.iter()
+            .map(|row| Ok(ReadyTask { task: task_key(row, 0)?, publish_count: row.small(1)?, epoch: row.int(2)? }))
+            .collect()
     }
 
-    async fn note_published(&self, run: RunNo, tasks: &[TaskKey]) -> StoreResult<()> {
-        // a task that was claimed and parked meanwhile is not due: its message is gone, so it must not count as published
+    async fn note_published(&self, run: RunNo, tasks: &[ReadyTask]) -> StoreResult<()> {
+        // a task that was claimed and given back meanwhile has no message any more: it must not count as published
         static NOTE: Sql = Sql::new(|| {
             format!(
                 "UPDATE tasks AS t SET published_at = @now, publish_count = publish_count + 1 \
-                 FROM @locked(tasks $1: run int, task int) AS b \
+                 FROM @locked(tasks $1: run int, task int, epoch int) AS b \
                  WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task) \
-                 AND t.published_at IS NULL AND t.not_before <= @now",
+                 AND t.published_at IS NULL AND t.lease_epoch = b.epoch",
                 TaskState::Ready.code()
             )
         });
-        let mut keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|task| (run, *task)).collect();
-        keys.sort_unstable();
-        self.execute(&NOTE, args![pairs(&keys)]).await.map(drop)
+        let mut tasks = tasks.to_vec();
+        tasks.sort_unstable_by_key(|ready| ready.task);
+        let batch = Batch::default()
+            .int(tasks.iter().map(|_| run.0))
+            .int(tasks.iter().map(|ready| ready.task.0))
+            .int(tasks.iter().map(|ready| ready.epoch));
+        self.execute(&NOTE, args![batch]).await.map(drop)
     }
 
     async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64> {
@@ -219,6 +226,17 @@ impl<B: Backend> Tasks for SqlStore<B> {
         });
         let older_than_us = i64::try_from(older_than_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4);
         self.execute(&FORGET, args![run.0, older_than_us]).await
+    }
+
+    async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>> {
+        static SELECT: Sql = Sql::new(|| {
+            format!(
+                "SELECT run_no, task_key, lease_epoch, attempts, losses, @now - ready_at FROM tasks \
+                 WHERE session = $1 AND state = {} ORDER BY run_no, task_key",
+                TaskState::Leased.code()
+            )
+        });
+        self.fetch(&SELECT, args![session.0]).await?.iter().map(claimed_task).collect()
     }
 
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {

@@ -1,3 +1,12 @@
 //! Runs over a cluster: real coordinators and workers, RabbitMQ and Postgres of their own, and faults in the middle.
 
+mod broker;
+mod coordinators;
+mod network;
+mod pooler;
+mod refusals;
+mod scale;
+mod store;
 mod undisturbed;
+mod verbs;
+mod workers;

@@ -11,7 +11,7 @@ use super::{at, change, raw};
 
 async fn refusal(url: &str) -> String {
     match open(url).await {
-        Err(StoreError::Open(message)) => message,
+        Err(StoreError::Open(message) | StoreError::Unavailable(message)) => message,
         Err(error) => panic!("wrong kind of error: {error:?}"),
         Ok(_) => panic!("{url} must be refused"),
     }
@@ -72,7 +72,7 @@ async fn refusals_say_what_to_do_and_keep_secrets() {
         (format!("postgres://ann:s3cret@127.0.0.1:{port}/postgres"), "check the user and the password"),
         (format!("postgres://s3cret@127.0.0.1:{port}/nowhere"), "role \"s3cret\" does not exist"),
         (format!("postgres://ann:right@127.0.0.1:{port}/nowhere"), "createdb nowhere"),
-        (format!("postgresql://ann:s3cret@127.0.0.1:{closed}/postgres"), "no server listens there"),
+        (format!("postgresql://ann:s3cret@127.0.0.1:{closed}/postgres"), "no server listens at"),
         (format!("postgres://ann:s3cret@no-such-host.invalid:{port}/postgres"), "check host and port"),
         (format!("postgres://ann:s3cret@127.0.0.1:{port}/postgres?sslmode=require"), "check sslmode"),
         ("postgres://ann:s3cret@127.0.0.1:port/postgres".to_owned(), "cannot be read"),

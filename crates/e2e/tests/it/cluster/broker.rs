@@ -1,0 +1,133 @@
+//! What the broker loses, the store knows: restarts, outages, deleted queues, a forgotten broker, odd messages.
+
+use std::time::Duration;
+
+use bench_e2e::{
+    amqp::{Wire, queue_names},
+    faults::{RUN, Size, Stage},
+};
+use bench_testkit::cluster::Setup;
+use serde_json::json;
+
+const OWN: Setup = Setup { own_broker: true, own_postgres: false, proxies: false, pooler: false };
+
+#[test]
+fn fault_7_the_broker_is_killed_and_started_again() {
+    let mut stage = Stage::set(Size::Middle, OWN, 150);
+    stage.cluster.broker().settle().expect("settles");
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    for percent in [15, 50] {
+        stage.wait_for_percent(percent);
+        stage.cluster.broker().restart().expect("the broker comes back");
+    }
+    stage.check(client, 0);
+}
+
+#[test]
+fn fault_8_the_broker_is_away_for_twenty_seconds() {
+    let mut stage = Stage::set(Size::Middle, OWN, 150);
+    stage.cluster.broker().settle().expect("settles");
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(25);
+    stage.cluster.broker().kill();
+    std::thread::sleep(Duration::from_secs(10));
+    let status = stage.cluster.status(RUN);
+    let problem = status["cluster"]["broker_problem"].as_str().expect("status says that the broker is away");
+    assert!(problem.contains("127.0.0.1") && !problem.contains("planted"), "{problem}");
+    std::thread::sleep(Duration::from_secs(10));
+    stage.cluster.broker().restart().expect("the broker comes back");
+    stage.check(client, 0);
+}
+
+#[test]
+fn fault_9_all_queues_are_deleted() {
+    let stage = Stage::set(Size::Middle, Setup::default(), 150);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    let wire = Wire::to(&stage.cluster.vhost().admin);
+    for percent in [15, 50] {
+        stage.wait_for_percent(percent);
+        for name in queue_names() {
+            wire.delete(&name);
+        }
+    }
+    stage.check(client, 0);
+}
+
+#[test]
+fn fault_10_the_broker_forgets_everything() {
+    let mut stage = Stage::set(Size::Middle, OWN, 150);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(30);
+    stage.cluster.broker().kill_and_forget().expect("its data are deleted");
+    stage.cluster.broker().restart().expect("an empty broker comes up");
+    // the operator's part: virtual host and users; queues are the coordinator's
+    stage.cluster.make_vhost_again();
+    stage.check(client, 0);
+}
+
+#[test]
+fn fault_11_duplicate_reordered_and_unreadable_messages() {
+    let stage = Stage::set(Size::Middle, Setup::default(), 150);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    let wire = Wire::to(&stage.cluster.vhost().admin);
+    let question = "bench.t1.default.question";
+    for percent in [10, 30, 50] {
+        stage.wait_for_percent(percent);
+        // every task that there is, backwards, three times, into every queue
+        let known = stage.cluster.sql("SELECT run_no, task_key FROM tasks ORDER BY task_key DESC LIMIT 100");
+        let tasks: Vec<(i64, i64)> = known
+            .lines()
+            .filter_map(|line| line.split_once('|'))
+            .map(|(run, task)| (run.parse().expect("a number"), task.parse().expect("a number")))
+            .collect();
+        assert!(!tasks.is_empty());
+        for _ in 0..3 {
+            for name in queue_names() {
+                for (run, task) in &tasks {
+                    wire.publish(
+                        &name,
+                        json!({"v": 1, "run": RUN, "run_no": run, "task": task}).to_string().as_bytes(),
+                    );
+                }
+            }
+        }
+        wire.publish(question, b"this is no task");
+        wire.publish(question, &[0, 159, 146, 150]);
+        wire.publish(question, json!({"v": 1, "run": RUN, "run_no": 999_999, "task": 1}).to_string().as_bytes());
+        // from a build of the future: put back, not lost
+        let (run, task) = tasks[tasks.len() / 2];
+        wire.publish(question, json!({"v": 99, "run": RUN, "run_no": run, "task": task}).to_string().as_bytes());
+    }
+    stage.check(client, 0);
+    // the coordinator looks into the dead letters every five seconds
+    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(30), |status| {
+        status["cluster"]["trouble"].as_str().is_some_and(|trouble| trouble.starts_with("6 unreadable messages"))
+    });
+    assert_eq!((&status["status"], &status["cluster"]["dead_letters"]), (&json!("finished"), &json!(6)));
+    let text = stage.cluster.run(&["status"]).expect_code(0).stdout;
+    assert!(text.contains("dead letters: 6") && text.contains("lie in the dead letters"), "{text}");
+}
+
+#[test]
+fn fault_19_a_broker_under_alarm_holds_publishers_and_drops_nothing() {
+    let mut stage = Stage::set(Size::Middle, OWN, 100);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(20);
+    let alarm = |stage: &mut Stage, share: &str| {
+        let _ = stage.cluster.broker().control(&["set_vm_memory_high_watermark", share]).expect("is set");
+    };
+    alarm(&mut stage, "0.000001");
+    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(60), |status| {
+        status["why"].as_str().is_some_and(|why| why.contains("blocks publishers"))
+    });
+    eprintln!("{}", status["why"]);
+    assert_eq!(status["status"], "running");
+    alarm(&mut stage, "0.8");
+    stage.check(client, 0);
+}

@@ -1,0 +1,40 @@
+//! Postgres restarts and goes away: results wait for it, nobody is declared dead meanwhile.
+
+use std::time::Duration;
+
+use bench_e2e::faults::{RUN, Size, Stage};
+use bench_testkit::cluster::Setup;
+
+const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false };
+
+#[test]
+fn fault_12_postgres_restarts() {
+    let stage = Stage::set(Size::Middle, OWN, 150);
+    let (_coordinator, mut workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    for percent in [10, 25, 40, 55, 70] {
+        stage.wait_for_percent(percent);
+        stage.cluster.postgres().restart().expect("Postgres comes back");
+    }
+    stage.check(client, 0);
+    assert!(workers.iter_mut().all(|worker| worker.runs()), "workers outlive restarts");
+}
+
+#[test]
+fn fault_13_postgres_is_away_for_twenty_seconds() {
+    let stage = Stage::set(Size::Middle, OWN, 150);
+    let (_coordinator, mut workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(25);
+    stage.cluster.postgres().stop().expect("stops");
+    std::thread::sleep(Duration::from_secs(12));
+    let quiet = stage.provider.count("requests");
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(stage.provider.count("requests"), quiet, "no call starts while the store is out of reach (P4)");
+    let done = stage.cluster.run(&["status", RUN]).expect_code(4);
+    assert!(done.stderr.contains("postgres://") && !done.stderr.contains("planted"), "{}", done.stderr);
+    stage.cluster.postgres().start_again().expect("Postgres comes back");
+    stage.check(client, 0);
+    assert_eq!(stage.cluster.sql("SELECT COALESCE(sum(losses), 0) FROM tasks"), "0", "an outage is nobody's death");
+    assert!(workers.iter_mut().all(|worker| worker.runs()), "workers outlive the outage");
+}

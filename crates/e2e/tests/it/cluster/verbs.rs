@@ -1,0 +1,217 @@
+//! What people do to a run that a cluster carries out: pause, resume, cancel, retry, submit again, leave, look.
+
+use std::time::{Duration, Instant};
+
+use bench_e2e::faults::{RUN, Size, Stage};
+use bench_testkit::{
+    cluster::Setup,
+    provider::{KEY, Provider},
+};
+use serde_json::{Value, json};
+
+/// P23: no call starts later than this after the commit. A tenth of a second is the test's own: the commit is somewhere
+/// inside the command that it times.
+const STOPPED_WITHIN: Duration = Duration::from_millis(1_100);
+
+/// Asserts that no call started later than a second after `since`.
+fn no_call_after(stage: &Stage, since: Instant) {
+    let last = stage.provider.last_request_at();
+    assert!(last < since + STOPPED_WITHIN, "a call started {:?} after the commit", last.duration_since(since));
+}
+
+#[test]
+fn p23_pause_holds_all_workers_within_a_second_and_resume_goes_on() {
+    let stage = Stage::set(Size::Small, Setup::default(), 200);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(20);
+    let _ = stage.cluster.run(&["pause", RUN]).expect_code(0);
+    let paused = Instant::now();
+    let left = client.wait(Duration::from_secs(30)).expect_code(3);
+    assert!(left.stderr.contains(&format!("bench-coord resume {RUN}")), "{}", left.stderr);
+    std::thread::sleep(Duration::from_secs(2));
+    no_call_after(&stage, paused);
+    let status = stage.cluster.status(RUN);
+    assert_eq!(status["status"], "paused");
+    let leased: i64 =
+        ["retain", "question", "judge"].iter().filter_map(|role| status["tasks"][role]["leased"].as_i64()).sum();
+    assert_eq!(leased, 0, "everything was handed back: {status:#}");
+    let resumed = stage.cluster.client(&["resume", RUN, "--json"]);
+    stage.check(resumed, 0);
+    assert_eq!(stage.cluster.sql("SELECT COALESCE(sum(losses), 0) FROM tasks"), "0");
+}
+
+#[test]
+fn p23_cancel_ends_a_run_and_reopen_brings_it_back() {
+    let stage = Stage::set(Size::Small, Setup::default(), 200);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(20);
+    let _ = stage.cluster.run(&["cancel", RUN]).expect_code(0);
+    let cancelled = Instant::now();
+    let _ = client.wait(Duration::from_secs(30)).expect_code(3);
+    std::thread::sleep(Duration::from_secs(2));
+    no_call_after(&stage, cancelled);
+    let refused = stage.cluster.run(&["resume", RUN]).expect_code(2);
+    assert!(refused.stderr.contains("--reopen"), "{}", refused.stderr);
+    let report = stage.cluster.run(&["report", RUN, "--format", "json"]).expect_code(0).json();
+    assert_eq!(report["run"]["verdict"], "INVALID", "a part of a run is no result");
+    let reopened = stage.cluster.client(&["resume", RUN, "--reopen", "--json"]);
+    stage.check(reopened, 0);
+}
+
+#[test]
+fn p23_cancel_now_drops_the_calls_of_all_workers() {
+    let stage = Stage::set(Size::Small, Setup::default(), 20_000);
+    let (_coordinator, workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.provider.wait_for_requests(8);
+    let _ = stage.cluster.run(&["cancel", RUN, "--now"]).expect_code(0);
+    let cancelled = Instant::now();
+    let _ = client.wait(Duration::from_secs(10)).expect_code(3);
+    let _ =
+        stage.cluster.wait_for_status(RUN, Duration::from_secs(5), |status| status["tasks"]["question"]["leased"] == 0);
+    assert!(cancelled.elapsed() < Duration::from_secs(6), "calls were waited for: {:?}", cancelled.elapsed());
+    for worker in workers {
+        worker.signal("TERM");
+        let _ = worker.wait(Duration::from_secs(10)).expect_code(0);
+    }
+}
+
+#[test]
+fn retry_repeats_what_failed_with_the_workers_that_are_there() {
+    let stage = Stage::set(Size::Small, Setup::default(), 5);
+    let (_coordinator, _workers) = stage.people(2);
+    stage.provider.control(&json!({"faults": {"http_500": 0.4, "permanent": true}}));
+    let fast = ["--retries", "0", "--set", "backoff.initial_interval=5ms"];
+    let broken = stage.submit(&fast).wait(Duration::from_secs(60)).expect_code(5).json();
+    let failed = broken["outcomes"]["infra_error"].as_u64().expect("a count");
+    assert!(failed > 5, "the faults were met: {}", broken["outcomes"]);
+    stage.provider.control(&json!({"faults": {"http_500": 0.0}}));
+    let retried = stage.cluster.client(&["retry", RUN, "--errors", "--json"]);
+    let report = stage.check_end(retried.wait(Duration::from_secs(60)));
+    assert_eq!(report["outcomes"]["infra_error"], 0);
+}
+
+#[test]
+fn p30_submit_with_a_run_id_attaches_and_a_client_that_leaves_only_detaches() {
+    let stage = Stage::set(Size::Small, Setup::default(), 200);
+    let (_coordinator, _workers) = stage.people(2);
+    let first = stage.submit(&[]);
+    stage.wait_for_percent(10);
+    // the same Job again, while the first one still waits
+    let second = stage.submit(&[]);
+    let other = stage.submit(&["--top-k", "3"]).wait(Duration::from_secs(60)).expect_code(2);
+    assert!(other.stderr.contains("system.top_k: 10 there, 3 here"), "{}", other.stderr);
+    first.signal("INT");
+    let left = first.wait(Duration::from_secs(20)).expect_code(3);
+    for words in ["detached", &format!("bench-coord watch {RUN}"), &format!("bench-coord cancel {RUN}")] {
+        assert!(left.stderr.contains(words), "'{words}' is missing in {}", left.stderr);
+    }
+    assert_eq!(stage.cluster.status(RUN)["status"], "running", "the run goes on");
+    stage.check(second, 0);
+    let again = stage.submit(&[]);
+    stage.check(again, 0);
+    assert_eq!(stage.cluster.sql("SELECT count(*) FROM runs"), "1");
+}
+
+#[test]
+fn a_detached_run_goes_on_by_itself_and_watch_follows_it() {
+    let stage = Stage::set(Size::Small, Setup::default(), 50);
+    let (_coordinator, _workers) = stage.people(2);
+    let detached = stage.submit(&["--detach"]).wait(Duration::from_secs(60)).expect_code(3);
+    assert_eq!(detached.json()["id"], RUN);
+    let watched = stage.cluster.run(&["watch", RUN]).expect_code(0);
+    assert!(watched.stdout.contains("VALID"), "{}", watched.stdout);
+    let again = stage.submit(&[]);
+    stage.check(again, 0);
+}
+
+#[test]
+fn controls_run_beside_the_measured_run() {
+    let cluster = Stage::set(Size::Small, Setup::default(), 0);
+    let (_coordinator, _workers) = cluster.people(2);
+    // without the unanswerable questions: their evidence misleads by design, so it helps nobody
+    let args = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--exclude-category", "adversarial"];
+    let report = cluster.cluster.run(&[&args[..], &["--controls", "--json", "--run-id", RUN]].concat());
+    let report = report.expect_code(0).json();
+    let control = |name: &str| {
+        let all = report["controls"].as_array().expect("controls");
+        all.iter()
+            .find(|control| control["name"] == name)
+            .and_then(|control| control["value"].as_f64())
+            .unwrap_or_else(|| panic!("no control {name}: {report}"))
+    };
+    let headline = report["headline"]["value"].as_f64().expect("a headline");
+    assert!(control("oracle") > headline && control("random") < headline && control("none") < headline);
+    let local = cluster.provider.bench().run(args.iter().chain(&["--json"])).expect_code(0).json();
+    assert_eq!(report["result_digest"], local["result_digest"]);
+}
+
+#[test]
+fn status_shows_who_works_and_what_waits_where() {
+    let stage = Stage::set(Size::Small, Setup::default(), 400);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(20);
+    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(20), |status| {
+        status["cluster"]["workers"].as_array().is_some_and(|all| all.iter().any(|worker| worker["busy"] == true))
+    });
+    assert_eq!(status["cluster"]["coordinator"]["name"], "coordinator");
+    let names: Vec<&Value> =
+        status["cluster"]["workers"].as_array().expect("workers").iter().map(|w| &w["name"]).collect();
+    assert_eq!(names, ["worker1", "worker2"]);
+    for worker in status["cluster"]["workers"].as_array().expect("workers") {
+        assert_eq!((&worker["alive"], &worker["pool"]), (&json!(true), &json!("default")), "{worker}");
+        assert_eq!(worker["slots"]["question"], 4);
+    }
+    let queues = status["cluster"]["queues"].as_array().expect("queues");
+    assert_eq!(queues.len(), 3);
+    assert!(queues.iter().all(|queue| queue["depth"].is_u64() && queue["consumers"] == 2), "{queues:?}");
+    assert_eq!(status["cluster"]["dead_letters"], 0);
+    let text = stage.cluster.run(&["status", RUN]).expect_code(0).stdout;
+    for words in
+        ["coordinator: coordinator leads", "worker worker1: alive", "queue bench.t1.default.judge:", "dead letters: 0"]
+    {
+        assert!(text.contains(words), "'{words}' is missing in:\n{text}");
+    }
+    stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
+    stage.check(client, 0);
+}
+
+#[test]
+fn a_run_that_nobody_works_on_says_so_and_its_client_leaves_in_time() {
+    let stage = Stage::set(Size::Small, Setup::default(), 5);
+    let left = stage.submit(&["--worker-timeout", "5"]).wait(Duration::from_secs(60)).expect_code(3);
+    assert!(left.stderr.contains("no coordinator hands out tasks: start `bench-coord serve`"), "{}", left.stderr);
+    let (coordinator, _workers) = stage.people(0);
+    let why = stage.cluster.wait_for_status(RUN, Duration::from_secs(20), |status| {
+        status["why"].as_str().is_some_and(|why| why.contains("no worker serves pool 'default'"))
+    });
+    assert_eq!(why["status"], "running");
+    let resumed = stage.cluster.client(&["resume", RUN, "--json", "--worker-timeout", "5"]);
+    let left = resumed.wait(Duration::from_secs(60)).expect_code(3);
+    assert!(left.stderr.contains("start `bench-worker --pool default`"), "{}", left.stderr);
+    // the run has waited for them
+    let _worker = stage.worker("late");
+    let resumed = stage.cluster.client(&["resume", RUN, "--json"]);
+    stage.check(resumed, 0);
+    drop(coordinator);
+}
+
+#[test]
+fn a_worker_without_the_account_hands_tasks_to_those_who_have_it() {
+    let provider = Provider::start(&["--latency-ms", "20"]);
+    let stage = Stage::set(Size::Small, Setup::default(), 20);
+    let mut poor =
+        stage.cluster.command("bench-worker", &stage.cluster.database().runtime, &stage.cluster.vhost().worker);
+    poor.args(["-v", "--name", "poor", "--concurrency", "4"]);
+    let (_coordinator, _workers) = stage.people(1);
+    let _poor = stage.cluster.spawn(poor, "poor");
+    let client = stage.submit(&[]);
+    stage.check(client, 0);
+    assert_eq!(provider.count("requests"), 0);
+    for (name, text) in stage.cluster.logs() {
+        assert!(!text.contains(KEY), "the key stands in {name}");
+    }
+}

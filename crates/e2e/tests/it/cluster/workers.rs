@@ -1,0 +1,131 @@
+//! Workers that die, freeze, drain, or meet a task that kills them.
+
+use std::time::{Duration, Instant};
+
+use bench_e2e::faults::{RUN, SLOTS, Size, Stage, randomness};
+use bench_testkit::cluster::{Setup, wait_until_ready};
+use rand::Rng;
+use serde_json::json;
+
+/// Kills in one run.
+const KILLS: u64 = 50;
+/// Calls that a worker has in flight at most: it answers and judges.
+const IN_FLIGHT: u64 = 2 * SLOTS;
+
+#[test]
+fn fault_1_workers_are_killed_at_random_moments() {
+    let mut random = randomness();
+    let stage = Stage::set(Size::Large, Setup::default(), 700);
+    let (_coordinator, mut workers) = stage.people(4);
+    let mut client = stage.submit(&[]);
+    stage.provider.wait_for_requests(1);
+    let mut kills = 0;
+    while kills < KILLS {
+        std::thread::sleep(Duration::from_millis(random.random_range(20..400)));
+        assert!(client.runs(), "the run was over after {kills} kills:\n{}", client.stderr());
+        let victim = random.random_range(0..workers.len());
+        workers[victim].kill();
+        workers[victim] = stage.worker(&format!("worker{victim}"));
+        kills += 1;
+    }
+    stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
+    stage.check(client, kills * IN_FLIGHT);
+}
+
+#[test]
+fn fault_2_a_frozen_worker_wakes_after_its_lease() {
+    let stage = Stage::set(Size::Middle, Setup::default(), 600);
+    let (_coordinator, mut workers) = stage.people(2);
+    let mut client = stage.submit(&[]);
+    stage.wait_for_percent(15);
+    workers[0].signal("STOP");
+    let frozen = Instant::now();
+    let given_away = "SELECT count(*) FROM tasks WHERE losses > 0";
+    while stage.cluster.sql(given_away) == "0" {
+        assert!(frozen.elapsed() < Duration::from_secs(40), "nobody has noticed the frozen worker");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let noticed = frozen.elapsed();
+    assert!(client.runs(), "the run is over: nothing can be late");
+    workers[0].signal("CONT");
+    let _ = workers[0].wait_for_line("session was ended", Duration::from_secs(20));
+    stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
+    stage.check(client, IN_FLIGHT);
+    assert!(noticed >= Duration::from_secs(14), "its lease was taken after {noticed:?}");
+    eprintln!("the lease of a frozen worker was taken after {:.1} s", noticed.as_secs_f64());
+}
+
+#[test]
+fn fault_3_a_task_that_kills_its_worker_ends_alone() {
+    let stage = Stage::set(Size::Small, Setup::default(), 20);
+    // the tenth loss is what counts; the long suite waits for all ten
+    let _ = stage.cluster.sql("ALTER TABLE tasks ALTER COLUMN losses SET DEFAULT 8");
+    bench_e2e::faults::poison(&stage, 2);
+}
+
+#[test]
+fn fault_17_a_bank_whose_last_write_is_unknown_begins_anew() {
+    let mut random = randomness();
+    let stage = Stage::set(Size::Small, Setup::default(), 10);
+    let (_coordinator, mut workers) = stage.people(2);
+    // an outside memory in which a session that is written twice shows; some of its answers are lost too
+    let memory = format!("faulty.memory={}", stage.cluster.bench().path().join("memory").display());
+    let flags = ["--system", "faulty", "--set", &memory, "--set", "faulty.retain=0.02", "--set", "faulty.retain_ms=40"];
+    let client = stage.submit(&flags);
+    let retained = "SELECT COALESCE(sum(entries_retained), 0) FROM run_counters";
+    let mut kills = 0;
+    while kills < 4 {
+        std::thread::sleep(Duration::from_millis(random.random_range(100..500)));
+        if stage.cluster.sql(retained) == "0" {
+            continue;
+        }
+        let victim = random.random_range(0..workers.len());
+        workers[victim].kill();
+        workers[victim] = stage.worker(&format!("worker{victim}"));
+        kills += 1;
+    }
+    stage.check(client, kills * IN_FLIGHT);
+    let generations = stage.cluster.sql("SELECT sum(generation) FROM banks");
+    assert_ne!(generations, "0", "some writes were unknown");
+    let files = std::fs::read_dir(stage.cluster.bench().path().join("memory")).expect("banks were kept").count();
+    eprintln!("{kills} kills, {generations} generations more, {files} banks written");
+}
+
+#[test]
+fn p26_a_worker_that_is_told_to_stop_loses_nothing() {
+    let stage = Stage::set(Size::Middle, Setup::default(), 300);
+    let (_coordinator, mut workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(20);
+    let told = Instant::now();
+    let leaver = workers.remove(0);
+    leaver.signal("TERM");
+    let done = leaver.wait(Duration::from_secs(30)).expect_code(0);
+    assert!(done.stderr.contains("stopping: no task is claimed"), "{}", done.stderr);
+    eprintln!("drained in {:.1} s", told.elapsed().as_secs_f64());
+    assert_eq!(
+        stage.cluster.sql("SELECT count(*) FROM sessions WHERE ended_us IS NOT NULL AND domain = 'cluster'"),
+        "1"
+    );
+    stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
+    stage.check(client, 0);
+    assert_eq!(stage.cluster.sql("SELECT COALESCE(sum(losses), 0) FROM tasks"), "0", "a drain is no loss");
+}
+
+#[test]
+fn a_panic_in_a_worker_is_a_failed_attempt_and_the_process_goes_on() {
+    let stage = Stage::set(Size::Small, Setup::default(), 10);
+    let (_coordinator, mut workers) = stage.people(1);
+    let faults = ["--system", "faulty", "--set", "faulty.panic=0.3", "--set", "faulty.error=0.2"];
+    let done = stage.submit(&faults).wait(Duration::from_secs(120)).expect_code(0);
+    assert_eq!(done.json()["outcomes"]["coverage"], 1.0);
+    assert!(workers[0].runs(), "the worker that panicked is still there");
+    let questions = stage.cluster.questions(RUN);
+    assert!(questions.iter().any(|q| q["attempts"].as_u64() > Some(2)), "some questions were tried again");
+    assert_eq!(
+        done.json()["result_digest"].as_str(),
+        Some(stage.size.digest().as_str()),
+        "faulty finds what bm25 finds"
+    );
+    wait_until_ready(&mut workers[0]);
+}

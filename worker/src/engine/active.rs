@@ -1,0 +1,99 @@
+//! What this process works on. A lease that the store holds for its session and nobody here knows of would never end: the
+//! answer to a claim was lost, or a hand-back did not reach the store (found by the model check, see `proto/tests`).
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bench_proto::ids::{RunNo, TaskKey};
+use bench_store::ClaimedTask;
+
+type Holders = HashMap<(RunNo, TaskKey), u32>;
+
+/// The tasks that are being claimed or worked on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Active(Arc<Mutex<Holders>>);
+
+/// Keeps a task among the active ones until it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    active: Active,
+    task: (RunNo, TaskKey),
+}
+
+impl Active {
+    fn lock(&self) -> MutexGuard<'_, Holders> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a task; a second holder of the same one is counted.
+    pub(super) fn hold(&self, task: (RunNo, TaskKey)) -> Held {
+        *self.lock().entry(task).or_default() += 1;
+        Held { active: self.clone(), task }
+    }
+
+    fn knows(&self, task: (RunNo, TaskKey)) -> bool {
+        self.lock().contains_key(&task)
+    }
+}
+
+impl Held {
+    /// The task that is held.
+    pub(super) fn task(&self) -> (RunNo, TaskKey) {
+        self.task
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut holders = self.active.lock();
+        if let Some(count) = holders.get_mut(&self.task) {
+            *count -= 1;
+            if *count == 0 {
+                holders.remove(&self.task);
+            }
+        }
+    }
+}
+
+/// Finds leases that nobody works on: those that were unknown at two looks in a row, under the same epoch. At a single look
+/// a task may be between its claim and its start.
+#[derive(Debug, Default)]
+pub(super) struct LostLeases(BTreeSet<(RunNo, TaskKey, i64)>);
+
+impl LostLeases {
+    /// The lost ones among the leases that the store holds for this session.
+    pub(super) fn see(&mut self, leases: Vec<ClaimedTask>, active: &Active) -> Vec<ClaimedTask> {
+        let unknown: Vec<_> = leases.into_iter().filter(|lease| !active.knows((lease.run, lease.task))).collect();
+        let key = |lease: &ClaimedTask| (lease.run, lease.task, lease.epoch);
+        let before = std::mem::replace(&mut self.0, unknown.iter().map(key).collect());
+        unknown.into_iter().filter(|lease| before.contains(&key(lease))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(task: TaskKey, epoch: i64) -> ClaimedTask {
+        ClaimedTask { run: RunNo(1), task, epoch, attempts: 0, losses: 0, queue_wait_us: 0 }
+    }
+
+    #[test]
+    fn p4_a_lease_that_nobody_works_on_is_found_at_the_second_look() {
+        let (active, mut lost) = (Active::default(), LostLeases::default());
+        let (worked_on, forgotten) = (TaskKey::question(0, 1), TaskKey::question(0, 2));
+        let held = active.hold((RunNo(1), worked_on));
+        let again = active.hold(held.task());
+        let leases = || vec![lease(worked_on, 1), lease(forgotten, 1)];
+        assert_eq!(lost.see(leases(), &active), []);
+        assert_eq!(lost.see(leases(), &active), [lease(forgotten, 1)]);
+        assert_eq!(lost.see(vec![lease(forgotten, 2)], &active), [], "it was claimed anew meanwhile");
+        drop(held);
+        assert_eq!(lost.see(vec![lease(worked_on, 1)], &active), [], "somebody still holds it");
+        drop(again);
+        assert_eq!(lost.see(vec![lease(worked_on, 1)], &active), []);
+        assert_eq!(lost.see(vec![lease(worked_on, 1)], &active), [lease(worked_on, 1)]);
+    }
+}
