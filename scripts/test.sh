@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-need_tools
+need_tools make # of jemalloc
 need_cargo_deny
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 
@@ -22,3 +22,7 @@ say "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 say "== tests"
 cargo test --workspace --locked
+if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
+    say "== long fault tests"
+    cargo test --workspace --locked --test long -- --nocapture
+fi

@@ -55,7 +55,7 @@ impl Size {
 
     /// `submit` of a run of this size, with a model as answerer and judge.
     #[must_use]
-    pub fn submit(self, more: &[&'static str]) -> Vec<&'static str> {
+    pub fn submit<'a>(self, more: &[&'a str]) -> Vec<&'a str> {
         let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"];
         let fixed = ["submit", "--dataset", "locomo-sim", "--json"];
         fixed.iter().chain(self.flags()).chain(&models).chain(more).copied().collect()
@@ -98,6 +98,12 @@ impl Stage {
         let latency = latency_ms.to_string();
         let provider = Provider::start(&["--latency-ms", &latency]);
         let cluster = Cluster::with(setup).with_provider(provider.base_url(), KEY);
+        Self::of(size, provider, cluster)
+    }
+
+    /// A stage of parts.
+    #[must_use]
+    pub fn of(size: Size, provider: Provider, cluster: Cluster) -> Self {
         Self { size, provider, cluster, began: Instant::now() }
     }
 
@@ -119,8 +125,8 @@ impl Stage {
 
     /// Starts the run; its client stays with it.
     #[must_use]
-    pub fn submit(&self, more: &[&'static str]) -> Process {
-        let flags: Vec<&'static str> = ["--run-id", RUN].iter().chain(more).copied().collect();
+    pub fn submit(&self, more: &[&str]) -> Process {
+        let flags: Vec<&str> = ["--run-id", RUN].iter().chain(more).copied().collect();
         self.cluster.client(&self.size.submit(&flags))
     }
 

@@ -84,9 +84,21 @@ impl Cluster {
     /// As [`Cluster::new`].
     #[must_use]
     pub fn with(setup: Setup) -> Self {
-        let cluster = Self::without_schema(setup);
-        let _ = cluster.migrate().expect_code(0);
-        cluster
+        Self::without_schema(setup).migrated()
+    }
+
+    /// A migrated cluster on a virtual host of the test's own making.
+    ///
+    /// # Panics
+    /// As [`Cluster::new`].
+    #[must_use]
+    pub fn on(vhost: Vhost, setup: Setup) -> Self {
+        Self::build(setup, Some(vhost)).migrated()
+    }
+
+    fn migrated(self) -> Self {
+        let _ = self.migrate().expect_code(0);
+        self
     }
 
     /// A cluster whose database is empty and whose virtual host has no queues.
@@ -95,14 +107,21 @@ impl Cluster {
     /// As [`Cluster::new`].
     #[must_use]
     pub fn without_schema(setup: Setup) -> Self {
+        Self::build(setup, None)
+    }
+
+    fn build(setup: Setup, vhost: Option<Vhost>) -> Self {
         let own = setup.own_postgres || setup.pooler;
         let postgres = own.then(|| Postgres::start().unwrap_or_else(|e| panic!("tests need PostgreSQL: {e:#}")));
         let broker =
             setup.own_broker.then(|| RabbitMq::start().unwrap_or_else(|e| panic!("tests need RabbitMQ: {e:#}")));
         let server = postgres.as_ref().map_or_else(|| postgres::shared().url(), |own| own.url("postgres"));
         let mut database = Granted::make(&server).unwrap_or_else(|e| panic!("no database could be made: {e:#}"));
-        let made = broker.as_ref().map_or_else(|| rabbitmq::shared().make_vhost(), |own| own.make_vhost("test"));
-        let mut vhost = made.unwrap_or_else(|e| panic!("no virtual host could be made: {e:#}"));
+        let make_vhost = || {
+            let made = broker.as_ref().map_or_else(|| rabbitmq::shared().make_vhost(), |own| own.make_vhost("test"));
+            made.unwrap_or_else(|e| panic!("no virtual host could be made: {e:#}"))
+        };
+        let mut vhost = vhost.unwrap_or_else(make_vhost);
         let pooler = postgres.as_ref().filter(|_| setup.pooler).map(|before| {
             let pooler = PgBouncer::start(before).unwrap_or_else(|e| panic!("tests need PgBouncer: {e:#}"));
             // the schema is the owner's business, and goes to the server itself

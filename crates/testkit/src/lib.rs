@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod cluster;
+pub mod disk;
 pub mod http;
 mod packages;
 pub mod postgres;
@@ -9,3 +10,9 @@ pub mod process;
 pub mod provider;
 pub mod proxy;
 pub mod rabbitmq;
+
+/// Whether this is root, who may do what others need a name space for.
+#[must_use]
+pub fn is_root() -> bool {
+    packages::is_root()
+}

@@ -151,7 +151,8 @@ pub struct RabbitMq {
     port: u16,
     dist_port: u16,
     epmd_port: u16,
-    epmd: Child,
+    /// Its port mapper; nodes of one cluster share that of the first.
+    epmd: Option<Child>,
     node: Option<Child>,
     guardian: Child,
 }
@@ -188,6 +189,11 @@ impl RabbitMq {
     /// # Errors
     /// As [`RabbitMq::start`].
     pub fn start_with(configuration: &str) -> anyhow::Result<Self> {
+        Self::start_beside(None, configuration)
+    }
+
+    /// Starts a node that uses the port mapper of another one.
+    fn start_beside(other: Option<&Self>, configuration: &str) -> anyhow::Result<Self> {
         let root = std::env::var_os(OTHER_ROOT).map(PathBuf::from);
         let server = root.as_ref().map_or_else(|| PathBuf::from(SERVER), |root| root.join(&SERVER[1..]));
         if root.is_none() && !server.exists() {
@@ -214,14 +220,11 @@ impl RabbitMq {
         )?;
         fs::write(folder.path().join("enabled_plugins"), "[].\n")?;
         fs::write(folder.path().join("env.conf"), "")?;
-        let epmd = Command::new("epmd")
-            .args(["-port", &epmd_port.to_string(), "-address", "127.0.0.1", "-relaxed_command_check"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("cannot start epmd")?;
-        let guardian = guardian(&epmd, folder.path())?;
+        let (epmd_port, epmd) = match other {
+            Some(other) => (other.epmd_port, None),
+            None => (epmd_port, Some(start_epmd(epmd_port)?)),
+        };
+        let guardian = guardian(epmd.as_ref(), folder.path())?;
         let mut broker = Self { root, folder, name, port, dist_port, epmd_port, epmd, node: None, guardian };
         broker.restart()?;
         Ok(broker)
@@ -417,20 +420,85 @@ impl RabbitMq {
 impl Drop for RabbitMq {
     fn drop(&mut self) {
         self.kill();
-        let _ = self.epmd.kill();
-        let _ = self.epmd.wait();
+        if let Some(epmd) = &mut self.epmd {
+            let _ = epmd.kill();
+            let _ = epmd.wait();
+        }
         drop(self.guardian.stdin.take());
         let _ = self.guardian.wait();
     }
 }
 
+fn start_epmd(port: u16) -> anyhow::Result<Child> {
+    Command::new("epmd")
+        .args(["-port", &port.to_string(), "-address", "127.0.0.1", "-relaxed_command_check"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start epmd")
+}
+
+/// Nodes that form one broker.
+#[derive(Debug)]
+pub struct RabbitMqCluster {
+    /// The first one last to be dropped: its port mapper is everybody's.
+    nodes: Vec<RabbitMq>,
+}
+
+impl RabbitMqCluster {
+    /// Starts nodes one after the other; each joins the first.
+    ///
+    /// # Errors
+    /// When a node does not come up or cannot join.
+    pub fn start(count: usize) -> anyhow::Result<Self> {
+        let first = RabbitMq::start()?;
+        let mut nodes = Vec::new();
+        for _ in 1..count {
+            let node = RabbitMq::start_beside(Some(&first), "")?;
+            for arguments in [&["stop_app"][..], &["join_cluster", &first.name], &["start_app"]] {
+                let _ = node.control(arguments)?;
+            }
+            nodes.push(node);
+        }
+        nodes.push(first);
+        nodes.rotate_right(1);
+        Ok(Self { nodes })
+    }
+
+    /// Makes a virtual host with its users, and returns it as the first node offers it.
+    ///
+    /// # Errors
+    /// When the first node is down.
+    pub fn make_vhost(&self, name: &str) -> anyhow::Result<Vhost> {
+        self.nodes[0].make_vhost(name)
+    }
+
+    /// A virtual host as a node offers it.
+    #[must_use]
+    pub fn vhost(&self, node: usize, name: &str) -> Vhost {
+        Vhost::of("amqp", "guest:guest", &self.nodes[node].address().to_string(), name)
+    }
+
+    /// A node.
+    pub fn node(&mut self, node: usize) -> &mut RabbitMq {
+        &mut self.nodes[node]
+    }
+}
+
+impl Drop for RabbitMqCluster {
+    fn drop(&mut self) {
+        while self.nodes.pop().is_some() {}
+    }
+}
+
 /// A shell that ends node and epmd and deletes the folder when the test process is gone: one that is killed, or whose broker
 /// is a static, drops nothing, but its end closes this pipe. It is told the pid of each node that is started.
-fn guardian(epmd: &Child, folder: &Path) -> anyhow::Result<Child> {
+fn guardian(epmd: Option<&Child>, folder: &Path) -> anyhow::Result<Child> {
     // deaf to the interrupt that a person sends to the whole group of processes
     let script = "trap '' INT TERM; while read pid; do node=$pid; done; kill -9 $node $0; rm -rf \"$1\"";
     let child = Command::new("sh")
-        .args(["-c", script, &epmd.id().to_string()])
+        .args(["-c", script, &epmd.map_or_else(String::new, |epmd| epmd.id().to_string())])
         .arg(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -33,6 +33,10 @@ const RECEIVE_WAIT: Duration = Duration::from_millis(500);
 const CLAIM_AGAIN: Duration = Duration::from_millis(250);
 /// Longest time that tasks have to store how they ended, when calls are dropped.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Losses after which a task runs alone on its worker: it may be what kills them (P3).
+const LOSSES_BEFORE_ALONE: i32 = 2;
+/// Wait before a task is offered again that would have run beside one that must be alone.
+const MAKE_ROOM_DELAY_MS: u64 = 1_000;
 /// Wait before a message that this build cannot read is published again.
 const UNREADABLE_DELAY_MS: u64 = 10_000;
 
@@ -106,6 +110,10 @@ impl Lane {
                 && let Ok(more) = Arc::clone(&slots).try_acquire_owned()
             {
                 permits.push(more);
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => break,
+                () = self.shared.alone.free() => {}
             }
             let received = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -226,12 +234,20 @@ impl Lane {
         for ((task, input), held) in prepared.into_iter().zip(held) {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
+            let at_hand = self.shared.alone.at_hand();
             running.spawn(async move {
+                let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
+                let taken = if dangerous { shared.alone.take() } else { None };
                 let end = if tasks::lost_too_often(task) {
                     TaskEnd::GiveUp(Box::new(GivenUp::without_calls(task, lost_failure(task))))
+                } else if taken.is_none() && (dangerous || shared.alone.is_taken()) {
+                    let reason = "its worker makes room for a task that has lost workers".to_owned();
+                    TaskEnd::Park { delay_ms: MAKE_ROOM_DELAY_MS, reason, calls: Vec::new() }
                 } else {
                     let work = AssertUnwindSafe(async {
-                        let _quiet = shared.quiet(task).await;
+                        if let Some(taken) = &taken {
+                            taken.others_ended().await;
+                        }
                         tasks::run(&shared, task, input).await
                     });
                     tokio::select! {
@@ -248,7 +264,7 @@ impl Lane {
                         warn!("how a {:?} task ended could not be stored, its lease will expire", task.task.kind());
                     }
                 }
-                drop((permit, held));
+                drop((taken, at_hand, permit, held));
             });
         }
     }

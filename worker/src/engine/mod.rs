@@ -4,6 +4,7 @@
 //! states of runs.
 
 mod active;
+mod alone;
 mod consume;
 mod settle;
 mod vitals;
@@ -24,9 +25,9 @@ use bench_proto::{
     task::QueueName,
 };
 use bench_queue::{Queue, QueueError};
-use bench_store::{ClaimedTask, SessionId, Store, StoreError};
+use bench_store::{SessionId, Store, StoreError};
 use tokio::{
-    sync::{Mutex, Notify, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc, watch},
+    sync::{Mutex, Notify, mpsc, watch},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -39,13 +40,11 @@ use crate::{
     writer::{Writer, WriterHooks},
 };
 use active::Active;
+use alone::Alone;
 use consume::Lane;
 
 pub(crate) use vitals::OUT_OF_REACH;
 pub use vitals::Vitals;
-
-/// Losses after which a task runs alone on its worker: it may be what kills them (P3).
-const LOSSES_BEFORE_ALONE: i32 = 2;
 
 /// How a worker is set up.
 #[derive(Debug, Clone)]
@@ -82,16 +81,9 @@ pub struct Shared {
     look_at_runs: Notify,
     to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
     active: Active,
-    /// Held shared by ordinary tasks, alone by those that have lost workers.
-    alone: RwLock<()>,
+    alone: Alone,
     /// What keeps a role from receiving.
     disconnected: SyncMutex<BTreeMap<Role, String>>,
-}
-
-/// Holds other tasks off while a dangerous one runs.
-enum Quiet<'a> {
-    Shared { _guard: RwLockReadGuard<'a, ()> },
-    Alone { _guard: RwLockWriteGuard<'a, ()> },
 }
 
 impl Shared {
@@ -119,14 +111,6 @@ impl Shared {
         let mut contexts = self.contexts.lock().await;
         if contexts.get(&context.run_no()).is_some_and(|current| Arc::ptr_eq(current, context)) {
             contexts.remove(&context.run_no());
-        }
-    }
-
-    async fn quiet(&self, task: ClaimedTask) -> Quiet<'_> {
-        if task.losses >= LOSSES_BEFORE_ALONE {
-            Quiet::Alone { _guard: self.alone.write().await }
-        } else {
-            Quiet::Shared { _guard: self.alone.read().await }
         }
     }
 
@@ -233,7 +217,7 @@ impl Worker {
             look_at_runs: Notify::new(),
             to_conclude,
             active: Active::default(),
-            alone: RwLock::new(()),
+            alone: Alone::default(),
             disconnected: SyncMutex::new(waiting),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Wait before a task that this worker cannot serve is offered again, perhaps to another.
-const CANNOT_SERVE_DELAY_MS: u64 = 5_000;
+const CANNOT_SERVE_DELAY_MS: u64 = 1_000;
 /// Wait before a task is offered again that the store has failed.
 const STORE_FAILED_DELAY_MS: u64 = 500;
 /// First and longest wait between tries while the store is unavailable.

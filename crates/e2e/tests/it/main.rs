@@ -3,6 +3,7 @@
 mod arrows;
 mod bad_input;
 mod cluster;
+mod full_disk;
 mod kill;
 mod local_runs;
 mod models;

@@ -112,3 +112,22 @@ fn fault_11_duplicate_reordered_and_unreadable_messages() {
     let text = stage.cluster.run(&["status"]).expect_code(0).stdout;
     assert!(text.contains("dead letters: 6") && text.contains("lie in the dead letters"), "{text}");
 }
+
+#[test]
+fn fault_19_a_broker_under_alarm_holds_publishers_and_drops_nothing() {
+    let mut stage = Stage::set(Size::Middle, OWN, 100);
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(20);
+    let alarm = |stage: &mut Stage, share: &str| {
+        let _ = stage.cluster.broker().control(&["set_vm_memory_high_watermark", share]).expect("is set");
+    };
+    alarm(&mut stage, "0.000001");
+    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(60), |status| {
+        status["why"].as_str().is_some_and(|why| why.contains("blocks publishers"))
+    });
+    eprintln!("{}", status["why"]);
+    assert_eq!(status["status"], "running");
+    alarm(&mut stage, "0.8");
+    stage.check(client, 0);
+}

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use bench_e2e::faults::{Size, Stage, randomness};
+use bench_e2e::faults::{PATIENCE, Size, Stage, randomness};
 use bench_testkit::{
     cluster::Setup,
     proxy::{Faults, Proxy, Way},
 };
 use rand::Rng;
+use serde_json::json;
 
 const PROXIES: Setup = Setup { proxies: true, own_postgres: false, own_broker: false, pooler: false };
 
@@ -68,4 +69,18 @@ fn fault_16_both_services_fall_into_a_black_hole() {
         proxy.heal();
     }
     stage.check(client, 0);
+}
+
+#[test]
+fn fault_18_replies_that_were_paid_are_lost() {
+    let stage = Stage::set(Size::Middle, Setup::default(), 50);
+    stage.provider.control(&json!({"faults": {"cut": 0.15}}));
+    let (_coordinator, _workers) = stage.people(2);
+    let report = stage.check_end(stage.submit(&["--set", "backoff.initial_interval=20ms"]).wait(PATIENCE));
+    let stats = stage.provider.stats();
+    let cut = stats["faults"]["cut"].as_u64().expect("connections were cut after the reply was made");
+    assert!(cut > 20, "{stats:#}");
+    assert_eq!(stats["repeated_requests"], cut, "each lost reply is asked for once more, and nothing else is");
+    // what may have been paid is not forgotten: its worst case stands beside what was booked
+    assert!(report["usage"]["total"]["usd_uncertain"].as_f64() > Some(0.0), "{:#}", report["usage"]["total"]);
 }

@@ -60,7 +60,7 @@ fn brokers_that_cannot_be_used() {
     for (url, code, words) in [
         (format!("amqp://bench-worker:wrong-password@{place}"), 2, &["user and password"][..]),
         (format!("amqp://{user}@{host}/no-such-vhost"), 2, &["virtual host", "no-such-vhost"]),
-        (format!("amqp://{user}@{nobody}/x"), 4, &["127.0.0.1", "is the broker up"]),
+        (format!("amqp://{user}@{nobody}/x"), 4, &["127.0.0.1", "Connection refused"]),
         (format!("amqp://{user}@:port/x"), 2, &["cannot read the queue URL"]),
         (format!("kafka://{user}@{place}"), 2, &["kafka"]),
     ] {
@@ -153,15 +153,14 @@ fn listening_for_others_needs_a_token() {
 fn what_does_not_belong_together_is_refused() {
     let cluster = Cluster::new();
     let (store, queue) = (&cluster.database().runtime, &cluster.vhost().admin);
-    for (store, queue, words) in
-        [(store.as_str(), "memory:", &["amqp://", "sqlite:"][..]), ("sqlite:here.db", queue.as_str(), &["memory:"])]
-    {
+    for (store, queue) in [(store.as_str(), "memory:"), ("sqlite:here.db", queue.as_str())] {
         for (program, args) in PEOPLE {
             let mut command = cluster.command(program, store, queue);
             command.args(args);
             let done = cluster.spawn(command, &format!("{program}-{}", unique())).wait(Duration::from_secs(40));
             assert_eq!(done.code, 2, "{program} {args:?}: {}", done.stderr);
-            assert!(words.iter().any(|word| done.stderr.contains(word)), "{program}: {}", done.stderr);
+            let way_out = ["--queue memory:", "--queue amqp://"].iter().any(|words| done.stderr.contains(words));
+            assert!(way_out, "{program}: {}", done.stderr);
             assert!(!done.stderr.contains("planted"), "{}", done.stderr);
         }
     }

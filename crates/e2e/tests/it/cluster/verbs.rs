@@ -132,7 +132,7 @@ fn controls_run_beside_the_measured_run() {
     let cluster = Stage::set(Size::Small, Setup::default(), 0);
     let (_coordinator, _workers) = cluster.people(2);
     // without the unanswerable questions: their evidence misleads by design, so it helps nobody
-    let args = ["submit", "--dataset", "locomo-sim", "--preset", "fair", "--exclude-category", "adversarial"];
+    let args = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--exclude-category", "adversarial"];
     let report = cluster.cluster.run(&[&args[..], &["--controls", "--json", "--run-id", RUN]].concat());
     let report = report.expect_code(0).json();
     let control = |name: &str| {

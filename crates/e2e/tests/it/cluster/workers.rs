@@ -64,6 +64,34 @@ fn fault_3_a_task_that_kills_its_worker_ends_alone() {
 }
 
 #[test]
+fn fault_17_a_bank_whose_last_write_is_unknown_begins_anew() {
+    let mut random = randomness();
+    let stage = Stage::set(Size::Small, Setup::default(), 10);
+    let (_coordinator, mut workers) = stage.people(2);
+    // an outside memory in which a session that is written twice shows; some of its answers are lost too
+    let memory = format!("faulty.memory={}", stage.cluster.bench().path().join("memory").display());
+    let flags = ["--system", "faulty", "--set", &memory, "--set", "faulty.retain=0.02", "--set", "faulty.retain_ms=40"];
+    let client = stage.submit(&flags);
+    let retained = "SELECT COALESCE(sum(entries_retained), 0) FROM run_counters";
+    let mut kills = 0;
+    while kills < 4 {
+        std::thread::sleep(Duration::from_millis(random.random_range(100..500)));
+        if stage.cluster.sql(retained) == "0" {
+            continue;
+        }
+        let victim = random.random_range(0..workers.len());
+        workers[victim].kill();
+        workers[victim] = stage.worker(&format!("worker{victim}"));
+        kills += 1;
+    }
+    stage.check(client, kills * IN_FLIGHT);
+    let generations = stage.cluster.sql("SELECT sum(generation) FROM banks");
+    assert_ne!(generations, "0", "some writes were unknown");
+    let files = std::fs::read_dir(stage.cluster.bench().path().join("memory")).expect("banks were kept").count();
+    eprintln!("{kills} kills, {generations} generations more, {files} banks written");
+}
+
+#[test]
 fn p26_a_worker_that_is_told_to_stop_loses_nothing() {
     let stage = Stage::set(Size::Middle, Setup::default(), 300);
     let (_coordinator, mut workers) = stage.people(2);

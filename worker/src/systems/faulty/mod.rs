@@ -1,9 +1,13 @@
 //! `faulty`: `bm25` that fails or panics by lot, once per question, for rehearsing how a run takes it. A run over it ends
 //! with the same hits as `bm25`, only with more attempts; except for the questions that end their worker's process each time.
+//! It can also keep its banks outside of the store, where a retain of unknown outcome matters (P5).
+
+mod outside;
 
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -12,8 +16,9 @@ use bench_proto::{dataset::StreamEntry, failure::Failure, ids::Sha256Hash};
 use super::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, RetainReceipt,
     SystemSettings, bm25,
-    settings::{Setting, number},
+    settings::{Setting, number, text},
 };
+use outside::Outside;
 
 const PANIC: Setting =
     Setting { name: "faulty.panic", description: "share of questions whose first recall panics, 0 to 1", default: "0" };
@@ -26,11 +31,33 @@ const KILL: Setting = Setting {
     default: "0",
 };
 
+const MEMORY: Setting = Setting {
+    name: "faulty.memory",
+    description: "folder in which banks are kept outside of the store; what is written twice is there twice",
+    default: "",
+};
+const RETAIN: Setting = Setting {
+    name: "faulty.retain",
+    description: "share of entries that are written outside and whose answer is lost, 0 to 1",
+    default: "0",
+};
+const RETAIN_MS: Setting = Setting {
+    name: "faulty.retain_ms",
+    description: "milliseconds that it takes to write an entry outside",
+    default: "0",
+};
+
+/// Longest time that an entry may take.
+const LONGEST_RETAIN_MS: f64 = 60_000.0;
+
 /// The settings of the system.
-pub(super) const SETTINGS: &[Setting] = &[PANIC, ERROR, KILL];
+pub(super) const SETTINGS: &[Setting] = &[PANIC, ERROR, KILL, MEMORY, RETAIN, RETAIN_MS];
 
 struct Faulty {
     inner: Arc<dyn MemorySystem>,
+    capabilities: Capabilities,
+    outside: Option<Outside>,
+    retain: f64,
     panic: f64,
     error: f64,
     kill: f64,
@@ -40,8 +67,25 @@ struct Faulty {
 
 /// Builds the system.
 pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+    let inner = bm25::build(&SystemSettings::new(), context)?;
+    let takes = Duration::from_secs_f64(number(settings, &RETAIN_MS, 0.0, LONGEST_RETAIN_MS)? / 1000.0);
+    let folder = text(settings, &MEMORY)?;
+    let outside = (!folder.is_empty()).then(|| Outside { folder: folder.into(), takes });
+    let capabilities = match &outside {
+        None => inner.capabilities().clone(),
+        Some(_) => Capabilities {
+            max_batch: 1,
+            ordered: true,
+            retain_idempotent: false,
+            from_items: false,
+            ..inner.capabilities().clone()
+        },
+    };
     Ok(Arc::new(Faulty {
-        inner: bm25::build(&SystemSettings::new(), context)?,
+        inner,
+        capabilities,
+        outside,
+        retain: number(settings, &RETAIN, 0.0, 1.0)?,
         panic: number(settings, &PANIC, 0.0, 1.0)?,
         error: number(settings, &ERROR, 0.0, 1.0)?,
         kill: number(settings, &KILL, 0.0, 1.0)?,
@@ -76,7 +120,7 @@ impl Faulty {
 #[async_trait]
 impl MemorySystem for Faulty {
     fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
+        &self.capabilities
     }
 
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
@@ -84,7 +128,14 @@ impl MemorySystem for Faulty {
     }
 
     async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
-        self.inner.retain(bank, entries).await
+        let Some(outside) = &self.outside else { return self.inner.retain(bank, entries).await };
+        let receipt = outside.retain(bank, entries).await?;
+        // another generation is another name, and draws anew
+        let lost = |entry: &&StreamEntry| Self::lot("retain", &format!("{} {}", bank.name, entry.id()), self.retain);
+        match entries.iter().find(lost) {
+            Some(entry) => Err(Failure::transient("faulty", format!("the answer to {} was lost", entry.id()))),
+            None => Ok(receipt),
+        }
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
@@ -93,11 +144,16 @@ impl MemorySystem for Faulty {
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
         self.strike(query.question_id)?;
-        self.inner.recall(bank, query).await
+        let Some(outside) = &self.outside else { return self.inner.recall(bank, query).await };
+        let content = Some(Arc::new(outside.content(bank)?));
+        self.inner.recall(&BankRef { content, ..bank.clone() }, query).await
     }
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
-        self.inner.reset_bank(bank).await
+        match &self.outside {
+            Some(outside) => outside.reset(bank),
+            None => self.inner.reset_bank(bank).await,
+        }
     }
 
     async fn health(&self) -> Result<String, Failure> {

@@ -1,0 +1,21 @@
+# Short names for what people do; each is one line of a script or of cargo.
+
+.PHONY: test test-faults demo bench
+
+# format, lints, documentation, all tests
+test:
+	sh scripts/test.sh
+
+# the same, and the long fault tests (about 20 minutes)
+test-faults:
+	BENCH_TEST_FAULTS=long sh scripts/test.sh
+
+# the first run: generated data, no key, no service
+demo:
+	sh scripts/demo.sh
+
+# throughput, scaling and latency, as docs/PERFORMANCE.md explains
+bench:
+	cargo build --release --workspace --bins
+	cargo run --release --package bench-perf -- all
+	cargo run --release --package bench-perf -- cluster
