@@ -1,7 +1,7 @@
 //! A process's purse: the front of a run's money in the store (P10).
 //!
 //! One task per run and process reserves for all calls that wait, in one transaction at a time and at most one per
-//! [`GATHER`]. While calls are many and money is plenty, it also keeps a small float of reserved attempts that are not
+//! `GATHER`. While calls are many and money is plenty, it also keeps a small float of reserved attempts that are not
 //! sent yet, so that calls need not wait for a transaction. The float is given back when it is not used, when the cap
 //! comes near, and when the run stops.
 
