@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs everything that CI runs: format, lints, dependencies, documentation, all tests.
+# Runs everything that CI runs: format, lints, dependencies, documentation, images and chart, all tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -20,6 +20,7 @@ else
 fi
 say "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
+sh scripts/test-deploy.sh
 say "== tests"
 cargo test --workspace --locked
 if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
