@@ -3,7 +3,8 @@
 # say WORDS...: one line to standard error
 say() { printf '%s\n' "$*" >&2; }
 
-# need_tools: a C compiler and linker for the bundled SQLite, zstd and aws-lc; a Rust toolchain.
+# need_tools [NAME...]: a C compiler and linker for the bundled SQLite, zstd and aws-lc; a Rust toolchain; programs that
+# are packages of the same name.
 need_tools() {
     if ! command -v cargo >/dev/null 2>&1; then
         say "no Rust toolchain: install one from https://rustup.rs (1.94 or newer), then run this again"
@@ -11,6 +12,9 @@ need_tools() {
     fi
     missing=""
     command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
+    done
     install_packages $missing
 }
 

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-need_tools
+need_tools make # of jemalloc
 need_cargo_deny
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 

@@ -194,10 +194,10 @@ pub struct LimitArgs {
     /// Questions in flight
     #[arg(long, value_name = "N")]
     pub concurrency: Option<u32>,
-    /// Requests per minute for the run's models
+    /// Requests per minute for each of the run's models, for all processes and runs of the store together
     #[arg(long, value_name = "N")]
     pub max_rpm: Option<u64>,
-    /// Tokens per minute for the run's models
+    /// The same for tokens
     #[arg(long, value_name = "N")]
     pub max_tpm: Option<u64>,
     /// Hard cap on spending in dollars [default with paid models: 20]

@@ -30,8 +30,8 @@ pub use exit::{CliError, Exit};
 pub fn run(cli: cli::Cli) -> u8 {
     let filter = match cli.global.verbose {
         0 => None,
-        1 => Some("info".to_owned()),
-        _ => Some("debug".to_owned()),
+        1 => Some("info,lapin=off".to_owned()),
+        _ => Some("debug,lapin=warn".to_owned()),
     };
     let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
     let _telemetry = match bench_telemetry::init(&logs) {

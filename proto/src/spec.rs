@@ -305,3 +305,67 @@ impl RunSpec {
             .unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOLDEN: &str = include_str!("../golden/run_spec.v1.json");
+
+    fn golden() -> RunSpec {
+        serde_json::from_str(GOLDEN).expect("the golden spec is a spec")
+    }
+
+    #[test]
+    fn a_stored_spec_is_read_without_what_later_builds_add_and_keeps_its_fingerprint() {
+        let spec = golden();
+        assert_eq!(spec.limits, Limits::default(), "limits that an old build did not store have their defaults");
+        let mut stored: Value = serde_json::from_str(GOLDEN).expect("JSON");
+        let again = serde_json::to_value(&spec).expect("serialises");
+        for (key, value) in stored.as_object_mut().expect("an object") {
+            assert_eq!(&again[key.as_str()], value, "{key}");
+        }
+        assert_eq!(spec.fingerprint().hex(), "FINGERPRINT");
+    }
+
+    #[test]
+    fn p13_what_can_change_a_score_changes_the_fingerprint() {
+        type Change = fn(&mut RunSpec);
+        let changes: [(&str, Change); 9] = [
+            ("dataset.sha256", |s| s.dataset.sha256 = "01".into()),
+            ("dataset.loader", |s| s.dataset.loader += 1),
+            ("sample.signature", |s| s.sample.signature = "x".into()),
+            ("system.version", |s| s.system.version = "4".into()),
+            ("system.settings.bm25.b", |s| drop(s.system.settings.insert("bm25.b".into(), 0.5.into()))),
+            ("answerer.params.temperature", |s| drop(s.answerer.params.insert("temperature".into(), 1.into()))),
+            ("judges.0.prompts.judge", |s| drop(s.judges[0].prompts.insert("judge".into(), "ef".into()))),
+            ("votes", |s| s.votes = 5),
+            ("scorers.locomo-f1", |s| s.scorers[0].version += 1),
+        ];
+        for (key, change) in changes {
+            let mut changed = golden();
+            change(&mut changed);
+            assert_ne!(changed.fingerprint(), golden().fingerprint(), "{key}");
+            let differences = golden().differences(&changed);
+            assert_eq!(differences.iter().map(|d| d.key.as_str()).collect::<Vec<_>>(), [key]);
+        }
+    }
+
+    #[test]
+    fn p13_caps_pace_accounts_and_places_are_not_part_of_it() {
+        let mut changed = golden();
+        changed.limits = Limits {
+            max_cost: Some(PicoUsd(1)),
+            max_rpm: Some(2),
+            max_tpm: Some(3),
+            concurrency: Some(4),
+            retries: 5,
+            pool: "gpu".into(),
+            ..Limits::default()
+        };
+        changed.answerer.account = "other".into();
+        changed.dataset.path = Some("/elsewhere".into());
+        changed.dataset.version = "2".into();
+        assert_eq!(changed.fingerprint(), golden().fingerprint());
+    }
+}

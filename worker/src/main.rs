@@ -15,6 +15,11 @@ use clap::Parser;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+/// As in `bench-coord`: docs/adr/0009-allocator.md.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Queue domain of workers that a coordinator supervises (P21).
 const CLUSTER_DOMAIN: &str = bench_proto::CLUSTER_DOMAIN;
 /// Exit codes, as those of `bench-coord`.
@@ -99,7 +104,9 @@ impl From<QueueError> for Stop {
     fn from(error: QueueError) -> Self {
         match &error {
             QueueError::Setup(_) => Self::usage(error),
-            QueueError::Unavailable(_) | QueueError::Closed => Self::infrastructure(error),
+            QueueError::Unavailable(_) | QueueError::Closed => {
+                Self::infrastructure(format!("{error}; is the broker up?"))
+            }
         }
     }
 }
@@ -117,8 +124,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let filter = match args.verbose {
         0 => None,
-        1 => Some("info".to_owned()),
-        _ => Some("debug".to_owned()),
+        1 => Some("info,lapin=off".to_owned()),
+        _ => Some("debug,lapin=warn".to_owned()),
     };
     let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
     let _telemetry = match bench_telemetry::init(&logs) {
@@ -166,7 +173,7 @@ async fn work(args: Args) -> Result<(), Stop> {
     let roles = roles(&args.roles)?;
     if settings.queue_url.starts_with("memory:") || settings.store_url.starts_with("sqlite:") {
         return Err(Stop::usage(
-            "a worker needs a broker and a store that others share: --queue amqp://… and --store postgres://…; runs on one machine need no bench-worker",
+            "a worker needs a broker and a store that others share: --queue amqp://… and --store postgres://…; memory: and sqlite: are for runs on one machine, which need no bench-worker",
         ));
     }
     if args.concurrency == Some(0) {

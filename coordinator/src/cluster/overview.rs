@@ -38,6 +38,9 @@ impl Overview {
                 (row, info)
             })
             .collect();
+        // in the order that people look for them
+        let mut workers = workers;
+        workers.sort_by(|(a, _), (b, _)| (&a.worker, a.session.0).cmp(&(&b.worker, b.session.0)));
         let pools: BTreeSet<String> = workers.iter().map(|(_, info)| info.pool.clone()).chain(pools.clone()).collect();
         let looking = tokio::time::timeout(PATIENCE, read_broker(queue_url, &pools));
         let broker = match looking.await {

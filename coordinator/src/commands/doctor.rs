@@ -1,8 +1,14 @@
 //! `doctor`: is everything reachable and usable? One line each, and what to do where not.
 
+use bench_proto::CLUSTER_DOMAIN;
+use bench_store::ConnectionRoom;
+
 use crate::{
     app::{App, Place},
-    cluster::{client::who_is_missing, overview::Overview},
+    cluster::{
+        client::{is_alive, who_is_missing},
+        overview::Overview,
+    },
     exit::{CliError, CliResult, Exit},
     out, results,
 };
@@ -38,6 +44,13 @@ pub(super) async fn run(app: &App) -> CliResult {
             Err(error) => Err(error.to_string()),
         });
         line("cluster", found);
+        let workers = store.open_sessions(CLUSTER_DOMAIN).await.map(|open| open.iter().filter(|w| is_alive(w)).count());
+        let room = store.connection_room().await;
+        match (room, workers) {
+            (Ok(Some(room)), Ok(workers)) => line("connections", connections(room, workers)),
+            (Ok(None), _) => {}
+            (Err(error), _) | (_, Err(error)) => line("connections", Err(error.to_string())),
+        }
     }
     let runs = app.home().join("runs");
     line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
@@ -61,5 +74,35 @@ pub(super) async fn run(app: &App) -> CliResult {
         Ok(Exit::Done)
     } else {
         Err(CliError::infrastructure(format!("{failed} of the checks above failed")))
+    }
+}
+
+/// Connections that a worker holds, and a coordinator (P31).
+const OF_WORKER: usize = 2;
+const OF_COORDINATOR: usize = 4;
+
+/// Whether the live processes and one more coordinator fit into the server's limit.
+fn connections(room: ConnectionRoom, workers: usize) -> Result<String, String> {
+    let wanted = workers * OF_WORKER + 2 * OF_COORDINATOR;
+    let line = format!("{} of {} open; {workers} workers and two coordinators need {wanted}", room.open, room.most);
+    if i64::try_from(wanted).unwrap_or(i64::MAX) < room.most {
+        Ok(line)
+    } else {
+        Err(format!("{line}: raise max_connections, or put PgBouncer in between"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p31_live_processes_are_compared_with_the_servers_limit() {
+        let room = |most| ConnectionRoom { most, open: 12 };
+        assert_eq!(
+            connections(room(100), 10),
+            Ok("12 of 100 open; 10 workers and two coordinators need 28".to_owned())
+        );
+        assert!(connections(room(100), 46).expect_err("too many").contains("PgBouncer"));
     }
 }

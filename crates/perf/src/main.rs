@@ -90,6 +90,12 @@ enum Scenario {
         #[arg(long, default_value_t = 256)]
         slots: u32,
     },
+    /// How well a provider's limits are used, by one worker and by four
+    Money {
+        /// 3,972 calls a run, and a sliding window too
+        #[arg(long)]
+        full: bool,
+    },
     /// From submit to the first answer in a warm cluster
     FirstAnswer {
         /// Slots of the worker
@@ -155,6 +161,7 @@ async fn in_cluster(services: &Services, lab: &Lab, rounds: usize, scenario: Sce
         Scenario::Checkpoints { questions } => vec![cluster::checkpoints(services, rounds, questions).await?],
         Scenario::Scaling { questions, slots, quick } => scaling(services, lab, questions, slots, quick).await?,
         Scenario::Million { questions, slots } => vec![cluster::million(services, questions, slots).await?],
+        Scenario::Money { full } => vec![cluster::money(services, full).await?],
         Scenario::FirstAnswer { slots } => vec![cluster::first_answer(services, 2 * rounds, slots).await?],
         Scenario::Cluster { quick } => {
             let (questions, many) = if quick { (4_000, 40_000) } else { (20_000, 200_000) };

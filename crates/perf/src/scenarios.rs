@@ -175,6 +175,13 @@ impl Sim {
         let url = self.base_url.replace("/v1", "/stats");
         Ok(reqwest::get(url).await?.error_for_status()?.json().await?)
     }
+
+    /// Changes its limits, latency or faults by a JSON merge patch.
+    pub(crate) async fn control(&self, patch: &Value) -> anyhow::Result<()> {
+        let url = self.base_url.replace("/v1", "/control");
+        reqwest::Client::new().post(url).body(patch.to_string()).send().await?.error_for_status()?;
+        Ok(())
+    }
 }
 
 impl Drop for Sim {

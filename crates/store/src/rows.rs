@@ -297,6 +297,15 @@ pub struct SessionRow {
     pub leased: i64,
 }
 
+/// Connections to a store on a server (P31).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionRoom {
+    /// Most that the server takes, of all programs together.
+    pub most: i64,
+    /// Open now.
+    pub open: i64,
+}
+
 /// Who leads a scope (P14).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderRow {

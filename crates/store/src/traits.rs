@@ -306,6 +306,9 @@ pub trait Store:
     /// Reads a little and checks the schema: is the store usable? One line about what was found.
     async fn check(&self) -> StoreResult<String>;
 
+    /// Connections of the server behind the store; `None` for a file.
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>>;
+
     /// Flushes and closes.
     async fn close(&self);
 }

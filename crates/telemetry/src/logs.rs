@@ -11,8 +11,9 @@ use tracing_subscriber::{
     util::TryInitError,
 };
 
-/// The filter when nobody says otherwise: a command line tool speaks through its results.
-pub const DEFAULT_FILTER: &str = "warn";
+/// The filter when nobody says otherwise: a command line tool speaks through its results. `lapin` logs every refusal of a broker
+/// as an error of its own, which this project says better.
+pub const DEFAULT_FILTER: &str = "warn,lapin=off";
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -26,6 +26,18 @@ use async_trait::async_trait;
 use bench_proto::failure::Failure;
 use serde_json::Value;
 
+/// Somebody who waits, and may have gone away.
+trait Reader {
+    /// Whether nobody waits any more.
+    fn gone(&self) -> bool;
+}
+
+impl<T> Reader for tokio::sync::oneshot::Sender<T> {
+    fn gone(&self) -> bool {
+        self.is_closed()
+    }
+}
+
 /// Who says a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageRole {

@@ -7,6 +7,7 @@ mod first_answer;
 mod fleet;
 mod ledger;
 mod million;
+mod money;
 mod overhead;
 mod scaling;
 mod services;
@@ -16,6 +17,7 @@ pub(crate) use self::{
     checkpoints::checkpoints,
     first_answer::first_answer,
     million::million,
+    money::money,
     overhead::overhead,
     scaling::{Scaling, scaling},
     services::Services,

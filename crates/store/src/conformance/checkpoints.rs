@@ -9,8 +9,42 @@ use bench_proto::{
     task::TaskEvent,
 };
 
-use super::{Fresh, Scene, answered, bank, call, ending, failing, judged, recalled, record, retained, scored};
-use crate::{BankState, Release, StoreError};
+use super::{
+    Fresh, HEADLINE, Scene, answered, bank, call, ending, failing, judged, question_facts, recalled, record, retained,
+    scored,
+};
+use crate::{BankState, Conclusion, Release, StoreError};
+
+/// A question whose steps are all stored by one commit is concluded by it; one that was begun before is not.
+pub async fn p7_a_commit_concludes_what_it_stores_whole(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1])])]).await;
+    scene.make_ready(0, 1).await;
+    let (whole, begun) = (TaskKey::question(0, 0), TaskKey::question(0, 1));
+    let epoch = scene.recall(begun).await;
+    let mut records = scene.whole_question(whole, scene.claim(whole).await.epoch, 0.5, Opens::Nothing);
+    records.extend(scene.whole_question(begun, epoch, 0.5, Opens::Nothing));
+    let conclusions = [whole, begun].map(|task| Conclusion {
+        run: scene.run,
+        headline_metric: HEADLINE.to_owned(),
+        facts: question_facts(task, Outcome::Scored, 0.5),
+    });
+    let outcome = store.commit_and_conclude(&records, &conclusions).await.expect("is stored");
+    assert_eq!(
+        outcome.already.iter().map(Option::is_some).collect::<Vec<_>>(),
+        [false, false, false, true, false, false]
+    );
+    assert_eq!(outcome.to_conclude, [(scene.run, begun)]);
+    let facts = store.facts(scene.run, None, 10).await.expect("are read");
+    assert_eq!(facts, [conclusions[0].facts.clone()]);
+    let counters = scene.counters().await;
+    assert_eq!((counters.answered, counters.scored), (2, 1));
+    assert!((counters.headline_sum - 0.5).abs() < 1e-12);
+    let again = store.commit_and_conclude(&records, &conclusions).await.expect("is stored");
+    assert_eq!(again.to_conclude, [(scene.run, begun)], "repeating changes nothing");
+    assert_eq!(store.sweep(scene.run).await.expect("sweeps").to_conclude, [(scene.run, begun)]);
+    assert_eq!(scene.counters().await, counters);
+}
 
 /// The whole way of a question, with everything that opens on it.
 pub async fn p7_a_question_goes_from_retain_to_conclusion(fresh: &Fresh) {

@@ -65,6 +65,7 @@ macro_rules! store_conformance {
             p14_leadership_is_a_row,
             open_tasks_are_counted_by_role,
             p7_a_question_goes_from_retain_to_conclusion,
+            p7_a_commit_concludes_what_it_stores_whole,
             p7_votes_are_counted_down,
             p3_the_first_result_stays,
             p3_late_results_count_while_none_is_stored,

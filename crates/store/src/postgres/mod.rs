@@ -24,7 +24,7 @@ use self::{
     pool::{CONNECT, Pool},
 };
 use crate::{
-    Store, StoreError, StoreResult,
+    ConnectionRoom, Store, StoreError, StoreResult,
     schema::{self, Found},
     sql::{Backend, Conn, Sql, SqlStore, args},
 };
@@ -42,7 +42,9 @@ const MIGRATIONS: schema::Migrations = &[
 
 /// What every statement runs under. A client that is gone loses its locks within seconds. Plans are made anew each time,
 /// from the sizes that the tables have then: a plan that was made when a run had ten tasks is no good for a million.
-const SETTINGS: [(&str, &str); 10] = [
+/// Batches are looked up row by row: all rows of a run have the same `run_no`, so a hash or a merge on it compares every
+/// row of a batch with every row of the run, and the planner believes that to be cheap.
+const SETTINGS: [(&str, &str); 12] = [
     ("statement_timeout", "60000"),
     ("idle_in_transaction_session_timeout", "15000"),
     ("tcp_user_timeout", "10000"),
@@ -53,13 +55,16 @@ const SETTINGS: [(&str, &str); 10] = [
     ("plan_cache_mode", "force_custom_plan"),
     ("random_page_cost", "1.1"),
     ("jit", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
 ];
 
 /// The settings of a session hold for its transactions.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// The same for one transaction, in one message: behind a pooler the next transaction may meet another server.
 const BEGIN_POOLED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 60000; \
-    SET LOCAL idle_in_transaction_session_timeout = 15000; SET LOCAL random_page_cost = 1.1; SET LOCAL jit = off";
+    SET LOCAL idle_in_transaction_session_timeout = 15000; SET LOCAL random_page_cost = 1.1; SET LOCAL jit = off; \
+    SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
 /// A database on a server.
 struct Postgres {
@@ -273,6 +278,15 @@ impl Backend for Postgres {
         let version = rows.first_mut().map_or_else(|| Ok(String::new()), |row| row.text(0))?;
         let pooler = if self.pool.pooled { " through a pooler" } else { "" };
         Ok(format!("PostgreSQL {version} at {}{pooler}", self.pool.place))
+    }
+
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
+        static ROOM: Sql = Sql::new(|| {
+            "SELECT current_setting('max_connections')::int8, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
+                .to_owned()
+        });
+        let rows = self.read(|conn| conn.fetch(&ROOM, args![])).await?;
+        rows.first().map(|row| Ok(ConnectionRoom { most: row.int(0)?, open: row.int(1)? })).transpose()
     }
 
     async fn close(&self) {

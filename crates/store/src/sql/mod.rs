@@ -38,7 +38,7 @@ pub(crate) use self::{
     batch::{Arg, Args, Batch, Cell, Column, Row, args},
     template::{Dialect, Sql},
 };
-use crate::{Store, StoreError, StoreResult};
+use crate::{ConnectionRoom, Store, StoreError, StoreResult};
 
 /// Most rows of one statement; longer lists are cut.
 pub(crate) const CHUNK: usize = 5_000;
@@ -87,6 +87,11 @@ pub(crate) trait Backend: Send + Sync + 'static {
     /// Product and version of the database.
     fn product(&self) -> impl Future<Output = StoreResult<String>> + Send;
 
+    /// See [`Store::connection_room`].
+    fn connection_room(&self) -> impl Future<Output = StoreResult<Option<ConnectionRoom>>> + Send {
+        async { Ok(None) }
+    }
+
     /// Flushes and closes.
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
@@ -126,6 +131,10 @@ impl<B: Backend> Store for SqlStore<B> {
         let rows = self.fetch(&RUNS, args![]).await?;
         let runs = rows.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(format!("{product}, schema {version}, {runs} runs"))
+    }
+
+    async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
+        self.backend.connection_room().await
     }
 
     async fn close(&self) {

@@ -272,6 +272,7 @@ impl<B: Backend> Tasks for SqlStore<B> {
     }
 
     async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>> {
+        // `+ 0`: leased tasks are found by the index of all leased ones, not among all tasks of the run
         static COUNT: Sql = Sql::new(|| {
             let roles = Role::ALL.into_iter().enumerate().fold(String::new(), |cases, (number, role)| {
                 let (low, high) = role_range(role);
@@ -286,7 +287,7 @@ impl<B: Backend> Tasks for SqlStore<B> {
                  SELECT t.run_no, t.task_key, t.not_before, t.published_at, 0 AS leased FROM @rows($1: run int) AS b \
                  JOIN tasks AS t ON t.run_no = b.run WHERE t.state = {} UNION ALL \
                  SELECT t.run_no, t.task_key, t.not_before, t.published_at, 1 AS leased FROM tasks AS t WHERE t.state = {} \
-                 AND t.run_no IN (SELECT run FROM @rows($1: run int) AS b)) AS open GROUP BY 1, 2",
+                 AND t.run_no + 0 IN (SELECT run FROM @rows($1: run int) AS b)) AS open GROUP BY 1, 2",
                 TaskState::Ready.code(),
                 TaskState::Leased.code()
             )

@@ -8,6 +8,8 @@ use std::{
 use bench_proto::{call::Phase, ids::RunNo};
 use bench_store::{PaceLimits, SlotAnswer};
 
+use crate::models::Reader;
+
 /// Calls of one run and phase: lanes are served in turn (P11).
 pub type Lane = (RunNo, Phase);
 
@@ -58,7 +60,7 @@ impl<A> Question<A> {
     }
 }
 
-impl<A> Desk<A> {
+impl<A: Reader> Desk<A> {
     pub(super) fn new(limits: PaceLimits) -> Self {
         let each =
             |limit: Option<u64>| limit.map_or(Duration::ZERO, |n| Duration::from_secs_f64(60.0 / n.max(1) as f64));
@@ -82,12 +84,16 @@ impl<A> Desk<A> {
         !std::mem::replace(&mut self.active, true)
     }
 
-    /// How long a call that comes now will wait, as far as this process can tell.
-    pub(super) fn expected_wait(&self, now: Instant) -> Duration {
+    /// How long a call of a lane that comes now will wait, as far as this process can tell: lanes that are served in turn
+    /// have the same part of the slots, and those of others that are left over.
+    pub(super) fn expected_wait(&self, lane: Lane, now: Instant) -> Duration {
         let given = self.given_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-        let requests = self.request.mul_f64(self.waiting as f64);
-        let tokens = self.token.mul_f64(self.waiting_tokens as f64);
-        given + requests.max(tokens)
+        let own = self.lanes.iter().find(|(of, _)| *of == lane).map_or(0, |(_, queue)| queue.len());
+        let lanes = self.lanes.len() + usize::from(own == 0);
+        let before = (own * lanes).min(self.waiting);
+        let requests = self.request.mul_f64(before as f64);
+        let tokens_each = self.waiting_tokens as f64 / self.waiting.max(1) as f64;
+        given + requests.max(self.token.mul_f64(tokens_each * before as f64))
     }
 
     /// Lets a call wait. True when the task has to be woken.
@@ -137,7 +143,10 @@ impl<A> Desk<A> {
             if let Some(waiting) = queue.pop_front() {
                 self.waiting -= 1;
                 self.waiting_tokens -= waiting.tokens;
-                calls.push(waiting);
+                // who has gone away takes no slot
+                if !waiting.answer.gone() {
+                    calls.push(waiting);
+                }
             }
             if !queue.is_empty() {
                 self.lanes.push_back((lane, queue));
@@ -192,6 +201,12 @@ impl<A> Desk<A> {
 mod tests {
     use super::*;
 
+    impl Reader for i32 {
+        fn gone(&self) -> bool {
+            *self < 0
+        }
+    }
+
     fn lane(run: i64) -> Lane {
         (RunNo(run), Phase::Answer)
     }
@@ -205,7 +220,8 @@ mod tests {
         }
         desk.wait(lane(2), 10, 100);
         desk.wait(lane(2), 10, 101);
-        assert_eq!(desk.expected_wait(now), Duration::from_millis(800));
+        assert_eq!(desk.expected_wait(lane(1), now), Duration::from_millis(800));
+        assert_eq!(desk.expected_wait(lane(2), now), Duration::from_millis(400), "in turn with the other lane");
         let question = desk.question(now);
         assert_eq!((question.demand, question.tokens().len()), (8, 8));
         let answer = SlotAnswer { starts_us: vec![0, 100_000, 200_000], wait_us: 150_000, ..SlotAnswer::default() };
@@ -227,6 +243,7 @@ mod tests {
         let mut desk = Desk::new(PaceLimits::default());
         assert!(desk.due(now).is_none());
         desk.wait(lane(1), 10, 1);
+        desk.wait(lane(1), 10, -1);
         desk.told(Duration::from_secs(2));
         desk.unused(7);
         let question = desk.question(now);

@@ -10,7 +10,10 @@ use bench_store::{BudgetAnswer, BudgetChange, BudgetScope, BudgetState, Want};
 use uuid::Uuid;
 
 use super::{ASK_AGAIN, LOOK};
-use crate::models::budget::{OverCap, Refusal};
+use crate::models::{
+    Reader,
+    budget::{OverCap, Refusal},
+};
 
 /// Most reservations of one transaction.
 const MOST_WANTS: usize = 256;
@@ -95,17 +98,6 @@ pub(super) struct Plan<A> {
 
 /// Who is answered with what.
 pub(super) type Answers<A> = Vec<(A, Result<(Uuid, Phase, i64), Refusal>)>;
-
-/// A call that can tell whether its answer is still wanted.
-pub(super) trait Reader {
-    fn gone(&self) -> bool;
-}
-
-impl<T> Reader for tokio::sync::oneshot::Sender<T> {
-    fn gone(&self) -> bool {
-        self.is_closed()
-    }
-}
 
 impl<A: Reader> Plan<A> {
     /// A plan before the first answer of the store: the day and the phases are believed to be untouched.
