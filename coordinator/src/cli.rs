@@ -97,6 +97,14 @@ pub enum Verb {
     /// The coordinator of a cluster: hands out tasks, looks after workers and runs
     #[cfg(feature = "cluster")]
     Serve(ServeArgs),
+    /// Ask a listener on this machine whether it is well: for the probes of containers
+    #[cfg(feature = "cluster")]
+    #[command(hide = true)]
+    Probe {
+        /// http://HOST:PORT/PATH; brings BENCH_HTTP_TOKEN or what BENCH_HTTP_TOKEN_FILE holds
+        #[arg(value_name = "URL")]
+        url: String,
+    },
     /// Bring the store's schema and the broker's queues up to date
     Migrate(MigrateArgs),
     /// Drop dataset items that no run refers to

@@ -70,6 +70,9 @@ struct Args {
     /// Any setting by its dotted name
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Ask the listener of a worker on this machine whether it is well, and end: for the probes of containers
+    #[arg(long, value_name = "URL", hide = true)]
+    probe: Option<String>,
     /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -122,6 +125,9 @@ impl From<StartError> for Stop {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(url) = &args.probe {
+        return probe(url);
+    }
     let filter = match args.verbose {
         0 => None,
         1 => Some("info,lapin=off".to_owned()),
@@ -144,6 +150,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(stop) => say(&stop),
     }
+}
+
+/// Asks a listener how it is.
+fn probe(url: &str) -> ExitCode {
+    let token = BearerToken::from_environment().map_err(Stop::usage);
+    let well = token.and_then(|token| bench_telemetry::probe::ask(url, token.as_ref()).map_err(Stop::infrastructure));
+    well.map_or_else(|stop| say(&stop), |()| ExitCode::SUCCESS)
 }
 
 fn say(stop: &Stop) -> ExitCode {

@@ -11,6 +11,8 @@ mod import;
 mod list;
 mod migrate;
 mod pause;
+#[cfg(feature = "cluster")]
+mod probe;
 mod report;
 mod resume;
 mod retry;
@@ -37,6 +39,8 @@ pub(crate) async fn run(cli: Cli) -> CliResult {
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Score(args) => return score::run(args),
+        #[cfg(feature = "cluster")]
+        Verb::Probe { url } => return probe::run(url),
         _ => {}
     }
     let app = App::load(&cli)?;
@@ -62,5 +66,7 @@ pub(crate) async fn run(cli: Cli) -> CliResult {
         Verb::Doctor => doctor::run(&app).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),
+        #[cfg(feature = "cluster")]
+        Verb::Probe { url } => probe::run(url),
     }
 }

@@ -50,6 +50,11 @@ impl BearerToken {
         Self::new(&text).map(Some).ok_or_else(|| ListenError::Token(format!("{path} ({TOKEN_FILE_VARIABLE}) is empty")))
     }
 
+    /// The value of the header that brings this token.
+    pub(crate) fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
     /// Whether a request brings this token; takes as long for a wrong one as for the right one.
     fn is_in(&self, request: &Request) -> bool {
         let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());

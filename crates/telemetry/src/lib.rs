@@ -8,6 +8,8 @@
 pub mod http;
 mod logs;
 pub mod names;
+#[cfg(feature = "http")]
+pub mod probe;
 mod redact;
 
 pub use logs::{DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, init};

@@ -66,7 +66,7 @@ fn records(run: RunNo, task: TaskKey, epoch: i64) -> [StepRecord; 3] {
     ]
 }
 
-/// Rows per second of [`Store::commit`] over leased questions.
+/// Rows per second of `Store::commit` over leased questions.
 async fn commits(services: &Services, questions: u32) -> anyhow::Result<f64> {
     let place = services.place()?;
     let store = bench_store::open(&place.store).await?;

@@ -303,7 +303,14 @@ impl<'s> Scene<'s> {
     /// Claims a question and stores all its steps.
     pub async fn answer(&self, question: TaskKey, score: f64, opens: Opens) -> CommitOutcome {
         let epoch = self.claim(question).await.epoch;
-        self.commit(&self.whole_question(question, epoch, score, opens)).await
+        let current = self.bank(question.bank()).await.generation;
+        let mut records = self.whole_question(question, epoch, score, opens);
+        for record in &mut records {
+            if let StepFacts::Recalled { generation, .. } = &mut record.facts {
+                *generation = current;
+            }
+        }
+        self.commit(&records).await
     }
 
     /// Claims a task and gives it up.

@@ -92,7 +92,7 @@ async fn a_dead_line_is_noticed_in_time() {
     }
     proxy.set(Faults::black_hole());
     match bench_store::open(&url).await.map(drop) {
-        Err(StoreError::Open(message)) => assert!(message.contains("firewalls"), "{message}"),
+        Err(StoreError::Unavailable(message)) => assert!(message.contains("firewalls"), "{message}"),
         other => panic!("must be refused: {other:?}"),
     }
     proxy.heal();

@@ -1,0 +1,102 @@
+"""Renders the chart with Helm's own engine."""
+
+from functools import cache
+
+import helm_python as helm
+import yaml
+from binaries import ROOT
+
+CHART = ROOT / "helm" / "bench-coord"
+SECRET = {"secrets": {"existingSecret": "bench"}}
+# found nowhere but in Secrets
+SENTINELS = {
+    "storeUrl": "postgres://u:sentinel-store@db/bench",
+    "queueUrl": "amqp://u:sentinel-queue@mq/bench",
+    "httpToken": "sentinel-token-0123456789",
+}
+OWN_SECRETS = {"secrets": SENTINELS, "accounts": {"values": {"OPENAI_API_KEY": "sentinel-key"}}}
+RUN = {"args": ["--dataset=locomo", "--preset=fair"]}
+
+
+def example(name):
+    return yaml.safe_load((CHART / "examples" / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def scaling(mode, **more):
+    return SECRET | {"worker": {"scaling": {"mode": mode, **more}}}
+
+
+EVERYTHING = OWN_SECRETS | {
+    "nameOverride": "bc",
+    "commonLabels": {"team": "evals"},
+    "image": {"digest": "sha256:" + "0" * 64},
+    "imagePullSecrets": ["registry"],
+    "settings": '[models]\ntimeout = "60s"\n',
+    "extraEnv": [{"name": "NO_COLOR", "value": "1"}],
+    "serviceAccount": {"annotations": {"a": "b"}},
+    "service": {"annotations": {"a": "b"}},
+    "coordinator": {"replicas": 3, "priorityClassName": "high", "nodeSelector": {"pool": "a"}, "podAnnotations": {"a": "b"}},
+    "ingress": {"enabled": True, "className": "nginx", "host": "bench.example.org", "tlsSecret": "tls", "annotations": {"a": "b"}},
+    "worker": {
+        "concurrency": 32,
+        "drainSeconds": 400,
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "extraEnv": [{"name": "BENCH_JUDGE_BASE_URL", "value": "http://judge/v1"}],
+    },
+    "workers": {
+        "main": {"scaling": {"mode": "keda"}},
+        "judges": {"pool": "eu", "roles": ["judge"], "podDisruptionBudget": False, "scaling": {"mode": "hpa", "minReplicas": 2}},
+        "fixed": {"scaling": {"replicas": 0}},
+    },
+    "runs": {"nightly": RUN | {"schedule": "15 2 * * *", "activeDeadlineSeconds": 7200}, "byhand": RUN | {"pool": "eu"}},
+    "datasets": {"existingClaim": "data"},
+    "networkPolicy": {"coordinatorFrom": [{"podSelector": {"matchLabels": {"app": "dashboard"}}}]},
+    "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}, "data": {"a": "b"}}],
+}
+
+VALUE_SETS = {
+    "default": SECRET,
+    "small": example("small"),
+    "production": example("production"),
+    "air-gapped": example("air-gapped"),
+    "everything": EVERYTHING,
+    "own-secrets": OWN_SECRETS,
+    "keda": scaling("keda"),
+    "keda-never-zero": scaling("keda", minReplicas=1),
+    "hpa": scaling("hpa"),
+    "fixed": scaling("fixed", replicas=7),
+    "no-migration": SECRET | {"migrate": {"enabled": False}},
+    "no-policies": SECRET | {"networkPolicy": {"enabled": False}},
+    "no-account": SECRET | {"serviceAccount": {"create": False, "name": "theirs"}},
+    "no-downloads": SECRET | {"networkPolicy": {"downloads": {"enabled": False}, "providers": {"ports": []}}},
+    "template-run": SECRET | {"runs": {"fair": RUN}},
+}
+
+
+def render(values, **options):
+    with helm.Chart.load(str(CHART)) as chart:
+        return chart.render(values, name="bench-coord", namespace="bench", **options)
+
+
+def documents(rendered):
+    texts = (text for path, text in sorted(rendered.items()) if not path.endswith("NOTES.txt"))
+    return [document for text in texts for document in yaml.safe_load_all(text) if document]
+
+
+@cache
+def objects(name):
+    """Objects of a value set."""
+    return documents(render(VALUE_SETS[name]))
+
+
+def pod_of(thing):
+    """Pod spec of an object that makes pods, else None."""
+    kind, spec = thing["kind"], thing.get("spec", {})
+    if kind == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    return spec["template"]["spec"] if kind in ("Deployment", "Job", "CronJob") else None
+
+
+def label(thing):
+    return f"{thing['kind']}/{thing['metadata']['name']}"

@@ -1,0 +1,388 @@
+"""The chart: it renders, Kubernetes would take it, it keeps to its promises, it refuses what is wrong."""
+
+import copy
+import os
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import helm_python as helm
+import kubernetes_validate
+import yaml
+from binaries import ROOT, settings, source, unknown_flags, unknown_settings, variables
+from chart import CHART, EVERYTHING, OWN_SECRETS, SECRET, VALUE_SETS, documents, label, objects, pod_of, render
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+# not part of Kubernetes' own schemas: held to the shape below
+KEDA = {
+    "ScaledObject": {
+        "scaleTargetRef": {"name"},
+        "minReplicaCount": None,
+        "maxReplicaCount": None,
+        "pollingInterval": None,
+        "cooldownPeriod": None,
+        "advanced": {"horizontalPodAutoscalerConfig"},
+        "triggers": None,
+    },
+    "TriggerAuthentication": {"secretTargetRef": None},
+}
+VERSIONS = ["1.28", "1.29", "1.30", "1.31", "1.32", "1.33", "1.34"]
+
+
+def pods(name):
+    return [(label(thing), thing, pod_of(thing)) for thing in objects(name) if pod_of(thing)]
+
+
+def every_pod():
+    return [(f"{name}: {where}", thing, pod) for name in VALUE_SETS for where, thing, pod in pods(name)]
+
+
+def of_kind(name, kind):
+    return [thing for thing in objects(name) if thing["kind"] == kind]
+
+
+class Rendering(unittest.TestCase):
+    def test_lint_finds_nothing(self):
+        self.assertEqual(
+            [m for m in helm.lint(str(CHART), strict=True)["messages"] if m["error"] != "icon is recommended"], []
+        )
+
+    def test_kubernetes_takes_every_object(self):
+        for name in VALUE_SETS:
+            versions = VERSIONS if name == "everything" else [VERSIONS[0], VERSIONS[-1]]
+            for thing in objects(name):
+                if thing["apiVersion"].startswith("keda.sh/"):
+                    continue
+                for version in versions:
+                    with self.subTest(f"{name}: {label(thing)} on {version}"):
+                        kubernetes_validate.validate(thing, version, strict=True)
+
+    def test_the_validator_finds_mistakes(self):
+        broken = copy.deepcopy(of_kind("default", "Deployment")[0])
+        broken["spec"]["minReplica"] = 1
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(broken, VERSIONS[-1], strict=True)
+
+    def test_keda_objects_have_known_keys_only(self):
+        seen = 0
+        for name in VALUE_SETS:
+            for thing in objects(name):
+                if not thing["apiVersion"].startswith("keda.sh/"):
+                    continue
+                seen += 1
+                self.assertEqual(thing["apiVersion"], "keda.sh/v1alpha1")
+                shape = KEDA[thing["kind"]]
+                self.assertLessEqual(set(thing["spec"]), set(shape), label(thing))
+                for key, inner in shape.items():
+                    if inner and key in thing["spec"]:
+                        self.assertEqual(set(thing["spec"][key]), inner)
+        self.assertGreater(seen, 0)
+
+    def test_names_are_unique_and_short_enough(self):
+        long = {"fullnameOverride": "x" * 40, "workers": {"w" * 14: {}}, "runs": {"r" * 11: {"args": []}}}
+        for things in [*map(objects, VALUE_SETS), documents(render(SECRET | long))]:
+            names = [label(thing) for thing in things]
+            self.assertEqual(len(names), len(set(names)))
+            for thing in things:
+                longest = 52 if thing["kind"] == "CronJob" else 63
+                self.assertLessEqual(len(thing["metadata"]["name"]), longest, label(thing))
+
+    def test_snapshots(self):
+        for name in ("default", "production"):
+            made = "\n".join("---\n" + yaml.safe_dump(thing, sort_keys=False) for thing in objects(name))
+            # as it is shown, without line ends that editors take away
+            path = SNAPSHOTS / f"{name}.yaml"
+            if os.environ.get("BENCH_ACCEPT"):
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(made, encoding="utf-8")
+            self.assertEqual(path.read_text(encoding="utf-8"), made, f"{path}: BENCH_ACCEPT=1 takes the new rendering")
+
+    def test_readme_is_made_of_the_values(self):
+        done = subprocess.run(
+            [sys.executable, ROOT / "scripts/helm-readme.py", "--check"], capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_notes_name_an_object_that_is_there(self):
+        notes = next(text for path, text in render(VALUE_SETS["template-run"]).items() if path.endswith("NOTES.txt"))
+        names = {thing["metadata"]["name"] for thing in objects("template-run")}
+        for name in re.findall(r"(?:deploy|cronjob)/(\S+)", notes):
+            self.assertIn(name, names)
+
+
+class Promises(unittest.TestCase):
+    def test_pods_keep_to_the_restricted_profile(self):
+        for where, _, pod in every_pod():
+            with self.subTest(where):
+                self.assertFalse(pod["automountServiceAccountToken"])
+                self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+                self.assertGreater(pod["securityContext"]["runAsUser"], 0)
+                self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+                for field in ("hostNetwork", "hostPID", "hostIPC", "initContainers"):
+                    self.assertNotIn(field, pod)
+                for volume in pod["volumes"]:
+                    self.assertTrue(set(volume) & {"emptyDir", "configMap", "persistentVolumeClaim"}, volume)
+                for container in pod["containers"]:
+                    context = container["securityContext"]
+                    self.assertIs(context["allowPrivilegeEscalation"], False)
+                    self.assertIs(context["readOnlyRootFilesystem"], True)
+                    self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
+                    self.assertIn("memory", container["resources"]["limits"])
+                    self.assertEqual(set(container["resources"]["requests"]), {"cpu", "memory"})
+                    self.assertNotRegex(container["image"], r":latest$|^[^:@]+$")
+
+    def test_long_running_pods_have_probes_that_the_binaries_know(self):
+        for where, thing, pod in every_pod():
+            for container in pod["containers"]:
+                for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                    with self.subTest(f"{where} {probe}"):
+                        self.assertEqual(probe in container, thing["kind"] == "Deployment")
+                        if probe in container:
+                            command = container[probe]["exec"]["command"]
+                            self.assertEqual(unknown_flags(command), set())
+                            port = re.search(r":(\d+)/(healthz|readyz)$", command[-1])[1]
+                            self.assertRegex(" ".join(container["args"]), rf"--listen=\S+:{port}\b")
+
+    def test_flags_variables_and_settings_exist(self):
+        for where, _, pod in every_pod():
+            for container in pod["containers"]:
+                with self.subTest(where):
+                    self.assertEqual(unknown_flags(container["command"] + container["args"]), set())
+                    ours = {entry["name"] for entry in container["env"] if entry["name"].startswith(("BENCH_", "OPENAI_"))}
+                    self.assertEqual(ours - variables(), set())
+        self.assertIn("models.timeout", settings())
+        for name, values in VALUE_SETS.items():
+            self.assertEqual(unknown_settings(values.get("settings", "")), set(), name)
+
+    def test_grace_period_is_drain_and_thirty_seconds(self):
+        seen = set()
+        for _, thing, pod in every_pod():
+            args = pod["containers"][0]["args"]
+            drain = next((int(arg.split("=")[1]) for arg in args if arg.startswith("--drain=")), None)
+            if drain is not None:
+                seen.add(drain)
+                self.assertEqual(pod["terminationGracePeriodSeconds"], drain + 30)
+        self.assertEqual(seen, {180, 400})
+
+    def test_secrets_are_in_secrets_only(self):
+        for values in (OWN_SECRETS, EVERYTHING):
+            inside = set()
+            for thing in documents(render(values)):
+                found = set(re.findall(r"sentinel-\w+", yaml.safe_dump(thing)))
+                if thing["kind"] == "Secret":
+                    inside |= found
+                else:
+                    self.assertEqual(found, set(), label(thing))
+            self.assertEqual(inside, {"sentinel-store", "sentinel-queue", "sentinel-token", "sentinel-key"})
+
+    def test_secrets_that_pods_name_are_there(self):
+        theirs = {"bench", "bench-worker", "bench-owner", "bench-accounts"}
+        for name in VALUE_SETS:
+            made = {thing["metadata"]["name"]: set(thing["stringData"]) for thing in of_kind(name, "Secret")}
+            for where, _, pod in pods(name):
+                for container in pod["containers"]:
+                    named = [e["valueFrom"]["secretKeyRef"] for e in container["env"] if "secretKeyRef" in e.get("valueFrom", {})]
+                    for ref in named:
+                        known = ref["name"] in theirs or ref["key"] in made.get(ref["name"], ())
+                        self.assertTrue(known, f"{name}: {where} {ref}")
+                    for ref in container.get("envFrom", []):
+                        self.assertIn(ref["secretRef"]["name"], theirs | set(made))
+
+    def test_only_workers_get_keys_and_only_coordinators_the_token(self):
+        for where, _, pod in pods("everything"):
+            container = pod["containers"][0]
+            worker = container["command"] == ["bench-worker"]
+            self.assertEqual("envFrom" in container, worker, where)
+            tokens = [entry for entry in container["env"] if entry["name"] == "BENCH_HTTP_TOKEN"]
+            self.assertEqual(bool(tokens), container["args"][0] == "serve", where)
+
+    def test_the_migration_needs_nothing_that_is_not_there_before_an_install(self):
+        for name in VALUE_SETS:
+            for job in of_kind(name, "Job"):
+                self.assertEqual(job["metadata"]["annotations"]["helm.sh/hook"], "pre-install,pre-upgrade")
+                hooks = {
+                    thing["metadata"]["name"]
+                    for thing in objects(name)
+                    if "helm.sh/hook" in thing["metadata"].get("annotations", {})
+                }
+                made = {thing["metadata"]["name"] for thing in of_kind(name, "Secret")}
+                pod = pod_of(job)
+                for entry in pod["containers"][0]["env"]:
+                    ref = entry.get("valueFrom", {}).get("secretKeyRef")
+                    if ref and ref["name"] in made:
+                        self.assertIn(ref["name"], hooks)
+                self.assertNotIn("configMap", str(pod["volumes"]))
+                self.assertIn(pod["serviceAccountName"], ("default", "theirs"))
+        self.assertIn("--pool=eu", pod_of(of_kind("everything", "Job")[0])["containers"][0]["args"])
+
+    def test_keda_asks_the_coordinator(self):
+        page = source("coordinator/src/commands/serve.rs")
+        self.assertIn('"desired_workers"', page)
+        for name in ("keda", "keda-never-zero", "production", "everything"):
+            services = {f"{thing['metadata']['name']}.bench.svc": thing for thing in of_kind(name, "Service")}
+            auths = {thing["metadata"]["name"] for thing in of_kind(name, "TriggerAuthentication")}
+            for thing in of_kind(name, "ScaledObject"):
+                spec = thing["spec"]
+                target = next(d for d in of_kind(name, "Deployment") if d["metadata"]["name"] == spec["scaleTargetRef"]["name"])
+                self.assertNotIn("replicas", target["spec"], "an upgrade would reset what KEDA found")
+                args = pod_of(target)["containers"][0]["args"]
+                pool, roles = (next(a.split("=")[1] for a in args if a.startswith(f)) for f in ("--pool=", "--roles="))
+                asked = []
+                for trigger in spec["triggers"]:
+                    self.assertEqual(trigger["type"], "metrics-api")
+                    meta = trigger["metadata"]
+                    self.assertEqual((meta["valueLocation"], meta["targetValue"], meta["authMode"]), ("desired_workers", "1", "bearer"))
+                    host, port, path = re.match(r"http://([\w.-]+):(\d+)(/\S+)", meta["url"]).groups()
+                    service = next(services[s] for s in services if host.startswith(s + "."))
+                    self.assertEqual(service["spec"]["ports"][0]["port"], int(port))
+                    asked.append(path)
+                    self.assertIn(trigger["authenticationRef"]["name"], auths)
+                self.assertEqual(asked, [f"/api/scale/{pool}/{role}" for role in roles.split(",")])
+                window = spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
+                self.assertEqual((window["stabilizationWindowSeconds"], spec["cooldownPeriod"]), (300, 300))
+        counts = [of_kind(name, "ScaledObject")[0]["spec"]["minReplicaCount"] for name in ("keda", "keda-never-zero")]
+        self.assertEqual(counts, [0, 1])
+
+    def test_fallbacks(self):
+        fixed = [d for d in of_kind("fixed", "Deployment") if "worker" in d["metadata"]["name"]]
+        self.assertEqual([d["spec"]["replicas"] for d in fixed], [7])
+        self.assertEqual(of_kind("fixed", "HorizontalPodAutoscaler"), [])
+        hpa = of_kind("hpa", "HorizontalPodAutoscaler")[0]["spec"]
+        self.assertEqual((hpa["minReplicas"], hpa["metrics"][0]["resource"]["name"]), (1, "cpu"))
+        self.assertEqual(of_kind("hpa", "ScaledObject"), [])
+        overridden = [d for d in of_kind("everything", "Deployment") if d["metadata"]["name"].endswith("fixed")]
+        self.assertEqual(overridden[0]["spec"]["replicas"], 0, "a zero beats the default")
+
+    def test_runs_are_jobs_that_may_be_repeated(self):
+        exits = {name: int(code) for name, code in re.findall(r"(\w+) = (\d),", source("coordinator/src/exit.rs"))}
+        final = sorted(exits[name] for name in ("Usage", "Resumable", "Invalid"))
+        for name in ("production", "everything", "template-run", "air-gapped"):
+            for cron in of_kind(name, "CronJob"):
+                spec = cron["spec"]
+                self.assertEqual(spec["concurrencyPolicy"], "Forbid")
+                container = pod_of(cron)["containers"][0]
+                self.assertIn("--run-id=$(JOB_NAME)", container["args"])
+                env = next(entry for entry in container["env"] if entry["name"] == "JOB_NAME")
+                self.assertEqual(env["valueFrom"]["fieldRef"]["fieldPath"], "metadata.labels['batch.kubernetes.io/job-name']")
+                ignored, failed = spec["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
+                self.assertEqual(ignored["action"], "Ignore")
+                self.assertEqual(failed["onExitCodes"]["values"], final)
+                self.assertEqual(pod_of(cron)["restartPolicy"], "Never")
+        byhand, nightly = of_kind("everything", "CronJob")
+        self.assertEqual((byhand["spec"]["suspend"], nightly["spec"]["suspend"]), (True, False))
+
+    def test_everything_is_denied_but_what_is_named(self):
+        for name in VALUE_SETS:
+            policies = {thing["metadata"]["name"]: thing["spec"] for thing in of_kind(name, "NetworkPolicy")}
+            if name == "no-policies":
+                self.assertEqual(policies, {})
+                continue
+            deny = policies["bench-coord-default-deny" if name != "everything" else "bench-coord-bc-default-deny"]
+            self.assertEqual(sorted(deny["policyTypes"]), ["Egress", "Ingress"])
+            self.assertFalse({"ingress", "egress"} & set(deny))
+            for where, thing, _ in pods(name):
+                template = thing["spec"].get("jobTemplate", thing)["spec"]["template"] if thing["kind"] == "CronJob" else thing["spec"]["template"]
+                self.assertLessEqual(deny["podSelector"]["matchLabels"].items(), template["metadata"]["labels"].items(), where)
+        closed = " ".join(thing["metadata"]["name"] for thing in of_kind("no-downloads", "NetworkPolicy"))
+        self.assertNotRegex(closed, "providers|downloads")
+        self.assertFalse(any(t["metadata"]["name"].endswith("-downloads") for t in of_kind("air-gapped", "NetworkPolicy")))
+
+    def test_selectors_survive_upgrades(self):
+        def selectors(things):
+            return {label(t): t["spec"]["selector"] for t in things if t["kind"] in ("Deployment", "Service")}
+
+        later = EVERYTHING | {"commonLabels": {"other": "x"}, "image": {"tag": "9.9.9"}}
+        self.assertEqual(selectors(documents(render(EVERYTHING))), selectors(documents(render(later, is_upgrade=True))))
+        for labels in selectors(objects("default")).values():
+            labels = labels.get("matchLabels", labels)
+            self.assertEqual({key.split("/")[1] for key in labels}, {"name", "instance", "component"})
+        for name in VALUE_SETS:
+            for thing in of_kind(name, "Deployment"):
+                template = thing["spec"]["template"]["metadata"]["labels"]
+                self.assertLessEqual(thing["spec"]["selector"]["matchLabels"].items(), template.items())
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, values, *words):
+        with self.assertRaises(helm.HelmError) as caught:
+            render(values)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_typos_and_wrong_types(self):
+        for wrong, word in [
+            ({"replicaCount": 3}, "replicaCount"),
+            ({"worker": {"drainSecond": 3}}, "drainSecond"),
+            ({"worker": {"drainSeconds": "3m"}}, "drainSeconds"),
+            ({"worker": {"roles": ["answer"]}}, "roles"),
+            ({"worker": {"scaling": {"mode": "queue"}}}, "mode"),
+            ({"workers": {"main": {"replicas": 3}}}, "replicas"),
+            ({"workers": {"Main": {}}}, "Main"),
+            ({"runs": {"nightly": {"cron": "0 0 * * *"}}}, "cron"),
+            ({"runs": {"nightly": {"schedule": "daily"}}}, "schedule"),
+            ({"runs": {"much-too-long-a-name": {}}}, "much-too-long-a-name"),
+            ({"coordinator": {"replicas": 0}}, "replicas"),
+            ({"coordinator": {"port": 80}}, "port"),
+            ({"image": {"digest": "latest"}}, "digest"),
+            ({"runAsUser": 0}, "runAsUser"),
+            ({"secrets": {"existingSecret": "a", "storeURL": "x"}}, "storeURL"),
+            ({"networkPolicy": {"enabled": "yes"}}, "enabled"),
+        ]:
+            with self.subTest(str(wrong)):
+                self.refused(SECRET | wrong, word)
+
+    def test_every_table_of_the_schema_is_closed(self):
+        import json
+
+        free = {"matchLabels"}
+
+        def walk(node, path):
+            if isinstance(node, dict):
+                if node.get("properties"):
+                    self.assertIs(node.get("additionalProperties"), False, path)
+                for key, inner in node.items():
+                    if key not in free:
+                        walk(inner, f"{path}/{key}")
+
+        walk(json.loads((CHART / "values.schema.json").read_text(encoding="utf-8")), "")
+
+    def test_every_value_is_in_the_schema_and_the_other_way_round(self):
+        import json
+
+        schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+        values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+
+        def same(node, table, path):
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]] if "$ref" in node else node
+            if "properties" in node and isinstance(table, dict):
+                known = set(node["properties"]) - ({"global"} if not path else set())
+                optional = {"limits", "requests"}
+                self.assertEqual(known - optional, set(table) - optional, path)
+                for key, inner in table.items():
+                    same(node["properties"][key], inner, f"{path}.{key}")
+
+        same(schema, values, "")
+
+    def test_missing_secrets_are_named(self):
+        self.refused({}, "secrets.storeUrl")
+        self.refused({"secrets": {"storeUrl": "postgres://a", "queueUrl": "amqp://b"}}, "secrets.httpToken")
+        self.refused({"secrets": {"storeUrl": "sqlite:x"}}, "storeUrl")
+        self.refused({"secrets": {"httpToken": "short"}}, "httpToken")
+
+    def test_keys_and_passwords_in_settings(self):
+        for text in ('[judge]\napi_key = "sk-1"\n', "[store]\nurl = 'postgres://u:pw@db/x'\n"):
+            self.refused(SECRET | {"settings": text}, "settings")
+        render(SECRET | {"settings": '[accounts.eu]\nbase_url = "http://models:8000/v1"\napi_key_env = "EU_KEY"\n'})
+
+    def test_flags_that_the_chart_sets(self):
+        for flag in ("--run-id=x", "--pool", "--store=x", "--worker-timeout=3"):
+            self.refused(SECRET | {"runs": {"a": {"args": [flag]}}}, "set by the chart")
+
+    def test_an_ingress_without_host(self):
+        self.refused(SECRET | {"ingress": {"enabled": True}}, "ingress.host")
+
+
+if __name__ == "__main__":
+    unittest.main()
