@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    os::unix::process::ExitStatusExt as _,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -18,6 +19,8 @@ use serde_json::Value;
 
 /// Longest time that a disturbed run may take.
 pub const PATIENCE: Duration = Duration::from_secs(240);
+/// How a process ends that aborts.
+const SIGABRT: i32 = 6;
 /// The run's name.
 pub const RUN: &str = "disturbed";
 /// Slots per role of the workers that [`Stage::worker`] starts.
@@ -191,7 +194,8 @@ pub fn poison(stage: &Stage, deaths: usize) {
     let (began, mut died) = (Instant::now(), 0);
     while client.runs() {
         assert!(began.elapsed() < deaths as u32 * Duration::from_secs(60) + PATIENCE, "the run does not end");
-        if !workers[0].runs() {
+        if let Some(status) = workers[0].ended() {
+            assert_eq!(status.signal(), Some(SIGABRT), "the worker ended in another way: {status}");
             died += 1;
             workers[0] = stage.worker(&format!("worker-{died}"));
         }

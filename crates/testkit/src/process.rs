@@ -81,6 +81,12 @@ impl Process {
         self.ended.is_none()
     }
 
+    /// How it ended, when it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.runs();
+        self.ended
+    }
+
     /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`, `KILL`).
     ///
     /// # Panics

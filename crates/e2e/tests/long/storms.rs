@@ -18,16 +18,15 @@ const STORM: Duration = Duration::from_secs(240);
 fn a_storm_of_all_faults() {
     let mut random = randomness();
     let setup = Setup { own_postgres: true, own_broker: true, proxies: true, pooler: false };
-    let mut stage = Stage::set(Size::Large, setup, 1_500);
+    let mut stage = Stage::set(Size::Large, setup, 5_000);
     stage.cluster.broker().settle().expect("settles");
     let (first, mut workers) = stage.people(4);
     let mut coordinators = vec![first, stage.cluster.coordinator("second")];
     let mut client = stage.submit(&[]);
     stage.provider.wait_for_requests(1);
     let (began, mut lost, mut n) = (Instant::now(), 0, 0);
-    while began.elapsed() < STORM {
+    while began.elapsed() < STORM && client.runs() {
         n += 1;
-        assert!(client.runs(), "the run was over after {:?}:\n{}", began.elapsed(), client.stderr());
         std::thread::sleep(Duration::from_millis(random.random_range(500..3_000)));
         match random.random_range(0..10) {
             0..=3 => {
@@ -80,7 +79,8 @@ fn a_storm_of_all_faults() {
         proxy.heal();
     }
     stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
-    eprintln!("{n} faults in {STORM:?}");
+    eprintln!("{n} faults in {:.0} s", began.elapsed().as_secs_f64());
+    assert!(n >= 40, "the run was over too soon");
     stage.check(client, lost);
 }
 
