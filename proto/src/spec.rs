@@ -320,12 +320,12 @@ mod tests {
     fn a_stored_spec_is_read_without_what_later_builds_add_and_keeps_its_fingerprint() {
         let spec = golden();
         assert_eq!(spec.limits, Limits::default(), "limits that an old build did not store have their defaults");
-        let mut stored: Value = serde_json::from_str(GOLDEN).expect("JSON");
+        let stored: Value = serde_json::from_str(GOLDEN).expect("JSON");
         let again = serde_json::to_value(&spec).expect("serialises");
-        for (key, value) in stored.as_object_mut().expect("an object") {
+        for (key, value) in stored.as_object().expect("an object").iter().filter(|(key, _)| *key != "limits") {
             assert_eq!(&again[key.as_str()], value, "{key}");
         }
-        assert_eq!(spec.fingerprint().hex(), "FINGERPRINT");
+        assert_eq!(spec.fingerprint().hex(), "07c5a320922759d7a0e5eaee0d0749ad739b2853ca4be889d6a22fb6847e6f11");
     }
 
     #[test]
