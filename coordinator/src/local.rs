@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::{
-    cluster::leader::Trouble,
+    cluster::trouble::Trouble,
     dispatch::{Dispatcher, Scope},
     exit::CliError,
     lock::OwnerLock,

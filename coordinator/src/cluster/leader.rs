@@ -2,8 +2,7 @@
 //! compared; the patience is this process's own monotonic time, with every read succeeding.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,31 +10,14 @@ use bench_store::{LeaderRow, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::trouble::Trouble;
+
 /// How often the leader raises its counter, and others look at it.
 const BEAT: Duration = Duration::from_millis(1000);
 /// How long the counter must stand still before another takes over.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Two looks that are further apart than this are no watch: something held this process up.
 const LONGEST_GAP: Duration = Duration::from_secs(3);
-
-/// What troubles the leader's parts, written into its row for `status`.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Trouble(Arc<Mutex<BTreeMap<&'static str, String>>>);
-
-impl Trouble {
-    /// Notes what is wrong with a part; empty when nothing is.
-    pub(crate) fn set(&self, part: &'static str, what: impl Into<String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(part, what.into());
-    }
-
-    fn get(&self) -> String {
-        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut troubles: Vec<&str> =
-            parts.values().map(String::as_str).filter(|trouble| !trouble.is_empty()).collect();
-        troubles.dedup();
-        troubles.join("; ")
-    }
-}
 
 /// A candidate for the lead of a scope.
 pub(crate) struct Candidate {

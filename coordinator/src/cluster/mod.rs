@@ -5,11 +5,16 @@
 //! `submit`, `resume` and `watch`.
 
 pub(crate) mod client;
+#[cfg(feature = "cluster")]
 pub(crate) mod leader;
 pub(crate) mod overview;
+#[cfg(feature = "cluster")]
 pub(crate) mod scale;
+#[cfg(feature = "cluster")]
 pub(crate) mod sessions;
+#[cfg(feature = "cluster")]
 pub(crate) mod supervisor;
+pub(crate) mod trouble;
 
 /// Domain of the sessions in which clients write plans: a plan whose session has ended is nobody's.
 pub(crate) fn planner_domain(run: bench_proto::ids::RunNo) -> String {

@@ -14,7 +14,7 @@ use bench_worker::{banks::BankCache, concluder::Concluder};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{leader::Trouble, planner_domain, sessions::SessionWatch};
+use super::{planner_domain, sessions::SessionWatch, trouble::Trouble};
 use crate::{app::App, exit::CliError, results};
 
 /// How often it looks around.

@@ -19,9 +19,10 @@ use crate::{
     app::{App, Place},
     cli::ServeArgs,
     cluster::{
-        leader::{Candidate, Trouble},
+        leader::Candidate,
         scale::{RunLoad, desired_workers},
         supervisor::Supervisor,
+        trouble::Trouble,
     },
     dispatch::{Dispatcher, Scope},
     exit::{CliError, CliResult, Exit},

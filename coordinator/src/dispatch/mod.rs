@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::cluster::leader::Trouble;
+use crate::cluster::trouble::Trouble;
 use losses::LossWatch;
 use window::{Demand, Slots, fills, shares};
 
@@ -52,6 +52,7 @@ pub(crate) enum Scope {
     /// A run of this process, with its slots.
     Run(RunNo, Slots),
     /// All running runs of a domain, with the slots of its live workers.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a build for one machine has no `serve`"))]
     Domain(String),
 }
 
