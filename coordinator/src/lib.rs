@@ -11,6 +11,7 @@ mod commands;
 mod dispatch;
 mod display;
 mod exit;
+mod import;
 mod local;
 mod lock;
 mod out;
@@ -20,6 +21,7 @@ mod progress;
 mod results;
 mod runs;
 mod self_check;
+mod sides;
 mod tables;
 mod times;
 

@@ -11,6 +11,7 @@ mod calls;
 mod checkpoints;
 mod contention;
 mod fixtures;
+mod forks;
 mod money;
 mod pace;
 mod plan;
@@ -23,8 +24,8 @@ mod tasks;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, pace::*, plan::*, results::*, retry::*, runs::*,
-    segments::*, tasks::*,
+    calls::*, checkpoints::*, contention::*, fixtures::*, forks::*, money::*, pace::*, plan::*, results::*, retry::*,
+    runs::*, segments::*, tasks::*,
 };
 use crate::Store;
 
@@ -86,6 +87,7 @@ macro_rules! store_conformance {
             facts_and_steps_are_read_in_pages,
             texts_come_back_with_their_questions,
             imported_results_are_results,
+            forks_begin_where_another_run_ended,
             p9_calls_are_found_by_lineage_the_oldest_first,
             p9_only_accepted_calls_are_served_again,
             p10_every_cap_is_held,
