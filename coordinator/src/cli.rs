@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry\n\
-        Results:    score, import\n\
+        Results:    trace, score, import\n\
         Before:     estimate, datasets, systems, doctor, config\n\
         Store:      migrate, gc\n\
         Cluster:    serve (and the program bench-worker)\n\
@@ -79,6 +79,8 @@ pub enum Verb {
     Watch(WatchArgs),
     /// Print the result of a run again, from the store
     Report(ReportArgs),
+    /// Where a question's time went, from the stored timings
+    Trace(TraceArgs),
     /// Score answers with a raw scorer: JSON lines in, JSON lines out
     Score(ScoreArgs),
     /// Turn results made elsewhere into a finished run
@@ -182,6 +184,12 @@ pub struct SubmitArgs {
     /// Worker pool [default: default]
     #[arg(long, value_name = "NAME", help_heading = "The run")]
     pub pool: Option<String>,
+    /// Where people find a trace, such as https://jaeger.example/trace/{trace_id}: reports link kept traces there
+    #[arg(long, value_name = "URL", help_heading = "The run")]
+    pub trace_url: Option<String>,
+    /// Traces hold the texts of questions and answers
+    #[arg(long, help_heading = "The run")]
+    pub trace_content: bool,
     /// Return at once; needs a cluster that works on it
     #[arg(long, help_heading = "The run")]
     pub detach: bool,
@@ -412,6 +420,21 @@ pub struct ReportArgs {
     /// Write files here instead of printing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
+}
+
+/// Flags of `trace`.
+#[derive(Debug, Clone, Args)]
+pub struct TraceArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Id of a question, or its trace id; the slowest questions are listed without one
+    pub question: Option<String>,
+    /// The slowest question
+    #[arg(long, conflicts_with = "question")]
+    pub slowest: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `score`.

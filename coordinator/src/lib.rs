@@ -22,6 +22,7 @@ mod runs;
 mod self_check;
 mod tables;
 mod times;
+mod waterfall;
 
 pub use exit::{CliError, Exit};
 

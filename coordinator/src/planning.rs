@@ -11,6 +11,7 @@ use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order
 use bench_proto::{
     money::PicoUsd,
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+    trace::TracePolicy,
 };
 use bench_settings::ModelRole;
 use bench_worker::{
@@ -252,6 +253,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
             pool: settings.run.pool.clone(),
             prices,
             unpriced_ok: settings.run.unpriced_ok,
+            trace: trace_policy(settings)?,
         },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
@@ -259,6 +261,24 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         planned.spec.limits.max_cost = Some(DEFAULT_CAP);
     }
     Ok(planned)
+}
+
+/// What a run says about its traces.
+///
+/// # Errors
+/// Exit 2 for a URL that cannot lead to a trace.
+fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
+    let trace = &settings.trace;
+    if let Some(url) = &trace.url {
+        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
+    }
+    Ok(TracePolicy {
+        url: trace.url.clone(),
+        content: trace.content,
+        slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
+        quantile: trace.quantile,
+        rate: trace.rate,
+    })
 }
 
 /// Reads an amount of dollars.

@@ -255,6 +255,7 @@ fn grade(
         usage: PhaseUsage::default(),
         attempts: 0,
         failure: None,
+        kept: None,
     };
     (facts, texts)
 }

@@ -22,6 +22,7 @@ mod serve;
 mod status;
 mod submit;
 mod systems;
+mod trace;
 mod watch;
 
 use crate::{
@@ -55,6 +56,7 @@ pub(crate) async fn run(cli: Cli) -> CliResult {
         Verb::List(args) => list::run(&app, args).await,
         Verb::Watch(args) => watch::run(&app, args).await,
         Verb::Report(args) => report::run(&app, args).await,
+        Verb::Trace(args) => trace::run(&app, args).await,
         Verb::Import(args) => import::run(&app, args).await,
         Verb::Datasets(verb) => datasets::run(&app, verb).await,
         Verb::Systems(verb) => systems::run(verb),

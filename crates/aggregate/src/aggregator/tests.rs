@@ -133,6 +133,7 @@ fn question(i: u64) -> QuestionFacts {
         },
         attempts: 1,
         failure: (outcome == Outcome::InfraError).then(|| Failure::transient("timeout", "no reply")),
+        kept: (i % 2 == 1).then_some(bench_proto::trace::Kept::Slow),
     }
 }
 
