@@ -317,4 +317,6 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
     flags.one("run.pool", "--pool", args.pool.as_ref());
+    flags.one("trace.url", "--trace-url", args.trace_url.as_ref());
+    flags.one("trace.content", "--trace-content", args.trace_content.then_some(&true));
 }

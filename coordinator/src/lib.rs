@@ -24,6 +24,7 @@ mod self_check;
 mod sides;
 mod tables;
 mod times;
+mod waterfall;
 
 pub use exit::{CliError, Exit};
 

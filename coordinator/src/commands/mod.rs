@@ -25,6 +25,7 @@ mod serve;
 mod status;
 mod submit;
 mod systems;
+mod trace;
 mod watch;
 
 use crate::{
@@ -68,6 +69,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
         Verb::Compare(args) => compare::run(&app, args).await,
         Verb::Gate(args) => gate::run(&app, args).await,
+        Verb::Trace(args) => trace::run(&app, args).await,
         Verb::Import(args) => import::run(&app, args).await,
         Verb::Datasets(verb) => datasets::run(&app, verb).await,
         Verb::Systems(verb) => systems::run(verb),

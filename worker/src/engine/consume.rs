@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{Shared, active::Held, settle::settle};
-use crate::tasks::{self, GivenUp, TaskEnd};
+use crate::tasks::{self, GivenUp, StepClock, TaskEnd};
 
 /// Most tasks claimed in one statement.
 const CLAIM_BATCH: usize = 128;
@@ -236,6 +236,7 @@ impl Lane {
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
             let at_hand = self.shared.alone.at_hand();
             running.spawn(async move {
+                let clock = StepClock::start();
                 let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
                 let taken = if dangerous { shared.alone.take() } else { None };
                 let end = if tasks::lost_too_often(task) {
@@ -258,7 +259,7 @@ impl Lane {
                     }
                 };
                 tokio::select! {
-                    () = settle(&shared, task, end) => {}
+                    () = settle(&shared, task, &clock, end) => {}
                     // a worker that must go does not wait for a store that is away
                     () = async { drop_calls.cancelled().await; tokio::time::sleep(LAST_WORDS).await } => {
                         warn!("how a {:?} task ended could not be stored, its lease will expire", task.task.kind());

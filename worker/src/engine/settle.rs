@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
-use bench_proto::{call::CallRecord, failure::FailureClass, step::StepRecord, task::TaskEvent};
+use bench_proto::{
+    call::CallRecord,
+    failure::FailureClass,
+    ids::TaskKind,
+    step::StepRecord,
+    task::TaskEvent,
+    trace::{AttemptEnd, AttemptNote},
+};
 use bench_store::{ClaimedTask, Release, StoreError};
 use tracing::{debug, warn};
 
 use super::{STORE, Shared};
 use crate::{
     context::CANNOT_SERVE,
-    tasks::{self, GivenUp, TaskEnd},
+    tasks::{self, GivenUp, StepClock, TaskEnd},
 };
 
 /// Wait before a task that this worker cannot serve is offered again, perhaps to another.
@@ -19,8 +26,8 @@ const STORE_FAILED_DELAY_MS: u64 = 500;
 /// First and longest wait between tries while the store is unavailable.
 const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Carries out how a task ended, unless its result is already stored.
-pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
+/// Carries out how a task ended, unless its result is already stored. `clock` began with the task.
+pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock, end: TaskEnd) {
     let release = |event, delay_ms, reason| Release {
         run: task.run,
         task: task.task,
@@ -66,10 +73,38 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             }
         }
     };
+    let note = note(task, clock, &release);
     if let Err(error) = persist(|| shared.store.release(std::slice::from_ref(&release))).await {
         warn!("a {:?} task could not be handed back, its lease will expire: {error}", task.task.kind());
     }
     shared.opened.notify_one();
+    if let Some(note) = note
+        && let Err(error) = shared.store.note_attempts(task.run, &[note]).await
+    {
+        // only its picture in traces is lost
+        debug!("a try of {:?} could not be noted: {error}", task.task);
+    }
+}
+
+/// What traces show of a try that stored no step; those that were handed back at once are not worth it.
+fn note(task: ClaimedTask, clock: &StepClock, release: &Release) -> Option<AttemptNote> {
+    let end = match release.event {
+        TaskEvent::Retry => AttemptEnd::Retried,
+        _ if release.delay_ms > 0 => AttemptEnd::Parked,
+        _ => return None,
+    };
+    let in_question = matches!(task.task.kind(), TaskKind::Question | TaskKind::Judge);
+    in_question.then(|| AttemptNote {
+        task: task.task,
+        epoch: task.epoch,
+        started_us: clock.started_us(),
+        total_us: clock.elapsed_us(),
+        queue_wait_us: u64::try_from(task.queue_wait_us).unwrap_or(0),
+        session: task.session.0,
+        end,
+        delay_us: release.delay_ms.saturating_mul(1000),
+        reason: release.reason.clone().unwrap_or_default(),
+    })
 }
 
 /// How often the run lets a task fail.
