@@ -176,6 +176,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("random.seed", Kind::Scalar),
     key("sim.seed", Kind::Scalar),
     key("sim.conversations", Kind::Scalar),
+    key("archive.url", Kind::Text).env("BENCH_ARCHIVE_URL"),
     key("stats.seed", Kind::Whole { min: 0, max: i64::MAX }),
     key("worker.slots", Kind::Whole { min: 1, max: 100_000 }),
     key("worker.drain", Kind::Duration),
