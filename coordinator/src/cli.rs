@@ -22,7 +22,7 @@ pub use results::*;
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry\n\
-        Results:    compare, gate, trace, rejudge, rescore, score, import\n\
+        Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
         Store:      migrate, gc\n\
         Cluster:    serve (and the program bench-worker)\n\
@@ -97,6 +97,12 @@ pub enum Verb {
     Gate(GateArgs),
     /// Turn results made elsewhere into a finished run
     Import(Box<ImportArgs>),
+    /// Questions of a run for other tools: JSON lines, CSV, Parquet
+    Export(ExportArgs),
+    /// Durable results: push, list, fetch, verify, trajectory, badge
+    #[cfg(feature = "archive")]
+    #[command(subcommand)]
+    Archive(ArchiveVerb),
     /// Calls, tokens, dollars, minutes and interval, before paying
     Estimate(Box<SubmitArgs>),
     /// Datasets: list, show, fetch, verify, generate

@@ -75,7 +75,12 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             domain: CLUSTER_DOMAIN.to_owned(),
             trouble: trouble.clone(),
         };
-        let duties = [tokio::spawn(dispatcher.run(term.clone())), tokio::spawn(supervisor.run(term.clone()))];
+        let duties = [
+            tokio::spawn(dispatcher.run(term.clone())),
+            tokio::spawn(supervisor.run(term.clone())),
+            #[cfg(feature = "archive")]
+            tokio::spawn(crate::archive::auto::keep_archiving(Arc::clone(&app), Arc::clone(&store), term.clone())),
+        ];
         candidate.keep(epoch, &interrupts.stop).await;
         term.cancel();
         for duty in duties {

@@ -294,6 +294,9 @@ pub trait Imports: Send + Sync {
         headline_metric: &str,
         results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
     ) -> StoreResult<()>;
+
+    /// Stores texts of any tasks; those that are there stay.
+    async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()>;
 }
 
 /// Runs that go on from what another run has stored.
