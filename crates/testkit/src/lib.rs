@@ -7,6 +7,7 @@ pub mod http;
 mod packages;
 pub mod postgres;
 pub mod process;
+pub mod prometheus;
 pub mod provider;
 pub mod proxy;
 pub mod rabbitmq;
