@@ -332,6 +332,9 @@ pub trait Traces: Send + Sync {
     /// Adds to the run's spread of times (bucket, questions) and returns all of it.
     async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>>;
 
+    /// Age in milliseconds of the oldest task of each run and role that is due and not claimed.
+    async fn oldest_ready(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, Role, i64)>>;
+
     /// Names of the workers of sessions, open or ended.
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>>;
 }

@@ -16,5 +16,5 @@ pub mod probe;
 mod redact;
 pub mod spans;
 
-pub use logs::{DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, init};
+pub use logs::{DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, set_filter};
 pub use redact::redact_url;

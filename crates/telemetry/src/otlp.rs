@@ -139,13 +139,19 @@ impl SpanSink for OtlpSpans {
 
 fn span_data(span: FinishedSpan) -> SpanData {
     let context = |trace, id| {
-        SpanContext::new(TraceId::from(trace), SpanId::from(id), TraceFlags::SAMPLED, false, TraceState::NONE)
+        SpanContext::new(
+            TraceId::from_bytes(trace),
+            SpanId::from_bytes(id),
+            TraceFlags::SAMPLED,
+            false,
+            TraceState::NONE,
+        )
     };
     let mut links = SpanLinks::default();
     links.links = span.links.iter().map(|(trace, id)| Link::new(context(*trace, *id), Vec::new(), 0)).collect();
     SpanData {
         span_context: context(span.trace, span.id),
-        parent_span_id: span.parent.map_or(SpanId::INVALID, SpanId::from),
+        parent_span_id: span.parent.map_or(SpanId::INVALID, SpanId::from_bytes),
         parent_span_is_remote: false,
         span_kind: match span.kind {
             Kind::Internal => SpanKind::Internal,
@@ -160,7 +166,7 @@ fn span_data(span: FinishedSpan) -> SpanData {
         dropped_attributes_count: 0,
         events: Default::default(),
         links,
-        status: span.error.map_or(Status::Unset, |error| Status::error(error)),
+        status: span.error.map_or(Status::Unset, Status::error),
         instrumentation_scope: InstrumentationScope::builder("bench-coord")
             .with_version(env!("CARGO_PKG_VERSION"))
             .build(),

@@ -8,6 +8,7 @@ mod packages;
 pub mod ports;
 pub mod postgres;
 pub mod process;
+pub mod prometheus;
 pub mod provider;
 pub mod proxy;
 pub mod rabbitmq;

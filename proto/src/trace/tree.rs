@@ -703,6 +703,13 @@ pub fn bank_spans(input: &TraceInput<'_>) -> Vec<Span> {
 }
 
 impl TraceContext {
+    /// What goes along with the message of a task that retains for a bank or proves it ready.
+    #[must_use]
+    pub fn of_bank_message(run: &RunId, policy: &crate::trace::TracePolicy, task: TaskKey) -> Self {
+        let trace = TraceId::of_run(run);
+        Self { trace, span: SpanId::derive(&trace, &format!("bank/{}", task.0)), sampled: policy.samples(&trace) }
+    }
+
     /// What goes along with the message of a question's task.
     #[must_use]
     pub fn of_message(run: &RunId, spec: &crate::trace::TracePolicy, question_id: &str, task: TaskKey) -> Self {

@@ -45,6 +45,8 @@ pub(super) struct Lane {
     pub(super) shared: Arc<Shared>,
     pub(super) queue: QueueName,
     pub(super) slots: usize,
+    /// A permit for each slot that is free.
+    pub(super) free: Arc<Semaphore>,
     pub(super) stop: CancellationToken,
     pub(super) drop_calls: CancellationToken,
     /// Told when the store is broken for good.
@@ -94,7 +96,7 @@ impl Lane {
     }
 
     async fn consume(&self, consumer: &mut dyn Consumer, running: &mut JoinSet<()>) {
-        let slots = Arc::new(Semaphore::new(self.slots));
+        let slots = Arc::clone(&self.free);
         while !self.stop.is_cancelled() {
             while running.try_join_next().is_some() {}
             // without a free slot nothing is claimed

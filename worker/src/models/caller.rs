@@ -14,6 +14,8 @@ use bench_proto::{
     step::{SHORTEST_WAIT_US, Timing, WaitFor},
 };
 
+use bench_telemetry::metrics::catalogue;
+
 use super::{
     Attempt, AttemptError, ChatModel, ChatReply, ChatRequest,
     backoff::{BackoffSettings, Delays},
@@ -410,6 +412,18 @@ impl<'a> Call<'a> {
         self.timing.attempts += 1;
         self.timing.provider_us += attempt.duration_us;
         self.timing.calls.push((offset_us, attempt.duration_us, status));
+        let (account, model) = (self.caller.parts.account.as_str(), self.caller.parts.model.model());
+        let outcome = match status {
+            200 => "ok",
+            429 => "rate_limited",
+            0 => "transport",
+            _ => "error",
+        };
+        catalogue::CALLS.add(1.0, &[account, model, outcome]);
+        catalogue::CALL_SECONDS.record(attempt.duration_us as f64 / 1e6, &[account, model]);
+        if status == 429 {
+            catalogue::RATE_LIMITED.add(1.0, &[account]);
+        }
     }
 
     /// Settles and records an attempt, and decides what follows.

@@ -127,11 +127,19 @@ async fn find_in(
     row: &BankRow,
     is_wanted: &impl Fn(&str) -> bool,
 ) -> Result<Option<Subject>, StoreError> {
-    let questions: Vec<Question> = read_item(store, row.questions).await?;
+    let questions = read_questions(store, row).await?;
     Ok(questions.into_iter().find(|question| is_wanted(&question.question_id)).map(|question| Subject {
         task: TaskKey::question(row.bank_no, question.index),
         question_id: question.question_id,
         bank_id: row.bank_id.clone(),
         category: question.category,
     }))
+}
+
+/// The questions of a bank's sample, without what is retained and expected.
+///
+/// # Errors
+/// What the store meets.
+pub async fn read_questions(store: &dyn Store, row: &BankRow) -> Result<Vec<Question>, StoreError> {
+    read_item(store, row.questions).await
 }

@@ -12,3 +12,4 @@ mod money;
 mod readme;
 mod reference;
 mod results;
+mod sight;

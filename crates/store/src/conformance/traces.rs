@@ -2,7 +2,7 @@
 
 use bench_proto::{
     facts::Outcome,
-    ids::TaskKey,
+    ids::{Role, TaskKey},
     step::{Opens, StepNo},
     trace::{AttemptEnd, AttemptNote},
 };
@@ -14,6 +14,8 @@ use crate::SessionId;
 pub async fn p20_steps_tell_when_they_were_stored(fresh: &Fresh) {
     let store = fresh.store.as_ref();
     let scene = Scene::start(store, &[bank(0, &[(2, &[0, 1])])]).await;
+    let oldest = store.oldest_ready(&[scene.run]).await.expect("are read");
+    assert_eq!(oldest.iter().map(|(run, role, _)| (*run, *role)).collect::<Vec<_>>(), [(scene.run, Role::Retain)]);
     scene.make_ready(0, 2).await;
     let [q0, q1] = [0, 1].map(|index| TaskKey::question(0, index));
     scene.answer(q0, 1.0, Opens::Nothing).await;

@@ -3,18 +3,19 @@
 use async_trait::async_trait;
 use bench_proto::{
     facts::QuestionFacts,
-    ids::{RunNo, TaskKey, TaskKind},
+    ids::{Role, RunNo, TaskKey, TaskKind},
     step::StepNo,
+    task::TaskState,
     trace::{AttemptNote, StoredSpan},
 };
 
 use super::{
     Backend, Batch, Row, Sql, SqlStore, args,
     results::{distinct, of_questions},
-    task_key,
+    role_range, task_key,
 };
 use crate::{
-    SessionId, StoreResult, Traces,
+    SessionId, StoreError, StoreResult, Traces,
     codec::{escape, from_json, to_json, unescape},
 };
 
@@ -113,6 +114,28 @@ impl<B: Backend> Traces for SqlStore<B> {
         }
         let rows = self.fetch(&SELECT, args![run.0]).await?;
         rows.iter().map(|row| Ok((row.small(0)?, u64::try_from(row.int(1)?).unwrap_or(0)))).collect()
+    }
+
+    async fn oldest_ready(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, Role, i64)>> {
+        static SELECT: Sql = Sql::new(|| {
+            let roles = Role::ALL.into_iter().enumerate().fold(String::new(), |cases, (number, role)| {
+                let (low, high) = role_range(role);
+                format!("{cases} WHEN t.task_key BETWEEN {} AND {} THEN {number}", low.0, high.0)
+            });
+            format!(
+                "SELECT t.run_no, CAST(CASE{roles} END AS bigint) AS role, @now - min(t.ready_at) \
+                 FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
+                 WHERE t.state = {} AND t.not_before <= @now AND t.ready_at <= @now GROUP BY 1, 2 ORDER BY 1, 2",
+                TaskState::Ready.code()
+            )
+        });
+        let rows = self.fetch(&SELECT, args![Batch::default().int(runs.iter().map(|run| run.0))]).await?;
+        let read = |row: &Row| {
+            let role = usize::try_from(row.int(1)?).ok().and_then(|number| Role::ALL.get(number).copied());
+            let role = role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".to_owned()))?;
+            Ok((RunNo(row.int(0)?), role, row.int(2)?.max(0) / 1000))
+        };
+        rows.iter().map(read).collect()
     }
 
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>> {

@@ -76,6 +76,7 @@ catalogue! {
     Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap";
     Gauge RUN_INFO = "bench_run_info" ["run", "dataset", "system", "answerer", "status"]: "1 for every open run";
     Counter TRACES = "bench_traces_total" ["reason"]: "questions whose traces were kept: failed, slow, retried, sampled";
+    Counter TRACES_DROPPED = "bench_traces_dropped_total" []: "kept questions whose traces could not be sent";
     Counter SPANS = "bench_spans_total" ["outcome"]: "spans on their way to the collector: sent, dropped";
 }
 

@@ -89,6 +89,12 @@ pub type Series = (Vec<String>, f64);
 pub struct Gauge(pub(crate) Metric);
 
 impl Gauge {
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.0.name
+    }
+
     /// Replaces all series.
     pub fn set_all(&self, series: Vec<Series>) {
         if enabled() {

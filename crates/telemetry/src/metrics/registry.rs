@@ -37,7 +37,10 @@ struct Registry {
 
 /// Series of gauges, as they were last set.
 #[derive(Default)]
-struct Gauges(Mutex<HashMap<&'static str, Vec<(Vec<KeyValue>, f64)>>>);
+struct Gauges(Mutex<HashMap<&'static str, Vec<Labelled>>>);
+
+/// A series as OpenTelemetry takes it.
+type Labelled = (Vec<KeyValue>, f64);
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
@@ -140,7 +143,7 @@ fn observe(meter: &Meter, metric: &'static Metric, gauges: &Arc<Gauges>) {
         }
     });
     // the meter keeps it
-    drop(gauge.build());
+    let _ = gauge.build();
 }
 
 fn labelled(metric: &Metric, labels: &[impl AsRef<str>]) -> Vec<KeyValue> {
