@@ -320,7 +320,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     sample_flags(&args.sample, flags);
     flags.one("run.system", "--system", args.system.as_ref());
     flags.one("run.answerer", "--answerer", args.answerer.as_ref());
-    flags.many("run.judge", "--judge", args.judge.as_slice());
+    flags.many("run.judge", "--judge", &args.judge);
     flags.many("run.scorer", "--scorer", &args.scorer);
     flags.one("run.top_k", "--top-k", args.top_k.as_ref());
     flags.one("run.votes", "--votes", args.votes.as_ref());

@@ -53,10 +53,16 @@ impl PlannedRun {
     /// Whether anything of the run may cost money.
     #[must_use]
     pub(crate) fn is_paid(&self) -> bool {
-        let prices = &self.spec.limits.prices;
-        let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, prices).is_some();
-        paid(&self.spec.answerer) || self.spec.judges.iter().any(paid)
+        is_paid(&self.spec)
     }
+}
+
+/// Whether anything of a run may cost money.
+#[must_use]
+pub(crate) fn is_paid(spec: &RunSpec) -> bool {
+    let prices = &spec.limits.prices;
+    let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, prices).is_some();
+    paid(&spec.answerer) || spec.judges.iter().any(paid)
 }
 
 /// The banks of a sample in the order of work, longest first.
@@ -215,12 +221,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         .iter()
         .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices, will_call))
         .collect::<Result<Vec<_>, _>>()?;
-    if settings.run.votes > 31 || settings.run.votes.is_multiple_of(2) {
-        return Err(CliError::usage(format!(
-            "--votes {}: give an odd number below 32, so that a majority exists",
-            settings.run.votes
-        )));
-    }
+    check_votes(settings.run.votes)?;
     let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
 
     let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
@@ -242,19 +243,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: Limits {
-            max_cost: settings.run.max_cost,
-            max_cost_by_phase: settings.run.max_cost_by_phase.clone(),
-            max_cost_per_day: settings.run.max_cost_per_day,
-            max_rpm: settings.run.max_rpm,
-            max_tpm: settings.run.max_tpm,
-            concurrency: settings.run.concurrency,
-            retries: settings.run.retries,
-            pool: settings.run.pool.clone(),
-            prices,
-            unpriced_ok: settings.run.unpriced_ok,
-            trace: trace_policy(settings)?,
-        },
+        limits: limits(app, prices)?,
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -281,6 +270,40 @@ fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliE
     })
 }
 
+/// Checks the number of votes.
+///
+/// # Errors
+/// Exit 2 for even and large numbers.
+pub(crate) fn check_votes(votes: u32) -> Result<(), CliError> {
+    if votes > 31 || votes.is_multiple_of(2) {
+        return Err(CliError::usage(format!(
+            "--votes {votes}: give an odd number below 32, so that a majority exists"
+        )));
+    }
+    Ok(())
+}
+
+/// Limits of a run from settings.
+///
+/// # Errors
+/// Exit 2 for a trace URL that cannot lead to a trace.
+pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) -> Result<Limits, CliError> {
+    let run = &app.settings().run;
+    Ok(Limits {
+        max_cost: run.max_cost,
+        max_cost_by_phase: run.max_cost_by_phase.clone(),
+        max_cost_per_day: run.max_cost_per_day,
+        max_rpm: run.max_rpm,
+        max_tpm: run.max_tpm,
+        concurrency: run.concurrency,
+        retries: run.retries,
+        pool: run.pool.clone(),
+        prices,
+        unpriced_ok: run.unpriced_ok,
+        trace: trace_policy(app.settings())?,
+    })
+}
+
 /// Reads an amount of dollars.
 ///
 /// # Errors
@@ -291,7 +314,7 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
 }
 
 /// Prices that the user gave, by model: `--price` holds for every model of the run.
-fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
+pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
     let Some(text) = &args.price else { return Ok(BTreeMap::new()) };
     let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
     let run = &app.settings().run;
@@ -301,7 +324,7 @@ fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd
 }
 
 /// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
-fn model_spec(
+pub(crate) fn model_spec(
     app: &App,
     text: &str,
     role: ModelRole,
@@ -341,7 +364,7 @@ fn model_spec(
     Ok(spec)
 }
 
-fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {
+pub(crate) fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {
     let mut specs: Vec<ScorerSpec> = Vec::new();
     for name in of_dataset.iter().copied().chain(more.iter().map(String::as_str)) {
         let scorer = scorers::registry::find(name).map_err(|e| CliError::usage(e.to_string()))?;

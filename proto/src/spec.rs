@@ -10,6 +10,9 @@ use crate::{call::Phase, facts::JudgePlan, ids::Sha256Hash, money::PicoUsd, trac
 /// Version of [`RunSpec`] as stored.
 pub const SPEC_VERSION: u32 = 1;
 
+/// Version of a memory system of which nothing but results is known: it cannot be asked.
+pub const IMPORTED_SYSTEM: &str = "imported";
+
 /// Everything that defines a run. Stored with it as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {

@@ -237,6 +237,10 @@ fn is_nobody(session: &i64) -> bool {
     *session == 0
 }
 
+fn is_none_u32(value: &u32) -> bool {
+    *value == 0
+}
+
 fn is_zero(value: &u64) -> bool {
     *value == 0
 }
@@ -249,6 +253,9 @@ pub struct Retrieval {
     pub turn: RankHits,
     /// Level of sessions (hits reduced to their first hit per session).
     pub session: RankHits,
+    /// Gold turns that were never retained before the question was asked (cut sessions): nobody could have found them.
+    #[serde(skip_serializing_if = "is_none_u32")]
+    pub unretained: u32,
 }
 
 /// Ranks of gold ids in a deduplicated ranked list.

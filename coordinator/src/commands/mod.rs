@@ -1,11 +1,14 @@
 //! One verb, one file.
 
 mod cancel;
+mod compare;
 mod completions;
 mod config;
 mod datasets;
 mod doctor;
 pub(crate) mod estimate;
+pub(crate) mod fork;
+mod gate;
 mod gc;
 mod import;
 mod list;
@@ -28,14 +31,20 @@ mod watch;
 use crate::{
     app::App,
     cli::{Cli, Verb},
-    exit::CliResult,
+    exit::{CliResult, Exit},
 };
 
 /// Runs a verb.
 ///
 /// # Errors
 /// A readable message with its exit code.
-pub(crate) async fn run(cli: Cli) -> CliResult {
+pub(crate) async fn run(mut cli: Cli) -> CliResult {
+    // verbs that are a submit with other words
+    cli.verb = match cli.verb {
+        Verb::Rejudge(args) => Verb::Submit(Box::new(args.into_submit())),
+        Verb::Rescore(args) => Verb::Submit(Box::new(args.into_submit())),
+        verb => verb,
+    };
     // these need no settings, so that they work where settings are broken
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
@@ -57,6 +66,10 @@ pub(crate) async fn run(cli: Cli) -> CliResult {
         Verb::Watch(args) => watch::run(&app, args).await,
         Verb::Report(args) => report::run(&app, args).await,
         Verb::Trace(args) => trace::run(&app, args).await,
+        // became a submit above
+        Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
+        Verb::Compare(args) => compare::run(&app, args).await,
+        Verb::Gate(args) => gate::run(&app, args).await,
         Verb::Import(args) => import::run(&app, args).await,
         Verb::Datasets(verb) => datasets::run(&app, verb).await,
         Verb::Systems(verb) => systems::run(verb),

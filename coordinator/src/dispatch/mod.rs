@@ -37,7 +37,7 @@ const QUICK_POLL: Duration = Duration::from_millis(5);
 /// Pause while most of the window is in flight: workers hold enough, and a look that hands out more costs no more.
 const FULL_POLL: Duration = Duration::from_millis(25);
 /// A look at many open tasks takes its time: a cluster's dispatcher pauses so many times as long, up to [`MOVING_POLL`].
-const PAUSES_PER_LOOK: u32 = 3;
+const PAUSES_PER_LOOK: u32 = 8;
 /// While work moves, a cluster's dispatcher looks at least this often.
 const MOVING_POLL: Duration = Duration::from_millis(40);
 /// Work counts as moving for so long after the last change.

@@ -43,15 +43,17 @@ impl Times {
         let cached_only = |usage: &Usage| usage.cached_calls > 0 && usage.calls == 0;
         let phase =
             |us: Option<u64>, usage: &Usage| us.filter(|_| !cached_only(usage)).map_or(f32::NAN, |us| us as f32);
-        let whole = has_score(facts.outcome) && ![usage.recall, usage.answer, usage.judge].iter().any(cached_only);
+        let happened = times.recall_us.or(times.answer_us).or(times.judge_us).is_some();
+        let whole =
+            happened && has_score(facts.outcome) && ![usage.recall, usage.answer, usage.judge].iter().any(cached_only);
         let of_whole = |us: u64| if whole { us as f32 } else { f32::NAN };
         Self {
             recall: phase(times.recall_us, &usage.recall),
             answer: phase(times.answer_us, &usage.answer),
             judge: phase(times.judge_us, &usage.judge),
             question: of_whole(times.question_us),
-            queue_wait: times.queue_wait_us as f32,
-            rate_wait: times.rate_wait_us as f32,
+            queue_wait: if happened { times.queue_wait_us as f32 } else { f32::NAN },
+            rate_wait: if happened { times.rate_wait_us as f32 } else { f32::NAN },
             provider: of_whole(times.provider_us),
             own: of_whole(times.question_us.saturating_sub(times.provider_us).saturating_sub(times.rate_wait_us)),
         }

@@ -62,6 +62,8 @@ mod tests {
             outcome: Outcome::Abstained,
             scores: [("locomo-f1".to_owned(), 0.0)].into(),
             retrieved: vec![],
+            evidence: vec![],
+            evidence_sessions: vec![],
             citations: vec![],
             failures: vec!["evidence_missing".into()],
             judgements: vec![],

@@ -18,6 +18,6 @@ pub mod sqlite;
 mod traits;
 
 pub use error::StoreError;
-pub use registry::{BACKENDS, Backend, migrate, open};
+pub use registry::{BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, open, open_with};
 pub use rows::*;
 pub use traits::*;

@@ -579,6 +579,15 @@ pub struct SlotAnswer {
     pub learned_by_others: Option<f64>,
 }
 
+/// A question of a forked run with what it takes over (see [`crate::Forks`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdoptedQuestion {
+    /// Its task.
+    pub task: TaskKey,
+    /// Steps with their texts, in order; a [`StepFacts::Failed`] under [`bench_proto::step::StepNo::FAILED`] ends it.
+    pub steps: Vec<(bench_proto::step::StepNo, StepFacts, Option<bench_proto::step::StepText>)>,
+}
+
 /// Which failed questions a user wants repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryScope {

@@ -327,10 +327,32 @@ pub trait Traces: Send + Sync {
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>>;
 }
 
+/// Runs that go on from what another run has stored.
+#[async_trait]
+pub trait Forks: Send + Sync {
+    /// Stores banks that are ready to their end without a retain of this run, and questions with the steps that are taken
+    /// over. A question becomes ready, and whoever claims it reads its steps; one whose steps end in a failure has failed.
+    /// Banks and questions that are there stay.
+    async fn adopt(&self, run: RunNo, banks: &[NewBank], questions: &[AdoptedQuestion]) -> StoreResult<()>;
+}
+
 /// The whole store.
 #[async_trait]
 pub trait Store:
-    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Paces + Imports + Traces
+    Runs
+    + Items
+    + Plan
+    + Tasks
+    + Sessions
+    + Leaders
+    + Checkpoints
+    + Results
+    + Calls
+    + Money
+    + Paces
+    + Imports
+    + Forks
+    + Traces
 {
     /// The URL without password, for messages.
     fn describe(&self) -> String;

@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod disk;
 pub mod http;
 mod packages;
+pub mod ports;
 pub mod postgres;
 pub mod process;
 pub mod prometheus;

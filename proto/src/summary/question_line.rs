@@ -29,6 +29,12 @@ pub struct QuestionLine {
     pub scores: BTreeMap<String, f64>,
     /// The hits, best first.
     pub retrieved: Vec<RetrievedLine>,
+    /// Ids of the turns that hold the evidence, by the dataset.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// Ids of the sessions that hold it.
+    #[serde(default)]
+    pub evidence_sessions: Vec<String>,
     /// Ids that the answer cites.
     pub citations: Vec<String>,
     /// Where it lost, when it failed: the names of [`super::FailureAttribution`], and what else is known.

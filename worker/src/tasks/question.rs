@@ -2,7 +2,7 @@
 //! that it rests on are in the store, everything else of the question is committed together.
 
 use bench_proto::{
-    dataset::{GoldRecord, Question},
+    dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
     ids::TaskKey,
     step::{Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep},
@@ -27,11 +27,13 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let gold = data.gold(&question.question_id).ok_or_else(missing)?;
 
     let mut records = Vec::with_capacity(3);
+    let stored_answer = stored_answer(&task, input);
     let mut hits = match stored_hits(context, &task, input) {
         Some(hits) => hits,
+        // an answer that is stored needs no hits, least of all of a forked run whose system is not there
+        None if stored_answer.is_some() => Vec::new(),
         None => recall(shared, context, task, &data, question, gold, &mut records).await?,
     };
-    let stored_answer = stored_answer(&task, input);
     if stored_answer.is_none() && context.answerer().is_remote() && !records.is_empty() {
         // what is paid for next rests on this recall: it is stored first, and whoever stored first is followed
         let already = shared.writer.submit(std::mem::take(&mut records)).await?;
@@ -141,6 +143,7 @@ async fn recall(
     let retrieval = Retrieval {
         turn: RankHits::of(ids, gold.evidence_turns.iter().map(String::as_str)),
         session: RankHits::of(sessions, gold.evidence_sessions.iter().map(String::as_str)),
+        unretained: unretained(context, data, query.visible_entries, &gold.evidence_turns),
     };
     let stored = |hit: &RetrievedHit| RetrievedHit {
         id: hit.id.clone(),
@@ -168,6 +171,21 @@ async fn recall(
         effect: Effect::Continue,
     });
     Ok(recall.hits)
+}
+
+/// Evidence turns that are in none of the first `entries` entries. Looked at only where sessions are cut: elsewhere all of
+/// them are retained.
+fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[String]) -> u32 {
+    let all = &data.content.entries;
+    if context.row().spec.sample.max_sessions.is_none() && entries as usize >= all.len() {
+        return 0;
+    }
+    let holds = |entry: &StreamEntry, id: &str| match entry {
+        StreamEntry::Session(session) => session.turns.iter().any(|turn| turn.id == id),
+        StreamEntry::Memory(_) | StreamEntry::Update { .. } => entry.id() == id,
+    };
+    let retained = |id: &&String| all.iter().take(entries as usize).any(|entry| holds(entry, id));
+    (evidence.len() - evidence.iter().filter(retained).count()) as u32
 }
 
 fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {

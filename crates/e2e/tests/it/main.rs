@@ -3,6 +3,8 @@
 mod arrows;
 mod bad_input;
 mod cluster;
+mod dashboards;
+mod forks;
 mod full_disk;
 mod kill;
 mod local_runs;
@@ -10,4 +12,5 @@ mod models;
 mod money;
 mod readme;
 mod reference;
+mod results;
 mod sight;

@@ -13,7 +13,8 @@ use crate::{Imports, StoreResult, codec::to_frame};
 /// Questions of one transaction.
 const PART: usize = 1_000;
 
-async fn store_texts(conn: &mut dyn Conn, run: RunNo, texts: Batch) -> StoreResult<()> {
+/// Stores texts that are not there.
+pub(super) async fn store_texts(conn: &mut dyn Conn, run: RunNo, texts: Batch) -> StoreResult<()> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO texts (run_no, task_key, step_no, body) SELECT $1, b.task, b.step, b.body \
          FROM @rows($2: task int, step int, body blob) AS b WHERE true ON CONFLICT (run_no, task_key, step_no) DO NOTHING"

@@ -12,6 +12,7 @@ mod commit;
 mod conclude;
 mod counters;
 mod derive;
+mod forks;
 mod guards;
 mod imports;
 mod items;
