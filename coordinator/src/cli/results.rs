@@ -226,6 +226,8 @@ impl RegradeArgs {
             tag: self.tag,
             run_id: self.run_id,
             pool: self.pool,
+            trace_url: None,
+            trace_content: false,
             fork: Some(self.run),
             from: Some(ForkFrom::Judge),
             trace_url: None,

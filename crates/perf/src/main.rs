@@ -8,6 +8,7 @@
 //! ```
 
 mod cluster;
+mod looking;
 mod measure;
 mod scenarios;
 mod yardstick;
@@ -52,6 +53,12 @@ enum Scenario {
     Latency,
     /// 1,000 generated conversations against 10, without any model
     Scale,
+    /// Telemetry on, off, and with a collector that never answers, without any model
+    Looking {
+        /// Generated conversations of a run, of 199 questions each
+        #[arg(long, default_value_t = 50)]
+        conversations: u32,
+    },
     /// All of the above
     All,
     /// A cluster without models against its yardstick: questions/s to items/s
@@ -141,6 +148,7 @@ fn main() -> anyhow::Result<()> {
         Scenario::ZeroLatency => vec![lab.zero_latency()?],
         Scenario::Latency => vec![lab.latency()?],
         Scenario::Scale => vec![lab.scale()?],
+        Scenario::Looking { conversations } => vec![lab.looking(conversations)?],
         Scenario::All => vec![lab.extractive()?, lab.zero_latency()?, lab.latency()?, lab.scale()?],
         of_cluster => {
             let services = Services::start(&lab.binaries, cli.statements)?;

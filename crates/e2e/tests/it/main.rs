@@ -3,6 +3,7 @@
 mod arrows;
 mod bad_input;
 mod cluster;
+mod dashboards;
 mod forks;
 mod full_disk;
 mod kill;

@@ -1,6 +1,9 @@
 //! Seeing inside: waterfalls from the store, traces at a real collector, metrics in a real Prometheus, and nothing secret in any.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use bench_e2e::{
     amqp::Wire,
@@ -209,7 +212,12 @@ fn prometheus_reads_coordinator_and_workers_and_their_logs_change_while_they_run
     provider.wait_for_requests(20);
     prometheus.wait_for_targets().expect("both are scraped");
     let page = |place: &str| http::get(place, "/metrics").expect("answers").body;
-    let running = page(&places[0]);
+    let mut running = page(&places[0]);
+    let began = Instant::now();
+    while !running.contains("run=\"metered\"") && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(100));
+        running = page(&places[0]);
+    }
     for series in [
         "bench_coordinator_leading 1",
         "bench_run_cost_usd{kind=\"cap\",run=\"metered\"} 5",
