@@ -3,12 +3,14 @@
 pub mod bench;
 pub mod cluster;
 pub mod disk;
+pub mod fakes;
 pub mod http;
 mod packages;
 pub mod postgres;
 pub mod process;
 pub mod provider;
 pub mod proxy;
+pub mod python;
 pub mod rabbitmq;
 
 /// Whether this is root, who may do what others need a name space for.

@@ -10,3 +10,4 @@ mod models;
 mod money;
 mod readme;
 mod reference;
+mod systems;

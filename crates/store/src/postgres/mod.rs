@@ -38,6 +38,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0001_init.sql"),
     include_str!("../../../../migrations/postgres/0002_cluster.sql"),
     include_str!("../../../../migrations/postgres/0003_money.sql"),
+    "UPDATE bench_schema SET version = 4;",
+    include_str!("../../../../migrations/postgres/0005_systems.sql"),
 ];
 
 /// What every statement runs under. A client that is gone loses its locks within seconds. Plans are made anew each time,

@@ -36,6 +36,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0001_init.sql"),
     include_str!("../../../../migrations/sqlite/0002_cluster.sql"),
     include_str!("../../../../migrations/sqlite/0003_money.sql"),
+    "UPDATE bench_schema SET version = 4;",
+    include_str!("../../../../migrations/sqlite/0005_systems.sql"),
 ];
 
 /// The store in one file.
