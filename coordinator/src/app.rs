@@ -11,7 +11,10 @@ use bench_worker::{
     environment::{LOCAL_SLOTS, RETAIN_SLOTS},
     models::registry,
     sight::ProcessTelemetry,
-    systems::registry::SYSTEMS,
+    systems::{
+        self, adapter,
+        registry::{Named, SYSTEMS},
+    },
 };
 use serde_json::Value;
 
@@ -132,7 +135,42 @@ impl App {
         Ok(())
     }
 
-    /// Settings of a memory system, by their dotted names.
+    /// The memory system that a name, or the path of an adapter file, stands for: its name and its settings. An adapter goes
+    /// with the run as a whole, so that workers need no file.
+    ///
+    /// # Errors
+    /// Exit 2: unknown names, files with mistakes, a mode that the system does not have.
+    pub(crate) fn system(&self, given: &str) -> Result<(String, BTreeMap<String, Value>), CliError> {
+        let usage = |e: String| CliError::usage(e);
+        let section = self.settings.section("system");
+        let mode = section.get("mode").and_then(Value::as_str).unwrap_or("raw");
+        if !["raw", "consolidated"].contains(&mode) {
+            return Err(usage(format!("--mode {mode}: give raw or consolidated")));
+        }
+        let (name, mut settings, consolidates) =
+            match systems::registry::named(given).map_err(|e| usage(e.to_string()))? {
+                Named::BuiltIn(entry) => (entry.name.to_owned(), self.system_settings(entry.name), false),
+                Named::Adapter(spec) => {
+                    let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
+                    let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
+                    if let Some(url) = section.get("url") {
+                        settings.insert(adapter::URL.to_owned(), url.clone());
+                    }
+                    (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
+                }
+            };
+        if mode == "consolidated" {
+            if !consolidates {
+                return Err(usage(format!(
+                    "--mode consolidated: {name} has no consolidation of its own; use --mode raw"
+                )));
+            }
+            settings.insert(adapter::MODE.to_owned(), mode.into());
+        }
+        Ok((name, settings))
+    }
+
+    /// Settings of a built-in memory system, by their dotted names.
     #[must_use]
     pub(crate) fn system_settings(&self, system: &str) -> BTreeMap<String, Value> {
         let known = SYSTEMS.iter().filter(|entry| entry.name == system).flat_map(|entry| entry.settings);
@@ -201,6 +239,11 @@ impl App {
         if let Some(judge) = spec.judges.iter().find(|judge| judge.is_remote()) {
             accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, "--judge")?);
         }
+        if matches!(spec.system.name.as_str(), "vector" | "hybrid") {
+            // whatever has a key and a server: the system's setting names one of them
+            let more = bench_worker::environment::usable_accounts(&self.settings);
+            accounts.extend(more.into_iter().filter(|(name, _)| !accounts.contains_key(name)).collect::<Vec<_>>());
+        }
         Ok(accounts)
     }
 
@@ -238,6 +281,16 @@ impl App {
         let instance = format!("local-{}", std::process::id());
         ProcessTelemetry::start(&self.settings, "bench-coord", &instance, None)
             .map_err(|failure| CliError::usage(failure.message))
+    }
+
+    /// What a check of a memory system gets: every account that has a server.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub(crate) fn environment_for_check(&self) -> Result<Arc<WorkerEnvironment>, CliError> {
+        let accounts = bench_worker::environment::usable_accounts(&self.settings);
+        bench_worker::environment::environment(&self.settings, accounts)
+            .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
     /// Slots per role for a run in this process.
@@ -319,6 +372,7 @@ fn sample_flags(args: &SampleArgs, flags: &mut Flags) {
 fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     sample_flags(&args.sample, flags);
     flags.one("run.system", "--system", args.system.as_ref());
+    flags.one("system.mode", "--mode", args.mode.as_ref());
     flags.one("run.answerer", "--answerer", args.answerer.as_ref());
     flags.many("run.judge", "--judge", &args.judge);
     flags.many("run.scorer", "--scorer", &args.scorer);

@@ -108,7 +108,7 @@ pub enum Verb {
     /// Datasets: list, show, fetch, verify, generate
     #[command(subcommand)]
     Datasets(DatasetsVerb),
-    /// Memory systems: list
+    /// Memory systems: list, check
     #[command(subcommand)]
     Systems(SystemsVerb),
     /// Effective settings and where each comes from
@@ -160,10 +160,13 @@ pub struct SubmitArgs {
     /// Which questions
     #[command(flatten)]
     pub sample: SampleArgs,
-    /// Memory system; `bench-coord systems list` shows all [default: bm25]
-    #[arg(long, short = 'p', value_name = "NAME", help_heading = "Who")]
+    /// Memory system, or an adapter file (./mine.yaml); `bench-coord systems list` shows all [default: bm25]
+    #[arg(long, short = 'p', value_name = "NAME|FILE", help_heading = "Who")]
     pub system: Option<String>,
-    /// Who answers: extractive (no key), none, openai:MODEL [default: extractive]
+    /// What is measured of a system that consolidates: raw, or consolidated before the first question [default: raw]
+    #[arg(long, value_name = "MODE", help_heading = "Who")]
+    pub mode: Option<String>,
+    /// Who answers: extractive (no key), none, system (the memory system itself), openai:MODEL [default: extractive]
     #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Who")]
     pub answerer: Option<String>,
     /// Model judge: openai:MODEL; may be repeated; without one the dataset's own scorer is the headline
@@ -529,6 +532,15 @@ pub enum DatasetsVerb {
 pub enum SystemsVerb {
     /// All memory systems and what they can do
     List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Drive a live memory system through everything that a run asks of it, and explain each step
+    Check {
+        /// Name of a system, or an adapter file
+        #[arg(value_name = "NAME|FILE")]
+        system: String,
         /// JSON on standard output
         #[arg(long)]
         json: bool,

@@ -17,13 +17,13 @@ use bench_settings::ModelRole;
 use bench_worker::{
     models::{capabilities, extractive, prices, registry as models},
     prompts, scorers,
-    systems::{BuildContext, Capabilities, registry as systems},
+    systems::{BuildContext, Capabilities, adapter, registry as systems},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use crate::{
-    app::App,
+    app::{App, Place},
     cli::{SampleArgs, SubmitArgs},
     exit::CliError,
 };
@@ -204,14 +204,24 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     let name = settings.run.dataset.clone().ok_or_else(|| {
         CliError::usage("no dataset: give --dataset locomo-sim (generated, no download), --dataset locomo, or see `bench-coord datasets list`")
     })?;
-    let system_name = settings.run.system.clone();
-    let system_settings = app.system_settings(&system_name);
-    let system = systems::build(&system_name, &system_settings, &BuildContext::default())
+    let (system_name, system_settings) = app.system(&settings.run.system)?;
+    let capabilities = systems::capabilities(&system_name, &system_settings, &BuildContext::default())
         .map_err(|e| CliError::usage(e.to_string()))?;
-    let capabilities = system.capabilities().clone();
+    if will_call {
+        look_at_system(app, &system_name, &system_settings).await?;
+    }
     let top_k = settings.run.top_k;
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
+    }
+    match (settings.run.answerer.as_str(), capabilities.answers, capabilities.recalls) {
+        ("system", false, _) => {
+            return Err(CliError::usage(format!("--answerer system: {system_name} does not answer by itself")));
+        }
+        (answerer, _, false) if answerer != "system" => {
+            return Err(CliError::usage(format!("{system_name} only answers by itself: add --answerer system")));
+        }
+        _ => {}
     }
     let prices = user_prices(app, args)?;
     let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices, will_call)?;
@@ -228,6 +238,12 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     let sample = take_sample(&dataset, request).await?;
     let mut scorers = scorer_specs(dataset.manifest().scorers, &[])?;
     scorers.extend(more_scorers.into_iter().filter(|s| dataset.manifest().scorers.iter().all(|name| *name != s.name)));
+    if !capabilities.banks && sample.spec.banks > 1 {
+        return Err(CliError::usage(format!(
+            "{system_name} has one memory for everything and the sample has {} banks: add --max-banks 1",
+            sample.spec.banks
+        )));
+    }
     let spec = RunSpec {
         spec_version: SPEC_VERSION,
         dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec(dataset.as_ref(), &sample) },
@@ -243,7 +259,10 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: limits(app, prices)?,
+        limits: Limits {
+            concurrency: in_flight(settings.run.concurrency, capabilities.max_parallel),
+            ..limits(app, prices)?
+        },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -301,6 +320,34 @@ fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliE
         slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
         quantile: trace.quantile,
         rate: trace.rate,
+    })
+}
+
+/// Questions in flight are operations in flight of the system.
+fn in_flight(wanted: Option<u32>, most: Option<u32>) -> Option<u32> {
+    match (wanted, most) {
+        (Some(wanted), Some(most)) => Some(wanted.min(most)),
+        (wanted, most) => wanted.or(most),
+    }
+}
+
+/// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster
+/// look for themselves.
+async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde_json::Value>) -> Result<(), CliError> {
+    if app.place()? == Place::Cluster || !settings.contains_key(adapter::ADAPTER) {
+        return Ok(());
+    }
+    let context = BuildContext { home: Some(app.home()), ..BuildContext::default() };
+    adapter::end_orphans(&app.home()).await;
+    let system = systems::build(name, settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
+    let starts = settings[adapter::ADAPTER].get("start").is_some();
+    if starts && !settings.contains_key(adapter::URL) {
+        return Ok(());
+    }
+    let health = system.health().await;
+    system.close().await;
+    health.map(drop).map_err(|failure| {
+        CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message))
     })
 }
 

@@ -47,8 +47,9 @@ pub(crate) async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Res
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;
     input.stats_seed = app.settings().stats_seed;
-    if let Ok(system) = systems::build(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default()) {
-        let capabilities = system.capabilities();
+    if let Ok(capabilities) =
+        systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default())
+    {
         input.empty_context_expected = capabilities.empty_by_design;
         input.effective_k =
             Some(capabilities.max_k.map_or(run.spec.system.top_k, |most| most.min(run.spec.system.top_k)));

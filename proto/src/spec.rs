@@ -148,7 +148,7 @@ impl ModelSpec {
     /// Whether using it sends requests to somebody.
     #[must_use]
     pub fn is_remote(&self) -> bool {
-        !matches!(self.provider.as_str(), "extractive" | "none")
+        !matches!(self.provider.as_str(), "extractive" | "none" | "system")
     }
 }
 
@@ -241,7 +241,9 @@ impl RunSpec {
         put("system.name".into(), self.system.name.clone().into());
         put("system.version".into(), self.system.version.clone().into());
         put("system.top_k".into(), self.system.top_k.into());
-        for (key, value) in &self.system.settings {
+        // an adapter's own fingerprint stands in the version, and the place of a system changes no score
+        let counts = |key: &str| !matches!(key, "adapter" | "system.url");
+        for (key, value) in self.system.settings.iter().filter(|(key, _)| counts(key)) {
             put(format!("system.settings.{key}"), value.clone());
         }
         let models = std::iter::once(("answerer".to_owned(), &self.answerer))

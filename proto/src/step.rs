@@ -22,8 +22,10 @@ impl StepNo {
     pub const SCORE: Self = Self(2);
     /// The only step of a judge task.
     pub const JUDGE: Self = Self(0);
-    /// The only step of a ready task.
+    /// The last step of a ready task.
     pub const READY: Self = Self(0);
+    /// Consolidation, before the bank is ready (`--mode consolidated`).
+    pub const CONSOLIDATE: Self = Self(1);
     /// The step that stores why a task was given up.
     pub const FAILED: Self = Self(1_000_000);
 

@@ -34,6 +34,8 @@ pub(crate) struct Answered {
 pub(crate) enum Answerer {
     /// Empty answers: retrieval only.
     None,
+    /// The memory system itself.
+    System,
     /// The deterministic demo answerer.
     Extractive,
     /// A chat model.
@@ -51,6 +53,7 @@ impl Answerer {
     pub(crate) fn build(callers: &RunCallers<'_>, spec: &ModelSpec) -> Result<Self, Failure> {
         Ok(match spec.provider.as_str() {
             "none" => Self::None,
+            "system" => Self::System,
             "extractive" => Self::Extractive,
             _ => {
                 Self::Chat(Box::new(ChatAnswerer { caller: callers.caller(spec, Phase::Answer)?, spec: spec.clone() }))
@@ -61,6 +64,11 @@ impl Answerer {
     /// Whether answering sends requests to somebody.
     pub(crate) const fn is_remote(&self) -> bool {
         matches!(self, Self::Chat(_))
+    }
+
+    /// Whether the memory system answers by itself.
+    pub(crate) const fn is_system(&self) -> bool {
+        matches!(self, Self::System)
     }
 
     /// Answers a question from its hits.
@@ -86,7 +94,8 @@ impl Answerer {
             }
         };
         match self {
-            Self::None => Ok(local(String::new(), Vec::new())),
+            // a system's own answer comes from the system, not from hits
+            Self::None | Self::System => Ok(local(String::new(), Vec::new())),
             Self::Extractive => {
                 let extracted = extractive::extract(&question.text, hits, &question.choices);
                 Ok(local(extracted.answer, extracted.citations))

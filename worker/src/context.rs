@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use bench_proto::{failure::Failure, ids::RunNo, spec::IMPORTED_SYSTEM};
+use bench_proto::{
+    failure::{Failure, FailureClass},
+    ids::RunNo,
+    spec::IMPORTED_SYSTEM,
+};
 use bench_store::{BankRow, RunRow, SessionId, Store};
 use bench_telemetry::spans::SpanSink;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +15,7 @@ use crate::{
     answerer::Answerer,
     banks::BankData,
     engine::{Shared, Vitals, store_failure},
+    guard::{self, Guarded},
     judge::Judge,
     models::{
         budget::purse::Purse,
@@ -28,6 +33,9 @@ use crate::{
 
 /// Code of the failure of a worker that lacks something that a run needs: a name it does not know, an account.
 pub(crate) const CANNOT_SERVE: &str = "worker_cannot_serve";
+
+/// Wait before a task is offered again whose memory system is not there.
+const SYSTEM_AWAY_DELAY_MS: u64 = 1_000;
 
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {
@@ -82,8 +90,10 @@ impl RunContext {
         // results made elsewhere can be graded again, and nothing is ever asked of their system
         let imported = spec.system.version == IMPORTED_SYSTEM;
         let name = if imported { "none" } else { spec.system.name.as_str() };
-        let system = systems::registry::build(name, &spec.system.settings, &environment.systems)
-            .map_err(|e| cannot(e.to_string()))?;
+        let building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
+        let system =
+            systems::registry::build(name, &spec.system.settings, &building).map_err(|e| cannot(e.to_string()))?;
+        let system = Guarded::around(system, &spec.system.name, Arc::clone(&store));
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let stop = StopFlag::guarded(vitals);
         let callers = crate::calls::RunCallers::open(environment, store, &row, session, stop.clone()).await?;
@@ -121,6 +131,11 @@ impl RunContext {
 
     pub(crate) fn system(&self) -> &dyn MemorySystem {
         self.system.as_ref()
+    }
+
+    /// Ends what this process has started for the run.
+    pub(crate) async fn close_system(&self) {
+        self.system.close().await;
     }
 
     pub(crate) fn answerer(&self) -> &Answerer {
@@ -174,6 +189,21 @@ impl RunContext {
         }
     }
 
+    /// How a task ends that a memory system has failed. An absent system is waited for and costs no attempt; one that refuses
+    /// everything stops the run (resumable).
+    pub(crate) fn system_end(&self, failure: Failure) -> TaskEnd {
+        if guard::is_away(&failure) {
+            let delay_ms = failure.retry_after_ms.unwrap_or(SYSTEM_AWAY_DELAY_MS);
+            return TaskEnd::Park { delay_ms, reason: failure.message, calls: Vec::new() };
+        }
+        if failure.class == FailureClass::Terminal && failure.code != CANNOT_SERVE {
+            let message = format!("memory system {}: {}", self.row.spec.system.name, failure.message);
+            self.stop.set(StopCause::Terminal(Failure { message: message.clone(), ..failure }));
+            return TaskEnd::hand_back(message);
+        }
+        TaskEnd::Failed(failure)
+    }
+
     /// The bank's row as it is now. Systems that are computed from items have nothing in it that changes.
     pub(crate) async fn current_row(&self, shared: &Shared, data: &BankData) -> Result<BankRow, Failure> {
         if self.system.capabilities().from_items {
@@ -186,13 +216,12 @@ impl RunContext {
 
     /// How a memory system is told which bank is meant.
     pub(crate) fn bank_ref(&self, row: &BankRow, data: &BankData) -> BankRef {
-        let content = self.system.capabilities().from_items.then(|| Arc::clone(&data.content));
         BankRef {
             name: format!("bench-{}-g{}", row.bank_row, row.generation),
             handle: row.handle.clone(),
             bank_id: row.bank_id.clone(),
             content_hash: row.content,
-            content,
+            content: Some(Arc::clone(&data.content)),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         openai::{HttpSettings, SharedHttp},
         registry::Account,
     },
-    systems::registry::SYSTEMS,
+    systems::{BuildContext, adapter, registry::SYSTEMS, vector::HttpEmbeddings},
 };
 
 /// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in
@@ -35,7 +35,13 @@ pub fn extra_keys() -> Vec<ExtraKey> {
         .iter()
         .flat_map(|entry| entry.settings)
         .map(|setting| ExtraKey { name: setting.name.to_owned(), default: Some(setting.default.to_owned()) });
-    of_systems.collect()
+    let mut keys: Vec<ExtraKey> = of_systems.collect();
+    // two systems may share a setting
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    keys.dedup_by(|a, b| a.name == b.name);
+    keys.push(ExtraKey { name: adapter::URL.to_owned(), default: None });
+    keys.push(ExtraKey { name: adapter::MODE.to_owned(), default: Some("raw".to_owned()) });
+    keys
 }
 
 /// Every account of the settings that calls can be made with: a base URL, and a key unless the server is a local one.
@@ -78,6 +84,12 @@ pub fn traced_environment(
         connect_timeout: models.connect_timeout,
         ..HttpSettings::default()
     };
+    let embeddings = HttpEmbeddings::new(accounts.clone(), models.timeout)?;
+    let systems = BuildContext {
+        home: Some(settings.home.clone()),
+        embeddings: Some(Arc::new(embeddings)),
+        ..BuildContext::default()
+    };
     Ok(Arc::new(WorkerEnvironment {
         accounts,
         http: SharedHttp::new(http)?,
@@ -92,7 +104,7 @@ pub fn traced_environment(
             },
             ..CallSettings::default()
         },
-        systems: Default::default(),
+        systems,
         spans,
     }))
 }

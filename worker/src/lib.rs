@@ -10,6 +10,7 @@ pub mod concluder;
 pub mod context;
 pub mod engine;
 pub mod environment;
+mod guard;
 mod judge;
 pub mod models;
 pub mod prompts;

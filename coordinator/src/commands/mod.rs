@@ -78,7 +78,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::Archive(verb) => archive::run(&app, verb).await,
         Verb::Import(args) => import::run(&app, args).await,
         Verb::Datasets(verb) => datasets::run(&app, verb).await,
-        Verb::Systems(verb) => systems::run(verb),
+        Verb::Systems(verb) => systems::run(&app, verb).await,
         Verb::Config(verb) => config::run(&app, verb),
         #[cfg(feature = "cluster")]
         Verb::Serve(args) => serve::run(app, args).await,

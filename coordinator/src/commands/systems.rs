@@ -1,9 +1,14 @@
-//! `systems list`: memory systems and what they can do.
+//! `systems`: memory systems, what they can do, and whether a live one does it.
 
-use bench_worker::systems::{BuildContext, registry};
+use bench_worker::systems::{
+    BuildContext, Capabilities, adapter,
+    check::{self, Outcome},
+    registry,
+};
 use serde_json::json;
 
 use crate::{
+    app::App,
     cli::SystemsVerb,
     exit::{CliError, CliResult, Exit},
     out,
@@ -11,41 +16,134 @@ use crate::{
 };
 
 /// Runs the verb.
-pub(super) fn run(verb: &SystemsVerb) -> CliResult {
-    let SystemsVerb::List { json } = verb;
-    let systems: Vec<_> = registry::list(&BuildContext::default())
-        .into_iter()
-        .map(|info| info.capabilities.map(|capabilities| (info.entry, capabilities)))
-        .collect::<Result<_, _>>()
-        .map_err(|e| CliError::infrastructure(e.to_string()))?;
-    if *json {
-        let rows: Vec<_> = systems
+pub(super) async fn run(app: &App, verb: &SystemsVerb) -> CliResult {
+    match verb {
+        SystemsVerb::List { json } => list(*json),
+        SystemsVerb::Check { system, json } => check_system(app, system, *json).await,
+    }
+}
+
+/// A row of the list.
+struct Row {
+    name: String,
+    description: String,
+    kind: &'static str,
+    settings: Vec<&'static str>,
+    c: Capabilities,
+}
+
+fn list(json: bool) -> CliResult {
+    let wrong = |e: String| CliError::infrastructure(e);
+    let mut rows = Vec::new();
+    for info in registry::list(&BuildContext::default()) {
+        let c = info.capabilities.map_err(|e| wrong(e.to_string()))?;
+        let control = c.sees_gold || c.empty_by_design;
+        rows.push(Row {
+            name: info.entry.name.to_owned(),
+            description: info.entry.description.to_owned(),
+            kind: if control { "control" } else { "built-in" },
+            settings: info.entry.settings.iter().map(|s| s.name).collect(),
+            c,
+        });
+    }
+    for (name, text) in adapter::shipped::SHIPPED {
+        let spec = adapter::file::parse(text).map_err(wrong)?;
+        let kind = if spec.start.is_some() { "started" } else { "server" };
+        let c = adapter::check(&spec).map_err(wrong)?;
+        rows.push(Row {
+            name: (*name).to_owned(),
+            description: spec.description,
+            kind,
+            settings: vec![adapter::URL, adapter::MODE],
+            c,
+        });
+    }
+    if json {
+        let rows: Vec<_> = rows
             .iter()
-            .map(|(entry, c)| {
+            .map(|Row { name, description, kind, settings, c }| {
                 json!({
-                    "name": entry.name, "description": entry.description, "version": c.version, "max_k": c.max_k,
+                    "name": name, "description": description, "kind": kind, "version": c.version, "max_k": c.max_k,
                     "ordered": c.ordered, "event_times": c.event_times, "proves_ready": c.proves_ready,
                     "max_parallel": c.max_parallel, "control": c.sees_gold || c.empty_by_design,
-                    "settings": entry.settings.iter().map(|s| s.name).collect::<Vec<_>>(),
+                    "retain_idempotent": c.retain_idempotent, "recall_mutates": c.recall_mutates,
+                    "consolidates": c.consolidates, "answers": c.answers, "recalls": c.recalls, "verifies": c.verifies,
+                    "token_budget": c.token_budget, "banks": c.banks, "settings": settings,
                 })
             })
             .collect();
         out::json(&rows);
         return Ok(Exit::Done);
     }
-    let mut table = table(["system", "largest k", "event times", "proves ready", "what it is"]);
-    let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
-    for (entry, c) in &systems {
-        let largest =
-            if c.ignores_k { "-".to_owned() } else { c.max_k.map_or_else(|| "any".to_owned(), |k| k.to_string()) };
+    let mut table = table([
+        "system",
+        "kind",
+        "largest k",
+        "repeatable",
+        "event times",
+        "proves ready",
+        "counts",
+        "answers",
+        "what it is",
+    ]);
+    let yes = |b: bool| if b { "yes" } else { "-" }.to_owned();
+    for Row { name, description, kind, c, .. } in &rows {
+        let largest = if c.ignores_k {
+            "-".to_owned()
+        } else if c.token_budget {
+            "tokens".to_owned()
+        } else {
+            c.max_k.map_or_else(|| "any".to_owned(), |k| k.to_string())
+        };
         table.add_row([
-            entry.name.to_owned(),
+            name.clone(),
+            (*kind).to_owned(),
             largest,
+            yes(c.retain_idempotent),
             yes(c.event_times),
             yes(c.proves_ready),
-            entry.description.to_owned(),
+            yes(c.verifies || c.from_items),
+            yes(c.answers),
+            description.clone(),
         ]);
     }
     out::result(&render(&table));
+    out::result(
+        "an own system: a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
+    );
     Ok(Exit::Done)
+}
+
+async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
+    let (name, settings) = app.system(given)?;
+    adapter::end_orphans(&app.home()).await;
+    let environment = app.environment_for_check()?;
+    let context = BuildContext { run: Some(format!("check-{}", std::process::id())), ..environment.systems.clone() };
+    let system = registry::build(&name, &settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
+    let steps = check::run(system.as_ref(), &format!("bench-check-{}", std::process::id())).await;
+    system.close().await;
+    context.instances.close_all().await;
+    let failed = steps.iter().filter(|step| step.outcome == Outcome::Fail).count();
+    if json {
+        out::json(&json!({ "system": name, "failed": failed, "steps": steps }));
+    } else {
+        let mut table = table(["check", "result", "ms", "what was done and seen"]);
+        for step in &steps {
+            table.add_row([
+                step.check.to_owned(),
+                step.outcome.word().to_owned(),
+                step.ms.to_string(),
+                step.detail.clone(),
+            ]);
+        }
+        out::result(&render(&table));
+        if let Some(spec) = settings.get(adapter::ADAPTER)
+            && let Some(traps) = spec.get("traps").and_then(|traps| traps.as_array())
+        {
+            for trap in traps.iter().filter_map(|trap| trap.as_str()) {
+                out::result(&format!("known: {trap}"));
+            }
+        }
+    }
+    Ok(if failed == 0 { Exit::Done } else { Exit::Invalid })
 }

@@ -4,6 +4,7 @@
 //! the registry ([`open`]) and passes the whole suite of [`conformance`]. All times inside are the store's own clock;
 //! callers give delays, never instants.
 
+mod breaker;
 mod codec;
 pub mod conformance;
 mod error;
@@ -17,6 +18,7 @@ mod sql;
 pub mod sqlite;
 mod traits;
 
+pub use breaker::{BreakerEvent, BreakerState};
 pub use error::StoreError;
 pub use registry::{BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, open, open_with};
 pub use rows::*;

@@ -10,7 +10,11 @@ use bench_proto::{
     trace::{AttemptNote, StoredSpan},
 };
 
-use crate::{error::StoreError, rows::*};
+use crate::{
+    breaker::{BreakerEvent, BreakerState},
+    error::StoreError,
+    rows::*,
+};
 
 /// Result of a store call.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -284,6 +288,14 @@ pub trait Paces: Send + Sync {
     async fn take_slots(&self, ask: &SlotAsk) -> StoreResult<SlotAnswer>;
 }
 
+/// Breakers of memory systems, shared by all processes of the store.
+#[async_trait]
+pub trait Breakers: Send + Sync {
+    /// Tells how an operation of a system went, or asks whether it may be tried. Saying the same twice is harmless: it opens
+    /// a little early.
+    async fn breaker(&self, system: &str, operation: &str, event: BreakerEvent) -> StoreResult<BreakerState>;
+}
+
 /// Importing results made elsewhere.
 #[async_trait]
 pub trait Imports: Send + Sync {
@@ -353,6 +365,7 @@ pub trait Store:
     + Calls
     + Money
     + Paces
+    + Breakers
     + Imports
     + Forks
     + Traces

@@ -169,6 +169,13 @@ impl Cluster {
         self
     }
 
+    /// Gives workers, and nobody else, a variable.
+    #[must_use]
+    pub fn with_key(mut self, name: &str, value: &str) -> Self {
+        self.keys.push((name.into(), value.into()));
+        self
+    }
+
     /// `bench-coord migrate`, as the owner of the schema.
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cluster;
 pub mod disk;
+pub mod fakes;
 pub mod http;
 mod packages;
 pub mod ports;
@@ -11,6 +12,7 @@ pub mod process;
 pub mod prometheus;
 pub mod provider;
 pub mod proxy;
+pub mod python;
 pub mod rabbitmq;
 
 /// Whether this is root, who may do what others need a name space for.

@@ -322,7 +322,9 @@ impl Worker {
         let contexts: Vec<_> = self.shared.contexts.lock().await.drain().map(|(_, context)| context).collect();
         for context in contexts {
             context.close_purse().await;
+            context.close_system().await;
         }
+        self.shared.environment.systems.instances.close_all().await;
         if let Err(error) = self.shared.store.end_session(self.shared.session()).await {
             warn!("the worker's session could not be ended: {error}");
         }

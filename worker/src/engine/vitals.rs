@@ -171,6 +171,11 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             // a run that was resumed or got other limits is a new context: fresh limits, fresh flag
             if state != RunState::Running || version != context.row().state_version {
                 shared.forget_context(context).await;
+                if state != RunState::Running {
+                    // waits for calls in flight, so it is not waited for here
+                    let context = Arc::clone(context);
+                    tokio::spawn(async move { context.close_system().await });
+                }
             }
         }
     }

@@ -30,6 +30,7 @@ pub const PROVIDERS: &[Provider] = &[
         remote: true,
     },
     Provider { name: "extractive", description: "picks a sentence of the context; no key, no network", remote: false },
+    Provider { name: "system", description: "the memory system answers by itself (reflect, ask)", remote: false },
     Provider { name: "none", description: "no model: retrieval only", remote: false },
 ];
 
@@ -188,7 +189,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             parse_model("opanai:gpt-4o").expect_err("unknown"),
-            @"'opanai' is no provider: did you mean 'openai'? known are openai, extractive, none"
+            @"'opanai' is no provider: did you mean 'openai'? known are openai, extractive, system, none"
         );
     }
 

@@ -35,9 +35,9 @@ const VERSION: &str = "1.0.0";
 // 0.9 and 0.4 are the usual values for passages; the textbook's 1.2 and 0.75 were made for long documents. On LoCoMo's
 // answerable questions the choices below give a turn recall@10 of 0.645; 0.634 with 1.2 and 0.75, 0.599 without stop
 // words, about 0.02 less without the date and 0.04 less without stemming.
-const K1: Setting =
+pub(super) const K1: Setting =
     Setting { name: "bm25.k1", description: "how much repeating a word counts, 0 to 10", default: "0.9" };
-const B: Setting =
+pub(super) const B: Setting =
     Setting { name: "bm25.b", description: "how much long turns are marked down, 0 to 1", default: "0.4" };
 
 /// The settings of the system.
@@ -62,7 +62,8 @@ const WRITER_BYTES: usize = 1 << 20;
 
 const ANALYZER: &str = "bench-en";
 
-struct Bm25 {
+/// Search by keywords.
+pub(super) struct Bm25 {
     k1: f64,
     b: f64,
     settings_key: Arc<str>,
@@ -72,10 +73,15 @@ struct Bm25 {
 
 /// Builds the system.
 pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
-    let (k1, b) = (number(settings, &K1, 0.0, 10.0)?, number(settings, &B, 0.0, 1.0)?);
-    let settings_key = format!("k1={k1} b={b}").into();
-    let search = Bm25 { k1, b, settings_key, analyzer: analyzer(), cache: context.index_cache.clone() };
-    Ok(FromItems::system(Capabilities::from_items(VERSION), search))
+    Ok(FromItems::system(Capabilities::from_items(VERSION), Bm25::new(settings, context)?))
+}
+
+impl Bm25 {
+    pub(super) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
+        let (k1, b) = (number(settings, &K1, 0.0, 10.0)?, number(settings, &B, 0.0, 1.0)?);
+        let settings_key = format!("k1={k1} b={b}").into();
+        Ok(Self { k1, b, settings_key, analyzer: analyzer(), cache: context.index_cache.clone() })
+    }
 }
 
 #[async_trait]

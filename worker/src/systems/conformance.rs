@@ -102,8 +102,14 @@ impl Subject {
     }
 }
 
+/// Settings under which a system needs nobody else.
+fn alone(name: &str) -> SystemSettings {
+    let hash = ("vector.model".to_owned(), "hash".into());
+    if ["vector", "hybrid"].contains(&name) { SystemSettings::from([hash]) } else { SystemSettings::new() }
+}
+
 async fn retained(name: &'static str, content: BankContent, context: &BuildContext) -> Subject {
-    let system = registry::build(name, &SystemSettings::new(), context).expect(name);
+    let system = registry::build(name, &alone(name), context).expect(name);
     let mut bank = bank(content);
     bank.handle = Some(system.open_bank(&bank).await.expect(name));
     let entries = bank.content.as_ref().expect("test banks have content").entries.clone();
@@ -267,6 +273,8 @@ async fn what_each_built_in_is_for() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
     bm25: D1:2 D2:2 D3:2 D1:3
+    vector: D1:3 D2:3 D3:3 D1:2
+    hybrid: D1:2 D1:3 D2:2 D2:3
     full-context: D1:1 D1:2 D1:3 D1:4 D1:5 D2:1 D2:2 D2:3 D2:4 D2:5 D3:1 D3:2 D3:3 D3:4 D3:5
     none: 
     random: D2:3 D2:4 D3:3 D2:2

@@ -4,7 +4,9 @@
 //! times, proven readiness, hard limits that are refused rather than clipped in silence. A system never sees gold;
 //! the one control that does (`oracle`) says so in its capabilities.
 
+pub mod adapter;
 mod bm25;
+pub mod check;
 #[cfg(test)]
 mod conformance;
 mod documents;
@@ -17,8 +19,9 @@ mod oracle;
 mod random;
 pub mod registry;
 mod settings;
+pub mod vector;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bench_proto::{
@@ -61,6 +64,22 @@ pub struct Capabilities {
     pub sees_gold: bool,
     /// Returns nothing by design (`none`): an empty context is no fault.
     pub empty_by_design: bool,
+    /// It is another process: it may be away, slow, or lose what it was given.
+    pub remote: bool,
+    /// Has a step of its own that makes something better of what was retained, and the run wants it.
+    pub consolidates: bool,
+    /// Answers questions by itself (`--answerer system`).
+    pub answers: bool,
+    /// Searches. Without it only its own answers can be measured.
+    pub recalls: bool,
+    /// Counts what a bank holds.
+    pub verifies: bool,
+    /// Keeps banks apart.
+    pub banks: bool,
+    /// A recall is bounded by tokens and not by k.
+    pub token_budget: bool,
+    /// Longest time of one operation: what hangs longer has failed.
+    pub deadline: Option<Duration>,
 }
 
 impl Capabilities {
@@ -81,6 +100,14 @@ impl Capabilities {
             ignores_k: false,
             sees_gold: false,
             empty_by_design: false,
+            remote: false,
+            consolidates: false,
+            answers: false,
+            recalls: true,
+            verifies: false,
+            banks: true,
+            token_budget: false,
+            deadline: None,
         }
     }
 }
@@ -96,7 +123,7 @@ pub struct BankRef {
     pub bank_id: String,
     /// Hash of the content item: the key of caches.
     pub content_hash: Sha256Hash,
-    /// The content, for systems that are computed from items; holds only entries up to the current segment's end.
+    /// The content, for systems that are computed from items, and to know what others have to hold.
     pub content: Option<Arc<BankContent>>,
 }
 
@@ -151,6 +178,37 @@ pub enum Readiness {
     },
 }
 
+/// What a consolidation did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Consolidation {
+    /// Usage that the system reported.
+    pub usage: Usage,
+}
+
+/// What a system has answered by itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NativeAnswer {
+    /// The answer.
+    pub text: String,
+    /// Ids or texts that it cites.
+    pub citations: Vec<String>,
+    /// Usage that the system reported.
+    pub usage: Usage,
+}
+
+/// What a bank holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Items that were stored in it.
+    pub expected: u64,
+    /// Items that it says it holds.
+    pub found: u64,
+}
+
+fn cannot(what: &str) -> Failure {
+    Failure::permanent("system_cannot", format!("this memory system has no {what} of its own"))
+}
+
 /// A memory system.
 #[async_trait]
 pub trait MemorySystem: Send + Sync {
@@ -174,6 +232,34 @@ pub trait MemorySystem: Send + Sync {
 
     /// Is it up? One line about it.
     async fn health(&self) -> Result<String, Failure>;
+
+    /// Makes something better of what was retained (`--mode consolidated`); asked for once per segment.
+    async fn consolidate(&self, _bank: &BankRef) -> Result<Consolidation, Failure> {
+        Err(cannot("consolidation"))
+    }
+
+    /// Answers by itself (`--answerer system`).
+    async fn answer(&self, _bank: &BankRef, _query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        Err(cannot("answer"))
+    }
+
+    /// Counts what a bank holds of its first `entries` entries; `None` when it cannot be counted.
+    async fn verify(&self, _bank: &BankRef, _entries: u32) -> Result<Option<Counted>, Failure> {
+        Ok(None)
+    }
+
+    /// Whether this machine can serve the bank: a system that was started on another one is out of reach.
+    fn on_this_machine(&self, _bank: &BankRef) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Where it is, for people and as a part of the breaker's name.
+    fn place(&self) -> String {
+        String::new()
+    }
+
+    /// Ends what this process has started for it.
+    async fn close(&self) {}
 }
 
 /// Settings of a system, from the run spec: dotted name (`bm25.k1`) → value.
@@ -184,4 +270,14 @@ pub type SystemSettings = BTreeMap<String, serde_json::Value>;
 pub struct BuildContext {
     /// Built indexes of banks.
     pub index_cache: index_cache::IndexCache,
+    /// HTTP clients of adapters.
+    pub http: adapter::SystemHttp,
+    /// Systems that this process has started.
+    pub instances: adapter::Instances,
+    /// Where started systems have their folders; a temporary folder when nobody says.
+    pub home: Option<PathBuf>,
+    /// The run that the system is built for; names the folder of a started system.
+    pub run: Option<String>,
+    /// Where embeddings come from, for `vector` and `hybrid`.
+    pub embeddings: Option<Arc<dyn vector::Embed>>,
 }

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{BuildContext, Capabilities, MemorySystem, Setting, SystemSettings, settings};
-use super::{bm25, faulty, full_context, none, oracle, random};
+use super::{
+    BuildContext, Capabilities, MemorySystem, Setting, SystemSettings,
+    adapter::{self, AdapterSpec, shipped},
+    settings,
+};
+use super::{bm25, faulty, full_context, none, oracle, random, vector};
 
 /// Builds a system from its settings.
 pub type BuildSystem = fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>;
@@ -25,6 +29,8 @@ pub struct SystemEntry {
 #[rustfmt::skip]
 pub const SYSTEMS: &[SystemEntry] = &[
     SystemEntry { name: "bm25", description: "keyword search over single turns (BM25, English stemming)", settings: bm25::SETTINGS, build: bm25::build },
+    SystemEntry { name: "vector", description: "search by embeddings over single turns, exact", settings: vector::SETTINGS, build: vector::build },
+    SystemEntry { name: "hybrid", description: "bm25 and vector, joined by reciprocal rank", settings: vector::HYBRID_SETTINGS, build: vector::build_hybrid },
     SystemEntry { name: "full-context", description: "the whole bank as context, in order", settings: &[], build: full_context::build },
     SystemEntry { name: "none", description: "control: no memory at all, the floor", settings: &[], build: none::build },
     SystemEntry { name: "random", description: "control: turns by lot, chance level", settings: random::SETTINGS, build: random::build },
@@ -65,6 +71,14 @@ pub enum BuildError {
         /// The value given, as JSON.
         value: String,
     },
+    /// The adapter, or what it names, cannot be used.
+    #[error("memory system '{system}': {reason}")]
+    Adapter {
+        /// The system, or the file.
+        system: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 fn did_you_mean(nearest: &Option<&'static str>) -> String {
@@ -83,22 +97,71 @@ pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
     SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| BuildError::UnknownSystem {
         name: name.to_owned(),
         nearest: nearest(name),
-        known: SYSTEMS.iter().map(|entry| entry.name).collect(),
+        known: names().collect(),
     })
+}
+
+/// What a name given to `--system` means: a built-in system, or an adapter that is shipped or in a file.
+#[derive(Debug, Clone)]
+pub enum Named {
+    /// A system of this crate.
+    BuiltIn(&'static SystemEntry),
+    /// A system that an adapter describes.
+    Adapter(Box<AdapterSpec>),
+}
+
+/// Finds what `name` means. Whatever holds a path separator or ends like a YAML file is a path.
+///
+/// # Errors
+/// Unknown names; files that cannot be read, with line and column.
+pub fn named(name: &str) -> Result<Named, BuildError> {
+    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
+    if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
+        let text = std::fs::read_to_string(name).map_err(|e| wrong(e.to_string()))?;
+        let spec = adapter::file::parse(&text).map_err(wrong)?;
+        adapter::check(&spec).map_err(wrong)?;
+        return Ok(Named::Adapter(Box::new(spec)));
+    }
+    match shipped::find(name) {
+        Some(spec) => Ok(Named::Adapter(Box::new(spec.map_err(wrong)?))),
+        None => find(name).map(Named::BuiltIn),
+    }
+}
+
+/// What can be known of a system before anything is started or sent.
+///
+/// # Errors
+/// As [`build`].
+pub fn capabilities(name: &str, settings: &SystemSettings, context: &BuildContext) -> Result<Capabilities, BuildError> {
+    let Some(spec) = settings.get(adapter::ADAPTER) else {
+        return build(name, settings, context).map(|system| system.capabilities().clone());
+    };
+    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
+    let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| wrong(e.to_string()))?;
+    adapter::check(&spec).map_err(wrong)
 }
 
 /// Builds a system.
 ///
 /// # Errors
-/// Unknown names and settings, values that a setting does not take.
+/// Unknown names and settings, values that a setting does not take; what an adapter needs and lacks.
 pub fn build(
     name: &str,
     settings: &SystemSettings,
     context: &BuildContext,
 ) -> Result<Arc<dyn MemorySystem>, BuildError> {
+    if settings.contains_key(adapter::ADAPTER) {
+        return adapter::build(settings, context)
+            .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
+    }
     let entry = find(name)?;
     settings::check(entry.name, entry.settings, settings)?;
     (entry.build)(settings, context)
+}
+
+/// Names of all systems, the built-in ones first.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SYSTEMS.iter().map(|entry| entry.name).chain(shipped::SHIPPED.iter().map(|(name, _)| *name))
 }
 
 /// A row of `systems list`.
@@ -122,9 +185,8 @@ pub fn list(context: &BuildContext) -> Vec<SystemInfo> {
 /// The registered name that is most like `name`, when any is alike.
 fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase().replace('_', "-");
-    SYSTEMS
-        .iter()
-        .map(|entry| (strsim::jaro_winkler(&name, entry.name), entry.name))
+    names()
+        .map(|known| (strsim::jaro_winkler(&name, known), known))
         .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
@@ -141,9 +203,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, full-context, none, random, oracle, faulty");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context', did you mean 'full-context'? known systems: bm25, full-context, none, random, oracle, faulty");
-        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, full-context, none, random, oracle, faulty");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context', did you mean 'full-context'? known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
@@ -175,6 +237,8 @@ mod tests {
             .collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
         bm25 1.0.0: from_items
+        vector 1.0.0: from_items
+        hybrid 1.0.0: from_items
         full-context 1.0.0: from_items ignores_k
         none 1.0.0: from_items empty_by_design
         random 1.0.0: from_items

@@ -34,7 +34,8 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         None if stored_answer.is_some() => Vec::new(),
         None => recall(shared, context, task, &data, question, gold, &mut records).await?,
     };
-    if stored_answer.is_none() && context.answerer().is_remote() && !records.is_empty() {
+    let is_paid = context.answerer().is_remote() || context.answerer().is_system();
+    if stored_answer.is_none() && is_paid && !records.is_empty() {
         // what is paid for next rests on this recall: it is stored first, and whoever stored first is followed
         let already = shared.writer.submit(std::mem::take(&mut records)).await?;
         if already.iter().any(Option::is_some) {
@@ -44,7 +45,11 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let answer = match stored_answer {
         Some(answer) => answer,
         None => {
-            let answered = context.answerer().answer(&task, question, &hits, &data.content).await?;
+            let answered = if context.answerer().is_system() {
+                answer_by_system(shared, context, task, &data, question).await?
+            } else {
+                context.answerer().answer(&task, question, &hits, &data.content).await?
+            };
             let text = answered.answer.clone();
             records.push(answer_record(task, answered));
             text
@@ -127,17 +132,12 @@ async fn recall(
     let clock = StepClock::start();
     let row = context.current_row(shared, data).await?;
     let capabilities = context.system().capabilities();
-    let query = RecallQuery {
-        question_id: &question.question_id,
-        text: &question.text,
-        time_text: question.time_text.as_deref(),
-        k: context.row().spec.system.top_k,
-        visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
-        evidence: capabilities.sees_gold.then_some(gold.evidence_turns.as_slice()),
-    };
+    let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
+    let query = recall_query(context, question, data, evidence);
     let bank = context.bank_ref(&row, data);
     let recalling = context.system().recall(&bank, &query);
-    let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await?;
+    let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await;
+    let recall = recall.map_err(|failure| context.system_end(failure))?;
     let ids = recall.hits.iter().map(|h| h.id.as_str());
     let sessions = recall.hits.iter().map(|h| h.session_id.as_str());
     let retrieval = Retrieval {
@@ -186,6 +186,49 @@ fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[S
     };
     let retained = |id: &&String| all.iter().take(entries as usize).any(|entry| holds(entry, id));
     (evidence.len() - evidence.iter().filter(retained).count()) as u32
+}
+
+/// The memory system's own answer (reflect, ask).
+async fn answer_by_system(
+    shared: &Shared,
+    context: &RunContext,
+    task: ClaimedTask,
+    data: &BankData,
+    question: &Question,
+) -> Result<Answered, TaskEnd> {
+    context.check_running()?;
+    let clock = StepClock::start();
+    let row = context.current_row(shared, data).await?;
+    let query = recall_query(context, question, data, None);
+    let answer = context.system().answer(&context.bank_ref(&row, data), &query).await;
+    let answer = answer.map_err(|failure| context.system_end(failure))?;
+    let mut timing = clock.timing(&task, clock.elapsed_us());
+    timing.queue_wait_us = 0;
+    Ok(Answered {
+        answer: answer.text,
+        raw: None,
+        citations: answer.citations,
+        finish: "stop".to_owned(),
+        usage: answer.usage,
+        timing,
+        calls: Vec::new(),
+    })
+}
+
+fn recall_query<'a>(
+    context: &RunContext,
+    question: &'a Question,
+    data: &BankData,
+    evidence: Option<&'a [String]>,
+) -> RecallQuery<'a> {
+    RecallQuery {
+        question_id: &question.question_id,
+        text: &question.text,
+        time_text: question.time_text.as_deref(),
+        k: context.row().spec.system.top_k,
+        visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
+        evidence,
+    }
 }
 
 fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {

@@ -10,8 +10,9 @@ use tracing::warn;
 use super::{StepClock, TaskEnd, TaskResult};
 use crate::{
     banks::BankData,
-    context::RunContext,
+    context::{CANNOT_SERVE, RunContext},
     engine::{Shared, store_failure},
+    guard::UNAVAILABLE,
     systems::BankRef,
 };
 
@@ -29,7 +30,7 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let system = context.system();
     let mut bank = context.bank_ref(&row, &data);
     if bank.handle.is_none() {
-        let handle = system.open_bank(&bank).await?;
+        let handle = system.open_bank(&bank).await.map_err(|failure| context.system_end(failure))?;
         let stored = shared.store.set_bank_handle(task.run, bank_no, row.generation, &handle).await;
         bank.handle = Some(stored.map_err(|e| store_failure(&e))?);
     }
@@ -62,10 +63,12 @@ async fn retain_batch(
     let receipt = match context.system().retain(bank, entries).await {
         Ok(receipt) => receipt,
         Err(failure) => {
-            if failure.class == FailureClass::Transient {
+            // what never reached the system has changed nothing in it
+            if failure.class == FailureClass::Transient && ![UNAVAILABLE, CANNOT_SERVE].contains(&failure.code.as_str())
+            {
                 leave(shared, context, task).await;
             }
-            return Err(failure.into());
+            return Err(context.system_end(failure));
         }
     };
     let count = u64::from(until - from);

@@ -14,3 +14,4 @@ mod readme;
 mod reference;
 mod results;
 mod sight;
+mod systems;

@@ -7,6 +7,7 @@
 
 mod banks;
 mod batch;
+mod breaker;
 mod calls;
 mod commit;
 mod conclude;

@@ -1,0 +1,261 @@
+//! Memory systems made from their published contracts, traps included: a function per system from a request to a response,
+//! over one small store. Tests switch their troubles on.
+
+mod systems;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::Value;
+
+pub use systems::SYSTEMS;
+
+/// Something that was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// Its id in the system.
+    pub id: String,
+    /// Its text.
+    pub text: String,
+    /// What came with it.
+    pub meta: Value,
+}
+
+/// What a system holds and what is wrong with it.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// Items by bank.
+    pub banks: BTreeMap<String, Vec<Stored>>,
+    /// Requests so far, as `METHOD /path`.
+    pub requests: Vec<String>,
+    /// Items that wait to be taken in; one is, with each request.
+    pub waiting: Vec<(String, Stored)>,
+    /// Its worker has ended: what waits stays where it is.
+    pub worker_dead: bool,
+    /// Every n-th item is accepted and forgotten.
+    pub loses_every: usize,
+    /// This many requests to come are answered with this status.
+    pub fails: (usize, u16),
+    /// Responses are held back for this long.
+    pub slow: Duration,
+    /// Responses are of another shape than the contract says.
+    pub other_shape: bool,
+    /// Every request is sent elsewhere.
+    pub redirects_to: Option<String>,
+    /// Responses begin with this many blanks.
+    pub bloat: usize,
+    /// Every question gets this answer: a fake model.
+    pub always_answers: Option<String>,
+    /// It wants this key.
+    pub key: Option<String>,
+    /// Counts items.
+    next: u64,
+}
+
+/// A request.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    /// Method.
+    pub method: &'a str,
+    /// Parts of the path.
+    pub path: Vec<&'a str>,
+    /// Query parameters.
+    pub query: BTreeMap<String, String>,
+    /// Headers.
+    pub headers: &'a HeaderMap,
+    /// JSON body; `null` without one.
+    pub body: Value,
+}
+
+/// A response.
+#[derive(Debug)]
+pub enum Reply {
+    /// JSON with a status.
+    Json(u16, Value),
+    /// Server-sent events.
+    Events(String),
+    /// Nothing, with a status.
+    Empty(u16),
+}
+
+/// A system: from a request to a response.
+pub type System = fn(&mut World, &Ask<'_>) -> Reply;
+
+impl World {
+    /// Takes an item in, unless it is one of those that are lost.
+    pub fn store(&mut self, bank: &str, text: &str, meta: Value) -> String {
+        self.next += 1;
+        let id = format!("m{}", self.next);
+        if self.loses_every == 0 || !self.next.is_multiple_of(self.loses_every as u64) {
+            let stored = Stored { id: id.clone(), text: text.to_owned(), meta };
+            self.banks.entry(bank.to_owned()).or_default().push(stored);
+        }
+        id
+    }
+
+    /// Notes an item that is taken in later.
+    pub fn accept(&mut self, bank: &str, text: &str, meta: Value) -> String {
+        self.next += 1;
+        let id = format!("m{}", self.next);
+        self.waiting.push((bank.to_owned(), Stored { id: id.clone(), text: text.to_owned(), meta }));
+        id
+    }
+
+    /// The items of a bank that share words with a query, those with the most first.
+    #[must_use]
+    pub fn search(&self, bank: &str, query: &str, k: usize) -> Vec<(Stored, usize)> {
+        let words = words(query);
+        let stored = self.banks.get(bank).into_iter().flatten();
+        let common = |item: &Stored| self::words(&item.text).iter().filter(|word| words.contains(*word)).count();
+        let mut found: Vec<(Stored, usize)> =
+            stored.map(|item| (item.clone(), common(item))).filter(|(_, score)| *score > 0).collect();
+        found.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+        found.truncate(k);
+        found
+    }
+
+    /// An answer from what is found.
+    #[must_use]
+    pub fn answer(&self, bank: &str, question: &str) -> String {
+        if let Some(always) = &self.always_answers {
+            return always.clone();
+        }
+        let found = self.search(bank, question, 1).pop();
+        found.map_or_else(|| "nothing is known".to_owned(), |(item, _)| item.text.chars().take(120).collect())
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase();
+    let mut words: Vec<String> =
+        lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 3).map(str::to_owned).collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+/// A running system.
+#[derive(Debug)]
+pub struct Fake {
+    url: String,
+    world: Arc<Mutex<World>>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+struct Served {
+    system: System,
+    world: Arc<Mutex<World>>,
+}
+
+impl Fake {
+    /// Starts a system on a free port.
+    ///
+    /// # Panics
+    /// When it does not know the name or cannot listen.
+    #[must_use]
+    pub fn start(name: &str) -> Self {
+        let (_, system) = SYSTEMS.iter().find(|(known, _)| *known == name).expect("a system of that name");
+        let world = Arc::new(Mutex::new(World::default()));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port is free");
+        let url = format!("http://{}", listener.local_addr().expect("has an address"));
+        let served = Arc::new(Served { system: *system, world: Arc::clone(&world) });
+        let router = Router::new().fallback(serve).with_state(served);
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Self { url, world, runtime: Some(runtime) }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Looks at, or changes, what it holds and what is wrong with it.
+    pub fn with<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
+        change(&mut self.world.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        // a test may itself be in a runtime
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn serve(
+    State(served): State<Arc<Served>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let (slow, reply) = {
+        let mut world = served.world.lock().unwrap_or_else(PoisonError::into_inner);
+        (world.slow, answer(&served, &mut world, &method, &uri, &headers, &body))
+    };
+    tokio::time::sleep(slow).await;
+    reply
+}
+
+fn answer(
+    served: &Served,
+    world: &mut World,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Response {
+    world.requests.push(format!("{method} {}", uri.path()));
+    if let Some(to) = &world.redirects_to {
+        return (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, format!("{to}{uri}"))]).into_response();
+    }
+    if let Some(key) = &world.key
+        && !headers.values().any(|value| value.to_str().is_ok_and(|value| value.ends_with(key.as_str())))
+    {
+        return (StatusCode::UNAUTHORIZED, "who are you?").into_response();
+    }
+    if world.fails.0 > 0 {
+        world.fails.0 -= 1;
+        return StatusCode::from_u16(world.fails.1).unwrap_or(StatusCode::IM_A_TEAPOT).into_response();
+    }
+    if !world.worker_dead && !world.waiting.is_empty() {
+        let (bank, stored) = world.waiting.remove(0);
+        world.banks.entry(bank).or_default().push(stored);
+    }
+    let query = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let ask = Ask {
+        method: method.as_str(),
+        path: uri.path().split('/').filter(|part| !part.is_empty()).collect(),
+        query: query.map(|(key, value)| (key.to_owned(), value.replace("%2F", "/"))).collect(),
+        headers,
+        body: serde_json::from_slice(body).unwrap_or_default(),
+    };
+    match (served.system)(world, &ask) {
+        Reply::Json(status, value) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::IM_A_TEAPOT);
+            let value = if world.other_shape { serde_json::json!({ "unexpected": value }) } else { value };
+            let text = format!("{}{value}", " ".repeat(world.bloat));
+            (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+        }
+        Reply::Events(text) => ([(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")], text).into_response(),
+        Reply::Empty(status) => StatusCode::from_u16(status).unwrap_or(StatusCode::IM_A_TEAPOT).into_response(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Published Python packages in environments of their own below `target/`, made once and shared by all tests.
+
+use std::{
+    fs::{File, OpenOptions},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, ensure};
+
+use crate::packages::{install, succeeded};
+
+/// Packages of one environment, every one pinned.
+#[derive(Debug, Clone, Copy)]
+pub struct Packages {
+    /// Name of the environment's folder.
+    pub name: &'static str,
+    /// Installed with what they depend on.
+    pub with_dependencies: &'static [&'static str],
+    /// Installed alone: their optional parts (models for graphics cards) are not used and weigh gigabytes.
+    pub alone: &'static [&'static str],
+}
+
+/// Hebb Mind. Its local models are left out: they are downloads, and tests give it an embeddings server.
+pub const HEBB_MIND: Packages = Packages {
+    name: "hebb-mind",
+    with_dependencies: &[
+        "fastapi==0.165.0",
+        "uvicorn==0.54.0",
+        "pydantic==2.14.3",
+        "sqlite-vec==0.1.9",
+        "aiosqlite==0.22.1",
+        "numpy==2.4.6",
+        "apscheduler==3.11.3",
+        "click==8.5.1",
+        "rich==15.0.0",
+        "httpx==0.28.1",
+        "networkx==3.6.1",
+        "json-repair==0.64.5",
+        // sqlite with extensions, which some builds of Python lack
+        "pysqlite3-binary==0.5.4.post2",
+        // what litellm needs to be imported
+        "openai==2.54.0",
+        "tiktoken==0.14.0",
+        "aiohttp==3.14.5",
+        "fastuuid==0.14.0",
+        "jinja2==3.1.6",
+        "jsonschema==4.26.0",
+        "importlib-metadata==8.9.0",
+        "packaging==26.3",
+        "pydantic-settings==2.16.3",
+        "python-dotenv==1.2.4",
+        "pyyaml==6.0.3",
+    ],
+    alone: &["hebb-mind==0.3.0", "litellm==1.106.2"],
+};
+
+/// Astrocyte, the library; its gateway is no published package.
+pub const ASTROCYTE: Packages =
+    Packages { name: "astrocyte", with_dependencies: &["astrocyte==0.22.0", "openai==2.54.0"], alone: &[] };
+
+/// The Python of an environment with these packages; made when it is not there.
+///
+/// # Panics
+/// When it cannot be made: a test whose system is missing has failed.
+#[must_use]
+pub fn python(packages: Packages) -> PathBuf {
+    environment(packages).unwrap_or_else(|error| panic!("{} cannot be installed: {error:#}", packages.name))
+}
+
+fn environment(packages: Packages) -> anyhow::Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let target = test.ancestors().nth(3).context("tests lie in <target>/<profile>/deps")?;
+    let root = target.join("python");
+    std::fs::create_dir_all(&root)?;
+    // several test processes may want it at the same time
+    let lock: File = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(root.join(format!("{}.lock", packages.name)))?;
+    lock.lock()?;
+    let folder = root.join(packages.name);
+    let wanted = format!("{packages:?}");
+    let (python, made) = (folder.join("bin/python"), folder.join("made"));
+    if python.exists() && std::fs::read_to_string(&made).is_ok_and(|what| what == wanted) {
+        return Ok(python);
+    }
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    make(&folder)?;
+    pip(&python, &[], packages.with_dependencies)?;
+    if !packages.alone.is_empty() {
+        pip(&python, &["--no-deps"], packages.alone)?;
+    }
+    std::fs::write(made, wanted)?;
+    Ok(python)
+}
+
+fn make(folder: &Path) -> anyhow::Result<()> {
+    let venv = || Command::new("python3").args(["-m", "venv"]).arg(folder).output();
+    match venv() {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(_) | Err(_) => install("python3-venv")?,
+    }
+    succeeded("python3 -m venv", &venv().context("python3 is missing")?)
+}
+
+fn pip(python: &Path, flags: &[&str], packages: &[&str]) -> anyhow::Result<()> {
+    let mut last = String::new();
+    // a registry may stumble once
+    for _ in 0..3 {
+        let output = Command::new(python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"])
+            .args(flags)
+            .args(packages)
+            .output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        last = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    }
+    ensure!(false, "pip install {}: {last}", packages.join(" "));
+    Ok(())
+}

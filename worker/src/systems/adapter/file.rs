@@ -1,0 +1,378 @@
+//! Reading adapter files: YAML with line and column of every mistake, then what a schema cannot say.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bench_proto::ids::Sha256Hash;
+
+use super::{
+    call::{Call, Secret},
+    http,
+    items::ITEM_VARS,
+    path::Path,
+    spec::{AdapterSpec, CallSpec, HitsSpec, Permission, ReadyRule},
+    template::Template,
+    time,
+};
+
+/// Longest adapter file in bytes.
+const MAX_FILE_BYTES: usize = 256 * 1024;
+/// Time of a request when nothing is said.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Variables of every call.
+const BANK_VARS: &[&str] = &["bank", "name"];
+const RECALL_VARS: &[&str] = &["bank", "name", "query", "k", "time_text", "max_tokens", "question_id"];
+const BATCH_VARS: &[&str] = &["bank", "name", "items"];
+const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "time", "session_id"];
+
+/// Reads a file's text.
+///
+/// # Errors
+/// Line, column and what is wrong.
+pub fn parse(text: &str) -> Result<AdapterSpec, String> {
+    if text.len() > MAX_FILE_BYTES {
+        return Err(format!("the file is longer than {MAX_FILE_BYTES} bytes"));
+    }
+    serde_norway::from_str(text).map_err(|error| {
+        let message = error.to_string();
+        match error.location() {
+            Some(at) if !message.contains("line") => format!("line {}, column {}: {message}", at.line(), at.column()),
+            _ => message,
+        }
+    })
+}
+
+/// Hash of what can change a score: all but the place of the system and how it is started.
+#[must_use]
+pub fn fingerprint(spec: &AdapterSpec) -> String {
+    let mut spec = spec.clone();
+    (spec.url, spec.start, spec.auth, spec.timeout) = (None, None, None, None);
+    (spec.description, spec.traps, spec.allow) = (String::new(), Vec::new(), Vec::new());
+    (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
+    let json = serde_json::to_vec(&spec).unwrap_or_default();
+    Sha256Hash::of(&json).hex()[..8].to_owned()
+}
+
+/// An adapter whose calls are compiled. Secrets and places are not looked at yet.
+#[derive(Debug, Clone)]
+pub(super) struct Adapter {
+    pub(super) spec: AdapterSpec,
+    pub(super) bank: Template,
+    pub(super) open: Option<Call>,
+    pub(super) retain: Option<Call>,
+    pub(super) flush: Option<Call>,
+    pub(super) consolidate: Option<Call>,
+    pub(super) ready: Option<Call>,
+    pub(super) searches: Vec<(Call, Vec<Hits>)>,
+    pub(super) answer: Option<Call>,
+    pub(super) verify: Option<Call>,
+    pub(super) reset: Option<Call>,
+    pub(super) purge: Option<(Call, Path, Call)>,
+    pub(super) health: Option<Call>,
+    pub(super) item: Option<Template>,
+    pub(super) message: Option<Template>,
+    pub(super) every: Duration,
+    pub(super) stalled_after: Duration,
+    pub(super) stable_for: Duration,
+}
+
+/// A list of hits, compiled.
+#[derive(Debug, Clone)]
+pub(super) struct Hits {
+    pub(super) list: Path,
+    pub(super) text: Path,
+    pub(super) id: Option<Path>,
+    pub(super) session: Option<Path>,
+    pub(super) score: Option<Path>,
+    pub(super) optional: bool,
+}
+
+impl Hits {
+    fn new(spec: &HitsSpec) -> Self {
+        let path = |text: &Option<String>| text.as_deref().map(Path::new);
+        Self {
+            list: Path::new(&spec.list),
+            text: Path::new(&spec.text),
+            id: path(&spec.id),
+            session: path(&spec.session),
+            score: path(&spec.score),
+            optional: spec.optional,
+        }
+    }
+}
+
+/// Which answers a call may read; anything else in it is a mistake.
+const READERS: &[(&str, &[&str])] = &[
+    ("open", &["handle"]),
+    ("retain", &["stored", "usage"]),
+    ("flush", &[]),
+    ("consolidate", &["usage"]),
+    ("ready.call", &["count"]),
+    ("recall", &["hits", "usage"]),
+    ("answer", &["text", "cites", "usage", "events", "last_event"]),
+    ("verify", &["count"]),
+    ("reset", &[]),
+    ("health", &["version"]),
+];
+
+fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
+    let present = [
+        ("handle", spec.handle.is_some()),
+        ("stored", spec.stored.is_some()),
+        ("count", spec.count.is_some()),
+        ("hits", !spec.hits.is_empty()),
+        ("text", spec.text.is_some()),
+        ("cites", spec.cites.is_some()),
+        ("version", spec.version.is_some()),
+        ("events", !spec.events.is_empty()),
+        ("last_event", spec.last_event.is_some()),
+        ("usage", spec.usage.is_some()),
+    ];
+    let reads = READERS.iter().find(|(name, _)| what.starts_with(name)).map_or(&[][..], |(_, reads)| reads);
+    match present.iter().find(|(field, there)| *there && !reads.contains(field)) {
+        Some((field, _)) => Err(format!("{what}.{field}: this call does not read it")),
+        None => Ok(()),
+    }
+}
+
+/// Compiles an adapter that talks HTTP.
+///
+/// # Errors
+/// What is wrong, with the name of the field.
+pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
+    check_name(&spec.name)?;
+    let timeout =
+        spec.timeout.as_deref().map_or(Ok(DEFAULT_TIMEOUT), time::parse).map_err(|e| format!("timeout: {e}"))?;
+    let vars = |more: &[&'static str]| [BANK_VARS, more].concat();
+    let call = |what: &str, spec: &Option<CallSpec>, known: &[&str]| match spec {
+        None => Ok(None),
+        Some(spec) => {
+            check_fields(what, spec)?;
+            Call::compile(what, spec, known, timeout).map(Some)
+        }
+    };
+    let item_vars = vars(ITEM_VARS);
+    let item = spec
+        .item
+        .as_ref()
+        .map(|item| Template::compile(item, &item_vars))
+        .transpose()
+        .map_err(|e| format!("item: {e}"))?;
+    let message = spec
+        .message
+        .as_ref()
+        .map(|m| Template::compile(m, MESSAGE_VARS))
+        .transpose()
+        .map_err(|e| format!("message: {e}"))?;
+    let retain = match (&item, spec.retain.as_ref()) {
+        (_, None) => return Err("retain is missing: how is something stored?".to_owned()),
+        (Some(_), Some(_)) => call("retain", &spec.retain, BATCH_VARS)?,
+        (None, Some(_)) => call("retain", &spec.retain, &item_vars)?,
+    };
+    if item.is_some() && retain.as_ref().is_some_and(|call| !call.uses("items")) {
+        return Err("retain.body: `item` is given, so the body must hold {items}".to_owned());
+    }
+    if item.is_none() && spec.limits.batch.is_some_and(|batch| batch > 1) {
+        return Err("limits.batch: more than one item per request needs `item` and {items} in the body".to_owned());
+    }
+    let searches = spec
+        .recall
+        .iter()
+        .chain(&spec.recall_also)
+        .enumerate()
+        .map(|(at, search)| {
+            let what = if at == 0 { "recall".to_owned() } else { format!("recall_also.{}", at - 1) };
+            check_fields("recall", search)?;
+            if search.hits.is_empty() {
+                return Err(format!("{what}.hits is missing: where are the hits in the response?"));
+            }
+            let call = Call::compile(&what, search, RECALL_VARS, timeout)?;
+            Ok((call, search.hits.iter().map(Hits::new).collect()))
+        })
+        .collect::<Result<Vec<_>, String>>()?;
+    if searches.is_empty() && spec.answer.is_none() {
+        return Err("recall is missing: how is something found? (a system that only answers has `answer`)".to_owned());
+    }
+    if spec.answer.as_ref().is_some_and(|answer| answer.text.is_none()) {
+        return Err("answer.text is missing: where is the answer in the response?".to_owned());
+    }
+    if spec.verify.as_ref().is_some_and(|verify| verify.count.is_none()) {
+        return Err("verify.count is missing: where is the number in the response?".to_owned());
+    }
+    check_ready(spec)?;
+    let ready_vars = match spec.ready.when {
+        ReadyRule::EachDone => item_vars.clone(),
+        _ => vars(&["expected"]),
+    };
+    let duration = |field: &str, text: &Option<String>, default: u64| {
+        text.as_deref().map_or(Ok(Duration::from_secs(default)), time::parse).map_err(|e| format!("ready.{field}: {e}"))
+    };
+    if spec.limits.max_k == Some(0) || spec.limits.batch == Some(0) || spec.limits.parallel == Some(0) {
+        return Err("limits must be at least 1".to_owned());
+    }
+    let bank = Template::text(spec.bank.as_deref().unwrap_or("{name}"), &["name", "slug"])
+        .map_err(|e| format!("bank: {e}"))?;
+    Ok(Adapter {
+        bank,
+        open: call("open", &spec.open, BANK_VARS)?,
+        retain,
+        flush: call("flush", &spec.flush, BANK_VARS)?,
+        consolidate: call("consolidate", &spec.consolidate, BANK_VARS)?,
+        ready: call("ready.call", &spec.ready.call, &ready_vars)?,
+        searches,
+        answer: call("answer", &spec.answer, RECALL_VARS)?,
+        verify: call("verify", &spec.verify, &vars(&["expected"]))?,
+        reset: call("reset", &spec.reset, BANK_VARS)?,
+        purge: match &spec.purge {
+            None => None,
+            Some(purge) => Some((
+                Call::compile("purge.list", &purge.list, BANK_VARS, timeout)?,
+                Path::new(&purge.ids),
+                Call::compile("purge.remove", &purge.remove, &vars(&["item"]), timeout)?,
+            )),
+        },
+        health: call("health", &spec.health, &[])?,
+        item,
+        message,
+        every: duration("every", &spec.ready.every, 1)?,
+        stalled_after: duration("stalled_after", &spec.ready.stalled_after, 120)?,
+        stable_for: duration("stable_for", &spec.ready.stable_for, 30)?,
+        spec: spec.clone(),
+    })
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let fine = !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && !name.starts_with('-');
+    if fine { Ok(()) } else { Err(format!("name '{name}' must be lower-case letters, digits and '-'")) }
+}
+
+fn check_ready(spec: &AdapterSpec) -> Result<(), String> {
+    let ready = &spec.ready;
+    let needs_call =
+        matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone | ReadyRule::Count | ReadyRule::Stable);
+    if needs_call && ready.call.is_none() {
+        return Err("ready.call is missing: what is asked?".to_owned());
+    }
+    if !needs_call && ready.call.is_some() {
+        return Err("ready.call: this rule asks nothing".to_owned());
+    }
+    let states = matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone);
+    if states && (ready.status.is_none() || ready.done.is_empty()) {
+        return Err("ready: give `status` (a path) and `done` (states)".to_owned());
+    }
+    if ready.when == ReadyRule::Count && ready.call.as_ref().is_some_and(|call| call.count.is_none()) {
+        return Err("ready.call.count is missing: where is the number in the response?".to_owned());
+    }
+    if ready.when == ReadyRule::Stable && ready.status.is_none() {
+        return Err("ready.status is missing: which value must stay the same?".to_owned());
+    }
+    Ok(())
+}
+
+/// Where a system that is not started by the runner listens, and its secret.
+///
+/// # Errors
+/// What is missing or not allowed.
+pub(super) fn place(spec: &AdapterSpec, url: Option<&str>) -> Result<(Option<reqwest::Url>, Option<Secret>), String> {
+    let secret = spec.auth.as_ref().map(Secret::read).transpose()?.flatten();
+    let url = match (url, spec.url.as_deref(), &spec.start) {
+        (Some(url), ..) | (None, Some(url), None) => url,
+        (None, _, Some(_)) => return Ok((None, secret)),
+        (None, None, None) => {
+            return Err("url is missing: where does the system listen? (or `start`, or --set system.url=…)".to_owned());
+        }
+    };
+    let url = fill_env(url)?;
+    let allowed = |permission| spec.allow.contains(&permission);
+    let private = allowed(Permission::PrivateAddresses);
+    let checked = http::check_url(&url, private, secret.is_some(), allowed(Permission::PlainTextKey))?;
+    Ok((Some(checked), secret))
+}
+
+/// Replaces `${env:NAME}`.
+///
+/// # Errors
+/// When the variable is not set.
+pub(super) fn fill_env(text: &str) -> Result<String, String> {
+    fill(text, &BTreeMap::new())
+}
+
+/// Replaces `${env:NAME}`, and `{port}` and the like by `values`.
+pub(super) fn fill(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("${env:") {
+        filled.push_str(&rest[..at]);
+        let tail = &rest[at + 6..];
+        let (name, after) = tail.split_once('}').ok_or_else(|| format!("'{text}': ${{env:… has no end"))?;
+        let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
+        let value = std::env::var(name).ok().or_else(|| default.map(str::to_owned));
+        filled.push_str(&value.ok_or_else(|| format!("the environment variable {name} is not set"))?);
+        rest = after;
+    }
+    filled.push_str(rest);
+    for (name, value) in values {
+        filled = filled.replace(&format!("{{{name}}}"), value);
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "
+name: mine
+url: http://127.0.0.1:9
+retain: {request: POST /add, body: {text: '{text}', user: '{bank}'}}
+recall:
+  request: POST /search
+  body: {query: '{query}', user: '{bank}', limit: '{k}'}
+  hits: [{list: results, text: memory, id: id}]
+reset: {request: 'DELETE /users/{bank}'}
+";
+
+    fn error(text: &str) -> String {
+        parse(text).and_then(|spec| compile(&spec).map(drop)).expect_err("must be refused")
+    }
+
+    #[test]
+    fn a_small_file_is_enough() {
+        let adapter = compile(&parse(SMALL).expect("reads")).expect("compiles");
+        assert_eq!(adapter.searches.len(), 1);
+        assert_eq!(fingerprint(&adapter.spec).len(), 8);
+    }
+
+    #[test]
+    fn mistakes_have_their_place() {
+        let changes = [
+            ("request: POST /search", "request: POST /search\n  bodi: 3"),
+            ("name: mine", "name: mine\nurll: x"),
+            ("'{k}'", "'{top_k}'"),
+            ("POST /search", "POST search"),
+            ("POST /add", "STORE /add"),
+            ("hits: [{list: results, text: memory, id: id}]", "count: x"),
+            ("name: mine", "name: Mine"),
+            ("name: mine", "name: [mine"),
+            ("name: mine", "name: mine\nready: {when: count}"),
+            ("name: mine", "name: mine\nlimits: {batch: 5}"),
+            ("name: mine", "name: mine\ntimeout: 5"),
+            ("POST /add", "DELETE_ALL"),
+            ("'{text}'", "'{text'"),
+            ("retain:", "rettain:"),
+        ];
+        let lines: Vec<String> =
+            changes.iter().map(|(from, to)| format!("{to}\n  -> {}", error(&SMALL.replace(from, to)))).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn place_and_speed_are_no_part_of_the_fingerprint() {
+        let spec = parse(SMALL).expect("reads");
+        let other = parse(&SMALL.replace(":9", ":10")).expect("reads");
+        assert_eq!(fingerprint(&spec), fingerprint(&other));
+        let other = parse(&SMALL.replace("'{query}'", "'x {query}'")).expect("reads");
+        assert_ne!(fingerprint(&spec), fingerprint(&other));
+    }
+}

@@ -1,0 +1,357 @@
+//! Systems that the runner starts itself: on a free loopback port, waited for until healthy, their log kept with the run,
+//! ended on every kind of exit. Every instance has a folder with a lock that its owner holds: a folder with a record and
+//! without an owner is an orphan, and the next start ends it. Processes of one machine share an instance through its folder.
+
+mod child;
+mod record;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::{File, OpenOptions, TryLockError},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bench_proto::failure::Failure;
+use reqwest::Url;
+use tokio::sync::Mutex;
+use tracing::{info, warn};
+
+pub use self::record::{InstanceRecord, end_orphans};
+use self::{child::Child, record::folder_name};
+use super::{
+    super::BuildContext,
+    file::fill,
+    spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
+    system::HttpSystem,
+    time,
+};
+
+/// Longest time until an instance is healthy, when nothing is said.
+const DEFAULT_START: Duration = Duration::from_secs(120);
+/// Wait between two looks at a starting instance.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Starts of one instance within [`RESTART_WINDOW`] before it is given up.
+const MAX_STARTS: usize = 5;
+const RESTART_WINDOW: Duration = Duration::from_secs(600);
+
+/// What this process has started or uses, by folder. One per process: a run that is resumed finds its instances again.
+#[derive(Clone, Default)]
+pub struct Instances(Arc<Mutex<HashMap<PathBuf, Slot>>>);
+
+impl Instances {
+    /// Ends everything that this process has started.
+    pub async fn close_all(&self) {
+        self.close(|_| true).await;
+    }
+
+    async fn close(&self, which: impl Fn(&Path) -> bool) {
+        let mut instances = self.0.lock().await;
+        let folders: Vec<PathBuf> = instances.keys().filter(|folder| which(folder)).cloned().collect();
+        for folder in folders {
+            if let Some(Slot { current: Some(Instance::Own { mut child, lock, .. }), .. }) = instances.remove(&folder) {
+                child.end(Duration::from_secs(5)).await;
+                InstanceRecord::forget(&folder);
+                drop(lock);
+                info!("the system in {} was ended", folder.display());
+            }
+        }
+    }
+}
+
+/// The instances of a system for one run.
+pub(super) struct Managed {
+    name: String,
+    start: StartSpec,
+    folder: PathBuf,
+    timeout: Duration,
+    host: String,
+    instances: Instances,
+}
+
+#[derive(Default)]
+struct Slot {
+    current: Option<Instance>,
+    starts: Vec<Instant>,
+}
+
+enum Instance {
+    /// This process started it.
+    Own { at: Address, child: Child, lock: File },
+    /// Another process of this machine did.
+    Shared(Address),
+}
+
+/// Where an instance listens, and which one it is: after a restart it is another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) url: Url,
+    pub(super) id: String,
+}
+
+impl Managed {
+    /// Checks what can be checked before anything is started.
+    pub(super) fn new(spec: &AdapterSpec, start: &StartSpec, context: &BuildContext) -> Result<Self, String> {
+        match (start.command.as_slice(), &start.image) {
+            ([], None) => return Err("start: give `command` or `image`".to_owned()),
+            ([_, ..], Some(_)) => return Err("start: give `command` or `image`, not both".to_owned()),
+            _ => {}
+        }
+        if start.files.keys().any(|name| name.is_empty() || name.contains("..") || name.starts_with('/')) {
+            return Err("start.files: names are relative and stay in the instance's folder".to_owned());
+        }
+        let timeout = start
+            .timeout
+            .as_deref()
+            .map_or(Ok(DEFAULT_START), time::parse)
+            .map_err(|e| format!("start.timeout: {e}"))?;
+        let home = context.home.clone().unwrap_or_else(std::env::temp_dir);
+        let run = context.run.as_deref().unwrap_or("no-run");
+        Ok(Self {
+            name: spec.name.clone(),
+            start: start.clone(),
+            folder: home.join("systems").join(folder_name(run)).join(&spec.name),
+            timeout,
+            host: record::host(),
+            instances: context.instances.clone(),
+        })
+    }
+
+    /// This machine, as it stands in the handles of banks.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The folder, which is the run's own.
+    pub(super) fn place(&self) -> String {
+        self.folder.display().to_string()
+    }
+
+    fn folder_of(&self, bank: Option<&str>) -> PathBuf {
+        match (self.start.per, bank) {
+            (InstancePer::Bank, Some(bank)) => self.folder.join(folder_name(bank)),
+            _ => self.folder.clone(),
+        }
+    }
+
+    /// Where the bank's instance listens; started first when nobody has.
+    pub(super) async fn address(&self, bank: Option<&str>, system: &HttpSystem) -> Result<Address, Failure> {
+        let folder = self.folder_of(bank);
+        let mut instances = self.instances.0.lock().await;
+        let slot = instances.entry(folder.clone()).or_default();
+        if let Some(Instance::Own { at, .. } | Instance::Shared(at)) = &slot.current {
+            return Ok(at.clone());
+        }
+        let begun = Instant::now();
+        let instance = loop {
+            match lock(&folder).map_err(|e| cannot(&self.name, &e))? {
+                Some(lock) => {
+                    if let Some(left) = InstanceRecord::read(&folder) {
+                        left.end(&folder).await;
+                    }
+                    slot.starts.retain(|at| at.elapsed() < RESTART_WINDOW);
+                    if slot.starts.len() >= MAX_STARTS {
+                        return Err(Failure::terminal(
+                            "system_keeps_dying",
+                            format!(
+                                "{} has ended {MAX_STARTS} times within {}; its log is {}",
+                                self.name,
+                                time::show(RESTART_WINDOW),
+                                log_path(&folder).display()
+                            ),
+                        ));
+                    }
+                    slot.starts.push(Instant::now());
+                    let (at, child) = self.start_instance(&folder, system).await?;
+                    break Instance::Own { at, child, lock };
+                }
+                None => {
+                    // its owner is starting it, or has
+                    if let Some(record) = InstanceRecord::read(&folder).filter(|record| record.healthy)
+                        && let Ok(url) = Url::parse(&record.url)
+                    {
+                        break Instance::Shared(Address { url, id: record.id() });
+                    }
+                    if begun.elapsed() > self.timeout {
+                        let message = format!(
+                            "{}: another process has not started it within {}",
+                            self.name,
+                            time::show(self.timeout)
+                        );
+                        return Err(Failure::transient(super::UNREACHABLE, message));
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+        };
+        let (Instance::Own { at, .. } | Instance::Shared(at)) = &instance;
+        let at = at.clone();
+        slot.current = Some(instance);
+        Ok(at)
+    }
+
+    async fn start_instance(&self, folder: &Path, system: &HttpSystem) -> Result<(Address, Child), Failure> {
+        let mut last = String::new();
+        // somebody else may take the free port between our look and the system's bind
+        for _ in 0..3 {
+            let port = match self.start.port {
+                PortSpec::Fixed(port) => port,
+                PortSpec::Word(_) => free_port().map_err(|e| cannot(&self.name, &e))?,
+            };
+            let url: Url = format!("http://127.0.0.1:{port}").parse().map_err(|e| cannot(&self.name, &e))?;
+            let mut child = self.spawn(folder, port).map_err(|error| Failure::terminal("system_start", error))?;
+            let record = InstanceRecord::of(&child, &self.name, &url, &self.host);
+            record.write(folder).map_err(|e| cannot(&self.name, &e))?;
+            match self.wait_healthy(&mut child, &url, folder, system).await {
+                Ok(version) => {
+                    info!("{} {} started on {url}", self.name, version.as_deref().unwrap_or(""));
+                    let id = record.id();
+                    InstanceRecord { healthy: true, version, ..record }
+                        .write(folder)
+                        .map_err(|e| cannot(&self.name, &e))?;
+                    return Ok((Address { url, id }, child));
+                }
+                Err(failure) if failure.code == "system_ended" => {
+                    last = failure.message;
+                    child.end(Duration::ZERO).await;
+                }
+                Err(failure) => {
+                    child.end(Duration::from_secs(2)).await;
+                    InstanceRecord::forget(folder);
+                    return Err(failure);
+                }
+            }
+        }
+        InstanceRecord::forget(folder);
+        Err(Failure::terminal("system_start", last))
+    }
+
+    fn spawn(&self, folder: &Path, port: u16) -> Result<Child, String> {
+        let dir = folder.join("data");
+        std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        let values = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
+        for (name, text) in &self.start.files {
+            let path = dir.join(name);
+            let text = fill(text, &values)?;
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+            }
+            std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        let env = self.start.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
+        let env: BTreeMap<String, String> = env.collect::<Result<_, _>>()?;
+        let words = self.start.command.iter().map(|word| fill(word, &values)).collect::<Result<Vec<_>, _>>()?;
+        let log = log_path(folder);
+        match &self.start.image {
+            None => Child::command(&words, &env, &dir, &log),
+            Some(image) => {
+                let name = format!("bench-{}-{port}-{}", self.name, std::process::id());
+                Child::container(image, &name, port, self.start.image_port.unwrap_or(8000), &env, &dir, &log)
+            }
+        }
+        .map_err(|error| format!("{} cannot be started: {error}", self.name))
+    }
+
+    async fn wait_healthy(
+        &self,
+        child: &mut Child,
+        url: &Url,
+        folder: &Path,
+        system: &HttpSystem,
+    ) -> Result<Option<String>, Failure> {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = child.ended() {
+                return Err(Failure::transient(
+                    "system_ended",
+                    format!("{} ended before it was healthy ({status}): {}", self.name, tail(&log_path(folder))),
+                ));
+            }
+            match system.probe(url).await {
+                Ok(version) => {
+                    if let (Some(wanted), Some(found)) = (&self.start.version, &version)
+                        && wanted != found
+                    {
+                        return Err(Failure::terminal(
+                            "system_version",
+                            format!("{} reports version {found}, the adapter wants {wanted}", self.name),
+                        ));
+                    }
+                    return Ok(version);
+                }
+                Err(failure) if begun.elapsed() > self.timeout => {
+                    return Err(Failure::terminal(
+                        "system_start",
+                        format!(
+                            "{} was not healthy within {}: {failure}; its log ends: {}",
+                            self.name,
+                            time::show(self.timeout),
+                            tail(&log_path(folder))
+                        ),
+                    ));
+                }
+                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    /// Told that an instance could not be reached: an ended one is started anew at the next use.
+    pub(super) async fn doubt(&self, bank: Option<&str>, base: &Url) {
+        let mut instances = self.instances.0.lock().await;
+        let Some(slot) = instances.get_mut(&self.folder_of(bank)) else { return };
+        let gone = match &mut slot.current {
+            Some(Instance::Own { at, child, .. }) if at.url == *base => child.ended().is_some(),
+            Some(Instance::Shared(at)) => at.url == *base,
+            _ => false,
+        };
+        if gone {
+            warn!("{} is gone from {base}", self.name);
+            slot.current = None;
+        }
+    }
+
+    /// Ends the instance of a bank that is no longer needed.
+    pub(super) async fn end_bank(&self, bank: &str) {
+        if self.start.per == InstancePer::Bank {
+            let folder = self.folder_of(Some(bank));
+            self.instances.close(|path| path == folder).await;
+        }
+    }
+
+    /// Ends what this process started for the run.
+    pub(super) async fn close(&self) {
+        self.instances.close(|path| path.starts_with(&self.folder)).await;
+    }
+}
+
+fn cannot(name: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::terminal("system_start", format!("{name} cannot be started: {error}"))
+}
+
+fn log_path(folder: &Path) -> PathBuf {
+    folder.join("system.log")
+}
+
+/// Takes the folder's lock; `None` when a living process has it.
+fn lock(folder: &Path) -> std::io::Result<Option<File>> {
+    std::fs::create_dir_all(folder)?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// The last words of a log.
+fn tail(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4096)..]).into_owned();
+    let lines: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(4).collect();
+    lines.into_iter().rev().map(str::trim).collect::<Vec<_>>().join(" / ")
+}

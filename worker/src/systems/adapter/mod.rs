@@ -1,0 +1,65 @@
+//! Memory systems described by a file: no code per system.
+//!
+//! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
+//! (`template`, `path`, `sse`), `http` the network, `items` what is stored, `index` the way back to the dataset's ids.
+//! `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
+
+mod call;
+pub mod file;
+mod http;
+mod index;
+mod items;
+mod managed;
+mod path;
+mod process;
+pub mod shipped;
+pub mod spec;
+mod sse;
+mod system;
+mod template;
+mod time;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use http::SystemHttp;
+pub(crate) use http::UNREACHABLE;
+pub use managed::{InstanceRecord, Instances, end_orphans};
+pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
+pub use spec::AdapterSpec;
+
+use super::{BuildContext, MemorySystem, SystemSettings};
+
+/// Setting that holds the whole adapter, as JSON: workers need no file.
+pub const ADAPTER: &str = "adapter";
+/// Setting that says where the system listens, instead of the file.
+pub const URL: &str = "system.url";
+/// Setting that holds `raw` or `consolidated`.
+pub const MODE: &str = "system.mode";
+
+/// Builds the system that an adapter describes.
+///
+/// # Errors
+/// What is wrong with the adapter, its place or its secret.
+pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, String> {
+    let spec = settings.get(ADAPTER).ok_or("the adapter is missing")?;
+    let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
+    let url = settings.get(URL).and_then(Value::as_str);
+    let consolidated = settings.get(MODE).and_then(Value::as_str) == Some("consolidated");
+    if spec.command.is_some() {
+        return process::build(spec, context, consolidated);
+    }
+    system::build(&spec, url, context, consolidated)
+}
+
+/// What a plan needs to know of an adapter: nothing is looked up, started or sent.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn check(spec: &AdapterSpec) -> Result<super::Capabilities, String> {
+    if spec.command.is_some() {
+        return process::capabilities(spec);
+    }
+    file::compile(spec).map(|adapter| system::capabilities(&adapter))
+}

@@ -1,0 +1,150 @@
+//! Paths into responses: `results.0.memory`, `content.*.text`, `memory|chunk` (the first that is there). What is missing or
+//! of another type is named with its place.
+
+use serde_json::Value;
+
+/// A compiled path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path {
+    text: String,
+    ways: Vec<Vec<Segment>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    Key(String),
+    Index(usize),
+    Each,
+}
+
+impl Path {
+    /// Compiles a path; the empty one is the value itself.
+    pub(super) fn new(text: &str) -> Self {
+        let segment = |part: &str| match part {
+            "*" => Segment::Each,
+            number if number.parse::<usize>().is_ok() => Segment::Index(number.parse().unwrap_or(0)),
+            key => Segment::Key(key.to_owned()),
+        };
+        let way = |way: &str| way.split('.').filter(|part| !part.is_empty()).map(segment).collect();
+        Self { text: text.to_owned(), ways: text.split('|').map(way).collect() }
+    }
+
+    /// As it was written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The values at the path; `null` counts as missing.
+    pub(super) fn all<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        for way in &self.ways {
+            let mut found = Vec::new();
+            walk(value, way, &mut found);
+            found.retain(|value| !value.is_null());
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The first value at the path.
+    pub(super) fn first<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.all(value).into_iter().next()
+    }
+
+    /// The value as text; numbers and booleans as they are printed.
+    pub(super) fn string(&self, value: &Value) -> Option<String> {
+        match self.first(value)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            _ => None,
+        }
+    }
+
+    /// The elements of the list at the path.
+    pub(super) fn list<'v>(&self, value: &'v Value) -> Result<Option<Vec<&'v Value>>, String> {
+        let has_each = self.ways.iter().any(|way| way.contains(&Segment::Each));
+        let found = self.all(value);
+        match found.as_slice() {
+            [] if has_each => Ok(Some(Vec::new())),
+            [] => Ok(None),
+            [Value::Array(list)] => Ok(Some(list.iter().collect())),
+            _ if has_each => Ok(Some(found)),
+            [other, ..] => Err(format!("field '{}' must be a list, not {}", self.shown(), kind(other))),
+        }
+    }
+
+    /// The number at the path, or the length of the list there.
+    pub(super) fn count(&self, value: &Value) -> Result<u64, String> {
+        match self.first(value) {
+            Some(Value::Array(list)) => Ok(list.len() as u64),
+            Some(Value::Number(number)) if number.is_u64() => Ok(number.as_u64().unwrap_or(0)),
+            Some(Value::String(text)) if text.parse::<u64>().is_ok() => Ok(text.parse().unwrap_or(0)),
+            Some(other) => Err(format!("field '{}' must be a number or a list, not {}", self.shown(), kind(other))),
+            None => Err(format!("field '{}' is missing", self.shown())),
+        }
+    }
+
+    /// For messages.
+    pub(super) fn shown(&self) -> &str {
+        if self.text.is_empty() { "(the response itself)" } else { &self.text }
+    }
+}
+
+fn walk<'v>(value: &'v Value, way: &[Segment], found: &mut Vec<&'v Value>) {
+    let Some((segment, rest)) = way.split_first() else { return found.push(value) };
+    match (segment, value) {
+        (Segment::Key(key), Value::Object(map)) => map.get(key).into_iter().for_each(|v| walk(v, rest, found)),
+        (Segment::Index(at), Value::Array(list)) => list.get(*at).into_iter().for_each(|v| walk(v, rest, found)),
+        // servers have keys that look like numbers
+        (Segment::Index(at), Value::Object(map)) => {
+            map.get(&at.to_string()).into_iter().for_each(|v| walk(v, rest, found));
+        }
+        (Segment::Each, Value::Array(list)) => list.iter().for_each(|v| walk(v, rest, found)),
+        (Segment::Each, Value::Object(map)) => map.values().for_each(|v| walk(v, rest, found)),
+        _ => {}
+    }
+}
+
+/// What a value is, for people.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_key_index_all_and_alternative() {
+        let value = json!({ "a": [{ "m": "x" }, { "chunk": "y" }, { "m": null }], "n": 3, "empty": [] });
+        let texts = |path: &str| Path::new(path).all(&value).into_iter().cloned().collect::<Vec<_>>();
+        assert_eq!(texts("a.*.m"), [json!("x")]);
+        assert_eq!(texts("a.1.m|a.1.chunk"), [json!("y")]);
+        assert_eq!(texts("a.2.m"), Vec::<Value>::new());
+        assert_eq!(texts("").first(), Some(&value));
+        assert_eq!(Path::new("n").count(&value), Ok(3));
+        assert_eq!(Path::new("a").count(&value), Ok(3));
+        assert_eq!(Path::new("a").list(&value).map(|l| l.map(|l| l.len())), Ok(Some(3)));
+        assert_eq!(Path::new("empty.*.x").list(&value).map(|l| l.map(|l| l.len())), Ok(Some(0)));
+        assert_eq!(Path::new("nothing").list(&value).map(|l| l.is_none()), Ok(true));
+    }
+
+    #[test]
+    fn wrong_shapes_name_their_place() {
+        let value = json!({ "a": { "b": "text" } });
+        assert_eq!(Path::new("a.b").list(&value), Err("field 'a.b' must be a list, not a text".to_owned()));
+        assert_eq!(Path::new("a.c").count(&value), Err("field 'a.c' is missing".to_owned()));
+        assert_eq!(Path::new("a").count(&value), Err("field 'a' must be a number or a list, not an object".to_owned()));
+    }
+}

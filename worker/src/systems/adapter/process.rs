@@ -1,0 +1,560 @@
+//! Systems that are no servers: one long-lived process that reads requests and writes replies, one JSON object per line.
+//! Requests carry a number, replies give it back; several may be under way at the same time. What it writes to stderr goes
+//! to the runner's log.
+
+use std::{
+    collections::HashMap,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bench_proto::{call::Usage, dataset::StreamEntry, failure::Failure, step::RetrievedHit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStdin, Command},
+    sync::{Mutex, oneshot},
+    task::JoinHandle,
+};
+use tracing::{debug, warn};
+
+use super::{
+    super::{
+        BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall,
+        RecallQuery, RetainReceipt,
+    },
+    UNREACHABLE,
+    call::excerpt,
+    file,
+    http::SHAPE,
+    index::Indexes,
+    items::{Item, items_of},
+    spec::{AdapterSpec, ReadyRule},
+    time,
+};
+
+/// Version of the protocol, in the first request.
+pub const PROTOCOL: u32 = 1;
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+const DEFAULT_LINE_BYTES: u32 = 8 << 20;
+
+/// A request: one line to the process.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessRequest {
+    /// Number that the reply gives back.
+    pub id: u64,
+    /// What to do.
+    #[serde(flatten)]
+    pub op: ProcessOp,
+}
+
+/// What a process is asked to do.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum ProcessOp {
+    /// The first request. Reply: `version`.
+    Hello {
+        /// [`PROTOCOL`].
+        protocol: u32,
+    },
+    /// Make a bank. Reply: `handle`, when the process names it itself.
+    Open {
+        /// The bank.
+        bank: String,
+    },
+    /// Store items, in order. Reply: `count`, the number that was stored.
+    Retain {
+        /// The bank.
+        bank: String,
+        /// The items.
+        items: Vec<ProcessItem>,
+    },
+    /// Can everything be found? Reply: `ready`.
+    Ready {
+        /// The bank.
+        bank: String,
+        /// Number of items that were stored.
+        expected: u64,
+    },
+    /// Make something better of what is stored (`--mode consolidated`). Reply: `usage`.
+    Consolidate {
+        /// The bank.
+        bank: String,
+    },
+    /// Search. Reply: `hits`, best first.
+    Recall {
+        /// The bank.
+        bank: String,
+        /// The question.
+        query: String,
+        /// Most hits.
+        k: u32,
+        /// When it is asked.
+        time_text: Option<String>,
+    },
+    /// Answer by itself. Reply: `text`.
+    Answer {
+        /// The bank.
+        bank: String,
+        /// The question.
+        query: String,
+        /// Most hits to use.
+        k: u32,
+        /// When it is asked.
+        time_text: Option<String>,
+    },
+    /// Count the items. Reply: `count`.
+    Verify {
+        /// The bank.
+        bank: String,
+    },
+    /// Remove this bank and nothing else.
+    Reset {
+        /// The bank.
+        bank: String,
+    },
+    /// Is everything well? Reply: `version`.
+    Health,
+}
+
+/// An item.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessItem {
+    /// Id of the turn, memory or session; hits give it back as `id`.
+    pub id: String,
+    /// What is said, with who says it.
+    pub text: String,
+    /// The same after its date.
+    pub content: String,
+    /// Who says it.
+    pub speaker: Option<String>,
+    /// `user` or `assistant`.
+    pub role: String,
+    /// Session.
+    pub session_id: String,
+    /// RFC 3339, in UTC.
+    pub time: Option<String>,
+    /// The time in the dataset's words.
+    pub time_text: Option<String>,
+}
+
+/// A reply: one line from the process.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProcessReply {
+    /// Number of the request.
+    pub id: u64,
+    /// It was done.
+    pub ok: bool,
+    /// Why not.
+    pub error: Option<String>,
+    /// Another try may help.
+    pub retry: bool,
+    /// Version of the system.
+    pub version: Option<String>,
+    /// The bank's handle.
+    pub handle: Option<String>,
+    /// A number of items.
+    pub count: Option<u64>,
+    /// Everything can be found.
+    pub ready: Option<bool>,
+    /// What was found.
+    pub hits: Option<Vec<ProcessHit>>,
+    /// An answer.
+    pub text: Option<String>,
+    /// What the answer rests on.
+    pub citations: Vec<String>,
+    /// Prompt tokens used.
+    pub prompt_tokens: u64,
+    /// Completion tokens used.
+    pub completion_tokens: u64,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProcessHit {
+    /// Id of the item.
+    pub id: Option<String>,
+    /// Session of the item.
+    pub session_id: Option<String>,
+    /// The text.
+    pub text: String,
+    /// A score.
+    pub score: Option<f64>,
+}
+
+struct ProcessSystem {
+    spec: AdapterSpec,
+    command: Vec<String>,
+    capabilities: Capabilities,
+    timeout: Duration,
+    every: Duration,
+    running: Mutex<Option<Running>>,
+    next: AtomicU64,
+    indexes: Indexes,
+}
+
+type Waiting = Arc<std::sync::Mutex<Option<HashMap<u64, oneshot::Sender<ProcessReply>>>>>;
+
+struct Running {
+    stdin: ChildStdin,
+    waiting: Waiting,
+    child: Child,
+    readers: [JoinHandle<()>; 2],
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.readers.iter().for_each(JoinHandle::abort);
+    }
+}
+
+pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
+    let http = [
+        ("url", spec.url.is_some()),
+        ("start", spec.start.is_some()),
+        ("retain", spec.retain.is_some()),
+        ("recall", spec.recall.is_some()),
+        ("item", spec.item.is_some()),
+    ];
+    if let Some((field, _)) = http.iter().find(|(_, given)| *given) {
+        return Err(format!("{field}: a system with `command` is asked over stdin, not over HTTP"));
+    }
+    if spec.command.as_ref().is_none_or(Vec::is_empty) {
+        return Err("command: give a program and its arguments".to_owned());
+    }
+    Ok(Capabilities {
+        version: format!("{}+{}", spec.version, file::fingerprint(spec)),
+        max_k: spec.limits.max_k,
+        max_batch: 1,
+        ordered: spec.can.order,
+        retain_idempotent: spec.can.repeat,
+        recall_mutates: spec.can.learns_from_recall,
+        event_times: spec.can.times,
+        proves_ready: spec.ready.when != ReadyRule::Promised,
+        max_parallel: spec.limits.parallel,
+        remote: true,
+        token_budget: spec.can.token_budget,
+        banks: spec.can.banks,
+        // the process says what it cannot do
+        consolidates: true,
+        answers: true,
+        verifies: true,
+        deadline: Some(Duration::from_secs(3600)),
+        from_items: false,
+        ..Capabilities::from_items("")
+    })
+}
+
+pub(super) fn build(
+    spec: AdapterSpec,
+    _context: &BuildContext,
+    consolidated: bool,
+) -> Result<Arc<dyn MemorySystem>, String> {
+    let mut capabilities = capabilities(&spec)?;
+    capabilities.consolidates = consolidated;
+    let words = spec.command.iter().flatten().map(|word| file::fill_env(word));
+    let duration = |text: &Option<String>, default| text.as_deref().map_or(Ok(default), time::parse);
+    Ok(Arc::new(ProcessSystem {
+        command: words.collect::<Result<_, _>>()?,
+        timeout: duration(&spec.timeout, DEFAULT_TIMEOUT).map_err(|e| format!("timeout: {e}"))?,
+        every: duration(&spec.ready.every, Duration::from_secs(1)).map_err(|e| format!("ready.every: {e}"))?,
+        spec,
+        capabilities,
+        running: Mutex::default(),
+        next: AtomicU64::new(1),
+        indexes: Indexes::default(),
+    }))
+}
+
+impl ProcessSystem {
+    fn start(&self) -> Result<Running, Failure> {
+        let (program, arguments) =
+            self.command.split_first().ok_or_else(|| Failure::terminal("system_start", "no command"))?;
+        let cannot = |error: std::io::Error| {
+            Failure::terminal("system_start", format!("{}: '{program}' cannot be started: {error}", self.spec.name))
+        };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(cannot)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Failure::terminal("system_start", "a pipe of the process is missing"));
+        };
+        let waiting: Waiting = Arc::new(std::sync::Mutex::new(Some(HashMap::new())));
+        let longest = u64::from(self.spec.limits.response_bytes.unwrap_or(DEFAULT_LINE_BYTES));
+        let (name, replies) = (self.spec.name.clone(), Arc::clone(&waiting));
+        let reader = tokio::spawn(async move {
+            read_replies(BufReader::new(stdout), longest, &name, &replies).await;
+            // whoever waits is told that nothing comes any more
+            drop(take_all(&replies));
+        });
+        let name = self.spec.name.clone();
+        let logger = tokio::spawn(async move {
+            let mut lines = BufReader::new(stderr).split(b'\n');
+            while let Ok(Some(line)) = lines.next_segment().await {
+                debug!("{name}: {}", String::from_utf8_lossy(&line));
+            }
+        });
+        Ok(Running { stdin, waiting, child, readers: [reader, logger] })
+    }
+
+    async fn ask(&self, op: ProcessOp) -> Result<ProcessReply, Failure> {
+        let what = match serde_json::to_value(&op) {
+            Ok(value) => value.get("op").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            Err(_) => String::new(),
+        };
+        let reply = tokio::time::timeout(self.timeout, self.exchange(op, &what)).await.unwrap_or_else(|_| {
+            Err(Failure::transient("system_timeout", format!("{what}: no reply within {}", time::show(self.timeout))))
+        })?;
+        if reply.ok {
+            return Ok(reply);
+        }
+        let error = excerpt(reply.error.as_deref().unwrap_or("no reason given"));
+        let message = format!("{what}: {} says: {error}", self.spec.name);
+        Err(if reply.retry {
+            Failure::transient("system_refused", message)
+        } else {
+            Failure::permanent("system_refused", message)
+        })
+    }
+
+    async fn exchange(&self, op: ProcessOp, what: &str) -> Result<ProcessReply, Failure> {
+        let gone = || Failure::transient("system_connection", format!("{what}: the process {} ended", self.spec.name));
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut running = self.running.lock().await;
+            if running.as_mut().is_some_and(|running| running.child.try_wait().is_ok_and(|status| status.is_some())) {
+                *running = None;
+            }
+            if running.is_none() {
+                let mut started = self.start()?;
+                let hello = ProcessRequest { id: 0, op: ProcessOp::Hello { protocol: PROTOCOL } };
+                let (ready, greeted) = oneshot::channel();
+                put(&started.waiting, 0, ready);
+                send(&mut started.stdin, &hello).await.map_err(|_| gone())?;
+                match greeted.await {
+                    Ok(reply) if reply.ok => {}
+                    Ok(reply) => {
+                        let error = reply.error.unwrap_or_default();
+                        return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
+                    }
+                    Err(_) => {
+                        let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
+                        let message =
+                            format!("{}: the process ended before its first reply ({status})", self.spec.name);
+                        return Err(Failure::transient(UNREACHABLE, message));
+                    }
+                }
+                *running = Some(started);
+            }
+            let Some(process) = running.as_mut() else { return Err(gone()) };
+            let id = self.next.fetch_add(1, Ordering::Relaxed);
+            if !put(&process.waiting, id, sender) {
+                *running = None;
+                return Err(gone());
+            }
+            if send(&mut process.stdin, &ProcessRequest { id, op }).await.is_err() {
+                *running = None;
+                return Err(gone());
+            }
+        }
+        receiver.await.map_err(|_| gone())
+    }
+
+    fn items(&self, entries: &[StreamEntry]) -> Vec<Item> {
+        items_of(entries, self.spec.unit, self.spec.limits.text_bytes)
+    }
+
+    fn expected(&self, bank: &BankRef, entries: u32) -> u64 {
+        let content = bank.content.as_deref();
+        content.map_or(0, |c| self.items(&c.entries[..c.entries.len().min(entries as usize)]).len() as u64)
+    }
+}
+
+async fn send(stdin: &mut ChildStdin, request: &ProcessRequest) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stdin.write_all(&line).await?;
+    stdin.flush().await
+}
+
+/// Notes who waits for a reply; false when the process writes no more.
+fn put(waiting: &Waiting, id: u64, sender: oneshot::Sender<ProcessReply>) -> bool {
+    let mut waiting = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match waiting.as_mut() {
+        Some(waiting) => {
+            // those who gave up waiting are forgotten
+            waiting.retain(|_, sender| !sender.is_closed());
+            waiting.insert(id, sender);
+            true
+        }
+        None => false,
+    }
+}
+
+fn take_all(waiting: &Waiting) -> Option<HashMap<u64, oneshot::Sender<ProcessReply>>> {
+    waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+}
+
+async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(mut reader: R, longest: u64, name: &str, waiting: &Waiting) {
+    loop {
+        let mut line = Vec::new();
+        match (&mut reader).take(longest + 1).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) if read as u64 > longest => return warn!("{name}: a reply is longer than {longest} bytes"),
+            Ok(_) => {}
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let reply: ProcessReply = match serde_json::from_slice(&line) {
+            Ok(reply) => reply,
+            // a stray print of a library is no reply
+            Err(error) => {
+                warn!("{name}: a line on stdout is no reply ({error}): {}", excerpt(&String::from_utf8_lossy(&line)));
+                continue;
+            }
+        };
+        let sender = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut sender = sender;
+        if let Some(sender) = sender.as_mut().and_then(|waiting| waiting.remove(&reply.id)) {
+            let _ = sender.send(reply);
+        }
+    }
+}
+
+fn handle(bank: &BankRef) -> String {
+    bank.handle.clone().unwrap_or_else(|| bank.name.clone())
+}
+
+fn usage(reply: &ProcessReply) -> Usage {
+    Usage { prompt_tokens: reply.prompt_tokens, completion_tokens: reply.completion_tokens, ..Usage::default() }
+}
+
+fn missing(what: &str, field: &str) -> Failure {
+    Failure::permanent(SHAPE, format!("{what}: field '{field}' is missing in the reply"))
+}
+
+#[async_trait]
+impl MemorySystem for ProcessSystem {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+        let reply = self.ask(ProcessOp::Open { bank: bank.name.clone() }).await?;
+        Ok(reply.handle.unwrap_or_else(|| bank.name.clone()))
+    }
+
+    async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+        let items: Vec<ProcessItem> = self.items(entries).iter().map(Item::for_process).collect();
+        let mut used = Usage::default();
+        for chunk in items.chunks(self.spec.limits.batch.unwrap_or(64).max(1) as usize) {
+            let reply = self.ask(ProcessOp::Retain { bank: handle(bank), items: chunk.to_vec() }).await?;
+            if reply.count.is_some_and(|count| count < chunk.len() as u64) {
+                let stored = reply.count.unwrap_or(0);
+                return Err(Failure::transient(
+                    "system_partial_batch",
+                    format!("retain: {stored} of {} items were stored", chunk.len()),
+                ));
+            }
+            used += usage(&reply);
+        }
+        Ok(RetainReceipt { written: entries.iter().map(|entry| entry.turns() as u64).sum(), usage: used })
+    }
+
+    async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+        if self.spec.ready.when == ReadyRule::Promised {
+            return Ok(Readiness::Promised);
+        }
+        let reply = self.ask(ProcessOp::Ready { bank: handle(bank), expected: self.expected(bank, entries) }).await?;
+        match reply.ready {
+            Some(true) => Ok(Readiness::Proven),
+            Some(false) => {
+                Ok(Readiness::NotYet { poll_after_ms: u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX) })
+            }
+            None => Err(missing("ready", "ready")),
+        }
+    }
+
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        let op = ProcessOp::Recall {
+            bank: handle(bank),
+            query: query.text.to_owned(),
+            k: query.k,
+            time_text: query.time_text.map(str::to_owned),
+        };
+        let reply = self.ask(op).await?;
+        let used = usage(&reply);
+        let index = self.indexes.of(bank.content_hash, bank.content.as_deref(), self.spec.unit);
+        let place = |(at, hit): (usize, ProcessHit)| {
+            let (id, session_id, text) = index.place(hit.id, hit.session_id, hit.text);
+            let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
+            RetrievedHit { id, session_id, score: hit.score, text }
+        };
+        let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
+        let mut hits: Vec<RetrievedHit> = found.into_iter().enumerate().map(place).collect();
+        if !self.capabilities.token_budget {
+            hits.truncate(query.k as usize);
+        }
+        Ok(Recall { hits, effective_k: query.k, usage: used })
+    }
+
+    async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
+        let reply = self.ask(ProcessOp::Consolidate { bank: handle(bank) }).await?;
+        Ok(Consolidation { usage: usage(&reply) })
+    }
+
+    async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        let op = ProcessOp::Answer {
+            bank: handle(bank),
+            query: query.text.to_owned(),
+            k: query.k,
+            time_text: query.time_text.map(str::to_owned),
+        };
+        let reply = self.ask(op).await?;
+        let used = usage(&reply);
+        let text = reply.text.ok_or_else(|| missing("answer", "text"))?;
+        Ok(NativeAnswer { text, citations: reply.citations, usage: used })
+    }
+
+    async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
+        let reply = self.ask(ProcessOp::Verify { bank: handle(bank) }).await?;
+        let expected = self.expected(bank, entries);
+        Ok(reply.count.map(|found| Counted { expected, found }))
+    }
+
+    async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
+        self.ask(ProcessOp::Reset { bank: handle(bank) }).await.map(drop)
+    }
+
+    async fn health(&self) -> Result<String, Failure> {
+        let reply = self.ask(ProcessOp::Health).await?;
+        Ok(format!("{} {}, a process of the runner", self.spec.name, reply.version.unwrap_or_default()))
+    }
+
+    async fn close(&self) {
+        // the end of its input asks it to end
+        if let Some(mut running) = self.running.lock().await.take() {
+            let _ = running.stdin.shutdown().await;
+            if tokio::time::timeout(Duration::from_secs(2), running.child.wait()).await.is_err() {
+                let _ = running.child.kill().await;
+            }
+        }
+    }
+}

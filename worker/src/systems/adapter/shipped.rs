@@ -1,0 +1,47 @@
+//! The adapters in the binary. To add one: a file in `shipped/`, and a line here.
+
+use super::{AdapterSpec, file};
+
+/// (name, text of the file), in the order of `systems list`.
+#[rustfmt::skip]
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("astrocyte", include_str!("shipped/astrocyte.yaml")),
+    ("jeffs-brain", include_str!("shipped/jeffs-brain.yaml")),
+    ("hebb-mind", include_str!("shipped/hebb-mind.yaml")),
+    ("amplihack", include_str!("shipped/amplihack.yaml")),
+    ("precisionmembench", include_str!("shipped/precisionmembench.yaml")),
+    ("mem0", include_str!("shipped/mem0.yaml")),
+    ("graphiti", include_str!("shipped/graphiti.yaml")),
+    ("hindsight", include_str!("shipped/hindsight.yaml")),
+    ("supermemory", include_str!("shipped/supermemory.yaml")),
+];
+
+/// The shipped adapter of a name.
+///
+/// # Errors
+/// When the file in the binary is broken, which a test rules out.
+#[must_use]
+pub fn find(name: &str) -> Option<Result<AdapterSpec, String>> {
+    SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| file::parse(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_file_compiles_and_has_its_name() {
+        for (name, text) in SHIPPED {
+            let spec = file::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(spec.name, *name);
+            assert!(
+                !spec.description.is_empty() && !spec.traps.is_empty(),
+                "{name}: say what it is and which traps it has"
+            );
+            super::super::check(&spec).unwrap_or_else(|error| panic!("{name}: {error}"));
+            for needed in [&spec.retain, &spec.health] {
+                assert!(needed.is_some(), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! What an adapter file says. Unknown keys are errors; the JSON Schema of these types is published beside the others.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An adapter: how a memory system is reached, over HTTP (`url` or `start`) or as a process (`command`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdapterSpec {
+    /// Name of the system, as it stands in reports.
+    pub name: String,
+    /// One line for `systems list`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Version of this file. Part of the fingerprint: raise it when a change can change a score.
+    #[serde(default = "one")]
+    pub version: u32,
+    /// Where the system listens. `${env:NAME}` is read from the environment. Not needed with `start` or `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Program and arguments of a process that speaks JSON lines; nothing of HTTP is needed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// How the runner starts the system itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartSpec>,
+    /// How requests show who sends them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthSpec>,
+    /// Headers of every request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What the network may do beyond the default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Permission>,
+    /// Time of one request unless it has its own, such as `30s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// Hard limits. Asking for more is refused.
+    #[serde(default)]
+    pub limits: LimitsSpec,
+    /// What a recorded or known behaviour is.
+    #[serde(default)]
+    pub can: CanSpec,
+    /// Name of a bank in the system: `{name}` (such as `bench-12-g1`) unless given, or with `{slug}` (`bench_12_g1`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<String>,
+    /// What one item is.
+    #[serde(default)]
+    pub unit: Unit,
+    /// An item, as a template; `{items}` in a body is the list of them, without it each item is a request of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<Value>,
+    /// A message of `{messages}`; `{role, content}` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Value>,
+    /// Makes the bank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<CallSpec>,
+    /// Stores items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retain: Option<CallSpec>,
+    /// Ends a segment of retaining (a flush).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flush: Option<CallSpec>,
+    /// Turns what was retained into something better; done with `--mode consolidated` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consolidate: Option<CallSpec>,
+    /// When what was retained can be found.
+    #[serde(default)]
+    pub ready: ReadySpec,
+    /// Searches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<CallSpec>,
+    /// Further searches of the same recall; their hits are merged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recall_also: Vec<CallSpec>,
+    /// How lists of hits become one.
+    #[serde(default)]
+    pub merge: Merge,
+    /// The system answers by itself (reflect, ask).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<CallSpec>,
+    /// Counts what the bank holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<CallSpec>,
+    /// Removes the bank and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<CallSpec>,
+    /// Removes the items of a bank one by one before `reset`, where removing the bank leaves them behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purge: Option<PurgeSpec>,
+    /// Is it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<CallSpec>,
+    /// What a user of the system has to know: shown by `systems check`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traps: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Something the network may do only when the file says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// Addresses of private networks; loopback, written as such, is always allowed.
+    PrivateAddresses,
+    /// Redirects to the same scheme, host and port.
+    Redirects,
+    /// A key over plain HTTP to a machine that is not this one.
+    PlainTextKey,
+}
+
+/// How requests show who sends them. The secret itself never stands in the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuthSpec {
+    /// Header (`Authorization` unless given), or the name of the cookie or query parameter.
+    #[serde(default = "authorization")]
+    pub name: String,
+    /// Where it goes.
+    #[serde(default)]
+    pub place: AuthPlace,
+    /// What stands before the secret, such as `Bearer ` or `Token `.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+    /// Environment variable that holds the secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<String>,
+    /// File that holds the secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Without the secret nothing is sent, instead of an error.
+    #[serde(default)]
+    pub optional: bool,
+}
+
+fn authorization() -> String {
+    "Authorization".to_owned()
+}
+
+/// Where a secret goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthPlace {
+    /// A header.
+    #[default]
+    Header,
+    /// A cookie.
+    Cookie,
+    /// A query parameter.
+    Query,
+}
+
+/// Hard limits of the system.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsSpec {
+    /// Largest k of a recall.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_k: Option<u32>,
+    /// Items of one request (1 unless given).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// Bytes of one item's text; longer ones are split into items `id#2`, `id#3`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_bytes: Option<u32>,
+    /// Longest query in bytes; longer ones are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_bytes: Option<u32>,
+    /// Operations in flight over all workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<u32>,
+    /// Longest response in bytes (8 MiB unless given).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_bytes: Option<u32>,
+    /// Tokens of a recall for systems that are asked by budget: the value of `{max_tokens}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+}
+
+/// What the system is known to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CanSpec {
+    /// Items of a bank have to be sent in order, one request at a time.
+    pub order: bool,
+    /// Sending an item again changes nothing.
+    pub repeat: bool,
+    /// Takes event times.
+    pub times: bool,
+    /// Searching changes what later searches find.
+    pub learns_from_recall: bool,
+    /// Its answer to a recall is bounded by tokens, not by k.
+    pub token_budget: bool,
+    /// What it has stored outlives its process.
+    pub survives_restart: bool,
+    /// Keeps banks apart. Without it a run has one bank at a time (amplihack).
+    pub banks: bool,
+}
+
+impl Default for CanSpec {
+    fn default() -> Self {
+        Self {
+            order: true,
+            repeat: false,
+            times: false,
+            learns_from_recall: false,
+            token_budget: false,
+            survives_restart: true,
+            banks: true,
+        }
+    }
+}
+
+/// What one item is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A turn of a session, or a memory.
+    #[default]
+    Turn,
+    /// A session as one text, or a memory.
+    Session,
+}
+
+/// How several lists of hits become one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Merge {
+    /// One after the other.
+    #[default]
+    Append,
+    /// In turn.
+    Interleave,
+    /// By score, best first.
+    Score,
+}
+
+/// One request and what is read from its response.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CallSpec {
+    /// Method and path, such as `POST /v1/recall`. Variables in the path are escaped.
+    pub request: String,
+    /// Query parameters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub query: BTreeMap<String, String>,
+    /// Headers of this request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// JSON body: `"{k}"` alone keeps its type, `"{time?}"` drops its key when there is no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// Body that is not JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_body: Option<String>,
+    /// Statuses that count as success besides 2xx, such as 409 for what exists already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<u16>,
+    /// Time of this request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// What the response must say: at least one of these holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<Expectation>,
+    /// Path of the system's own message, shown when an expectation fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// `open`: path of the bank's handle, when the system makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// `retain`: path of the list with one element per stored item; a shorter list is a partial batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<String>,
+    /// `verify`, `ready`: path of a number, or of a list that is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<String>,
+    /// `recall`: where the hits are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hits: Vec<HitsSpec>,
+    /// `answer`: path of the text. With server-sent events the texts of all events are joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// `answer`: path of the texts or ids that it cites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cites: Option<String>,
+    /// `health`: path of the version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Server-sent events: names of the events that are read; all when empty. `error` always fails.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// Server-sent events: the event without which the stream was cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_event: Option<String>,
+    /// Paths of the tokens that the system says it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSpec>,
+}
+
+/// How the items of a bank are removed one by one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeSpec {
+    /// Lists items of the bank; asked again until there are none.
+    pub list: CallSpec,
+    /// Path of their ids in the response.
+    pub ids: String,
+    /// Removes the one that `{item}` names.
+    pub remove: CallSpec,
+}
+
+/// Something that a response must say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expectation {
+    /// Where.
+    pub path: String,
+    /// What.
+    pub is: Value,
+}
+
+/// A list of hits in a response.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HitsSpec {
+    /// Path of the list; empty for the response itself.
+    pub list: String,
+    /// Path of the text in an element; empty when the element is the text.
+    pub text: String,
+    /// Path of the item's id in an element, when the system hands it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Path of the session's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Path of the score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<String>,
+    /// The list may be missing.
+    pub optional: bool,
+}
+
+/// Paths of what the system says it used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UsageSpec {
+    /// Prompt tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<String>,
+    /// Completion tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_tokens: Option<String>,
+}
+
+/// When what was retained can be found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReadySpec {
+    /// The rule.
+    pub when: ReadyRule,
+    /// What is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallSpec>,
+    /// `each_done`, `status`: path of the state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// States that mean done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<Value>,
+    /// States that mean failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Value>,
+    /// Time between two polls (1s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<String>,
+    /// Without progress for this long the bank has failed (2m).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled_after: Option<String>,
+    /// `stable`: how long the value must stay the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable_for: Option<String>,
+}
+
+/// How readiness is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadyRule {
+    /// The response to a retain means that it can be found.
+    #[default]
+    Returned,
+    /// One state for the bank becomes one of `done`.
+    Status,
+    /// Every item, by its own request with `{key}`, becomes one of `done`.
+    EachDone,
+    /// The count reaches the number of items.
+    Count,
+    /// The value at `status` stays the same for `stable_for`: promised, not proven.
+    Stable,
+    /// Nothing can be asked: promised, not proven.
+    Promised,
+}
+
+/// How the runner starts the system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartSpec {
+    /// Program and arguments. `{port}`, `{dir}` (the instance's folder) and `${env:NAME}` are filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Container image, run with `docker run --rm` on the host's loopback; instead of `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Port inside the container (8000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_port: Option<u16>,
+    /// `free`, or a fixed number.
+    #[serde(default)]
+    pub port: PortSpec,
+    /// Environment of the process besides `PATH`, `HOME` and `LANG`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Files that are written into the instance's folder first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// Longest time until it is healthy (120s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// The version that must report itself; any when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// One instance for the run, or one for each bank.
+    #[serde(default)]
+    pub per: InstancePer,
+}
+
+/// A port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PortSpec {
+    /// The one that is given.
+    Fixed(u16),
+    /// Any free one.
+    Word(PortWord),
+}
+
+impl Default for PortSpec {
+    fn default() -> Self {
+        Self::Word(PortWord::Free)
+    }
+}
+
+/// A port by a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PortWord {
+    /// Any free one.
+    Free,
+}
+
+/// What shares an instance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InstancePer {
+    /// All banks of a run.
+    #[default]
+    Run,
+    /// Each bank has its own.
+    Bank,
+}

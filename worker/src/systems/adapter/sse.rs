@@ -1,0 +1,59 @@
+//! Server-sent events of an answer: frames end at an empty line, `data` lines of a frame are joined.
+
+use serde_json::{Value, json};
+
+/// An event.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Event {
+    /// Its name, `message` when it has none.
+    pub(super) name: String,
+    /// Its data: JSON where it is, else the text.
+    pub(super) data: Value,
+}
+
+/// The events of a whole body. A last frame without its empty line is read too.
+pub(super) fn events(body: &str) -> Vec<Event> {
+    let (mut events, mut name, mut data) = (Vec::new(), String::new(), Vec::new());
+    // line ends are \n, \r\n or \r
+    let body = body.strip_prefix('\u{feff}').unwrap_or(body).replace("\r\n", "\n").replace('\r', "\n");
+    for line in body.split('\n').chain(std::iter::once("")) {
+        if line.is_empty() {
+            if !data.is_empty() {
+                let text = data.join("\n");
+                let data = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
+                let name = if name.is_empty() { "message".to_owned() } else { name.clone() };
+                events.push(Event { name, data });
+            }
+            name.clear();
+            data.clear();
+            continue;
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut name),
+            "data" => data.push(value.to_owned()),
+            _ => {}
+        }
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_as_they_come() {
+        let body = ": hi\r\nevent: answer_delta\r\ndata: {\"text\":\r\ndata: \"o\"}\r\n\r\ndata: plain\n\nevent: empty\n\nevent: done\ndata: {\"ok\": true}";
+        let read: Vec<_> = events(body).into_iter().map(|e| (e.name, e.data)).collect();
+        assert_eq!(
+            read,
+            [
+                ("answer_delta".to_owned(), json!({ "text": "o" })),
+                ("message".to_owned(), json!("plain")),
+                ("done".to_owned(), json!({ "ok": true })),
+            ]
+        );
+    }
+}
