@@ -213,6 +213,7 @@ impl RegradeArgs {
         SubmitArgs {
             sample: SampleArgs::default(),
             system: None,
+            mode: None,
             answerer: None,
             judge: Vec::new(),
             scorer: Vec::new(),
@@ -230,8 +231,6 @@ impl RegradeArgs {
             trace_content: false,
             fork: Some(self.run),
             from: Some(ForkFrom::Judge),
-            trace_url: None,
-            trace_content: false,
             detach: false,
             dry_run: false,
             yes: false,
