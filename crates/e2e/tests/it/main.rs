@@ -2,6 +2,7 @@
 
 mod arrows;
 mod bad_input;
+mod calls;
 mod cluster;
 mod forks;
 mod full_disk;
@@ -9,6 +10,7 @@ mod kill;
 mod local_runs;
 mod models;
 mod money;
+mod planted_key;
 mod readme;
 mod reference;
 mod results;
