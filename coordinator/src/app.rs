@@ -151,7 +151,6 @@ impl App {
     }
 
     /// Parameters that are wanted of the answerer, before the model's own limits.
-    #[must_use]
     ///
     /// # Errors
     /// Exit 2 when the role's further parameters are no JSON object.

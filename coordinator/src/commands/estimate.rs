@@ -28,8 +28,8 @@ const TYPICAL_LATENCY_MS: f64 = 1500.0;
 /// Calls in flight that a hosted model's limits let through on average.
 const TYPICAL_CONCURRENCY: u32 = 32;
 /// Completion tokens of a short answer and of a reasoned verdict: (low, expected), where the store has no calls to learn from.
-const ANSWER_TOKENS: (u64, u64) = (2, 6);
-const VERDICT_TOKENS: (u64, u64) = (10, 22);
+const ANSWER_TOKENS: (u64, u64) = (2, 7);
+const VERDICT_TOKENS: (u64, u64) = (10, 18);
 /// Calls of the store that are enough to learn from.
 const ENOUGH_CALLS: u64 = 30;
 /// Banks whose turns are measured for the average context.

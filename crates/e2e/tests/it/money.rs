@@ -79,7 +79,8 @@ fn p10_the_cap_is_used_up_as_far_as_the_next_call_lets_it() {
     let paused = bench.run(submit).expect_code(3);
     let words = paused.stderr.lines().find(|line| line.contains("the next call may cost")).expect("says why");
     let (needed, left) = amounts(words.split_once("the next call may cost").expect("is there").1);
-    assert!(left < needed, "the next call would still fit: {words}");
+    // amounts are shown with four decimals
+    assert!(left <= needed, "the next call would still fit: {words}");
     assert!(left <= 0.05 * CAP, "more than 5 % of the cap are left: {words}");
     let spent = paid(&provider);
     assert!(spent <= CAP && spent >= 0.95 * CAP, "${spent} of ${CAP}");
