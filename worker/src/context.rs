@@ -71,6 +71,7 @@ pub struct RunContext {
     drop: CancellationToken,
     purse: Arc<Purse>,
     trace: Option<RunTrace>,
+    session: SessionId,
 }
 
 impl RunContext {
@@ -108,6 +109,7 @@ impl RunContext {
             drop: CancellationToken::new(),
             purse: callers.purse(),
             trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
+            session,
             row,
         })
     }
@@ -127,6 +129,11 @@ impl RunContext {
     /// What requests bring along, where this process has a collector.
     pub(crate) fn trace(&self) -> Option<&RunTrace> {
         self.trace.as_ref()
+    }
+
+    /// The session under which its money is reserved.
+    pub(crate) const fn session(&self) -> SessionId {
+        self.session
     }
 
     pub(crate) fn system(&self) -> &dyn MemorySystem {

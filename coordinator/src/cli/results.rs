@@ -223,6 +223,7 @@ impl RegradeArgs {
             limits: LimitArgs::default(),
             price: None,
             unpriced_ok: false,
+            cache: None,
             name: self.name,
             tag: self.tag,
             run_id: self.run_id,

@@ -8,6 +8,7 @@
 //! ```
 
 mod cluster;
+mod limiter;
 mod looking;
 mod measure;
 mod scenarios;
@@ -103,6 +104,8 @@ enum Scenario {
         #[arg(long)]
         full: bool,
     },
+    /// What pace and budget cost: CPU per call, calls per round trip, transactions a second; SQLite and PostgreSQL
+    Limiter,
     /// From submit to the first answer in a warm cluster
     FirstAnswer {
         /// Slots of the worker
@@ -170,6 +173,12 @@ async fn in_cluster(services: &Services, lab: &Lab, rounds: usize, scenario: Sce
         Scenario::Scaling { questions, slots, quick } => scaling(services, lab, questions, slots, quick).await?,
         Scenario::Million { questions, slots } => vec![cluster::million(services, questions, slots).await?],
         Scenario::Money { full } => vec![cluster::money(services, full).await?],
+        Scenario::Limiter => {
+            let folder = tempfile::tempdir()?;
+            let file = format!("sqlite:{}", folder.path().join("bench.db").display());
+            let place = services.place()?;
+            vec![limiter::limiter(&file, "sqlite").await?, limiter::limiter(&place.store, "postgres").await?]
+        }
         Scenario::FirstAnswer { slots } => vec![cluster::first_answer(services, 2 * rounds, slots).await?],
         Scenario::Cluster { quick } => {
             let (questions, many) = if quick { (4_000, 40_000) } else { (20_000, 200_000) };

@@ -1,5 +1,7 @@
 //! What people read of a summary, as blocks without layout.
 
+use std::collections::BTreeMap;
+
 use bench_proto::summary::{Estimator, Headline, MetricScore, PartScore, Percentiles, Summary, Verdict};
 
 use crate::figures::{
@@ -378,6 +380,9 @@ fn usage(summary: &Summary) -> Vec<Block> {
     if t.usd_list > t.used.usd + 1e-9 {
         money.push(format!("Without the call store it would have been {}.", usd(t.usd_list)));
     }
+    if !summary.run.calls_of.is_empty() {
+        money.push(format!("It uses replies of {}: not independent of them.", summary.run.calls_of.join(", ")));
+    }
     if !money.is_empty() {
         blocks.push(Block::Text(money.join(" ")));
     }
@@ -417,11 +422,13 @@ fn worst(summary: &Summary) -> Vec<Block> {
 }
 
 fn errors(summary: &Summary) -> Vec<Block> {
-    if summary.errors.is_empty() {
-        return Vec::new();
-    }
-    let rows = summary.errors.iter().map(|(code, n)| vec![one_line(code, TEXT_WIDTH), count(*n)]);
-    vec![heading("Infrastructure errors"), table(&["Error", ">Questions"], rows.collect())]
+    let counts = |title: &str, column: &str, of: &BTreeMap<String, u64>| {
+        let rows = of.iter().map(|(code, n)| vec![one_line(code, TEXT_WIDTH), count(*n)]).collect();
+        if of.is_empty() { Vec::new() } else { vec![heading(title), table(&[column, ">Questions"], rows)] }
+    };
+    let mut blocks = counts("Infrastructure errors", "Error", &summary.errors);
+    blocks.extend(counts("Answers that did not end by themselves", "End", &summary.replies));
+    blocks
 }
 
 fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {

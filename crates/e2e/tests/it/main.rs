@@ -2,6 +2,7 @@
 
 mod arrows;
 mod bad_input;
+mod calls;
 mod cluster;
 mod dashboards;
 mod forks;
@@ -10,6 +11,7 @@ mod kill;
 mod local_runs;
 mod models;
 mod money;
+mod planted_key;
 mod readme;
 mod reference;
 mod results;
