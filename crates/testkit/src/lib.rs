@@ -1,6 +1,7 @@
 //! For tests: the real binaries in folders of their own, whole clusters of them, temporary services, a fault proxy.
 
 pub mod bench;
+pub mod browser;
 pub mod cluster;
 pub mod disk;
 pub mod http;
@@ -10,6 +11,7 @@ pub mod process;
 pub mod provider;
 pub mod proxy;
 pub mod rabbitmq;
+pub mod s3;
 
 /// Whether this is root, who may do what others need a name space for.
 #[must_use]

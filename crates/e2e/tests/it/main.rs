@@ -1,5 +1,6 @@
 //! Whole-system tests: the real binaries, real files, real signals.
 
+mod archive;
 mod arrows;
 mod bad_input;
 mod cluster;
@@ -9,6 +10,7 @@ mod kill;
 mod local_runs;
 mod models;
 mod money;
+mod page;
 mod readme;
 mod reference;
 mod results;
