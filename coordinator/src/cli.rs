@@ -22,7 +22,7 @@ pub use results::*;
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry\n\
-        Results:    compare, gate, rejudge, rescore, score, import, export, archive\n\
+        Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
         Store:      migrate, gc\n\
         Cluster:    serve (and the program bench-worker)\n\
@@ -83,6 +83,8 @@ pub enum Verb {
     Watch(WatchArgs),
     /// Print the result of a run again, from the store
     Report(ReportArgs),
+    /// Where a question's time went, from the stored timings
+    Trace(TraceArgs),
     /// Score answers with a raw scorer: JSON lines in, JSON lines out
     Score(ScoreArgs),
     /// Grade the stored answers of a run again with other judges: a new run, nothing is asked or answered again
@@ -206,6 +208,12 @@ pub struct SubmitArgs {
     /// First phase that is done anew
     #[arg(long, value_enum, value_name = "PHASE", requires = "fork", help_heading = "The run")]
     pub from: Option<ForkFrom>,
+    /// Where people find a trace, such as https://jaeger.example/trace/{trace_id}: reports link kept traces there
+    #[arg(long, value_name = "URL", help_heading = "The run")]
+    pub trace_url: Option<String>,
+    /// Traces hold the texts of questions and answers
+    #[arg(long, help_heading = "The run")]
+    pub trace_content: bool,
     /// Return at once; needs a cluster that works on it
     #[arg(long, help_heading = "The run")]
     pub detach: bool,
@@ -445,6 +453,21 @@ pub struct ReportArgs {
     /// Where traces can be seen, for links in html; {trace_id} stands for the trace
     #[arg(long, value_name = "URL")]
     pub trace_url: Option<String>,
+}
+
+/// Flags of `trace`.
+#[derive(Debug, Clone, Args)]
+pub struct TraceArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Id of a question, or its trace id; the slowest questions are listed without one
+    pub question: Option<String>,
+    /// The slowest question
+    #[arg(long, conflicts_with = "question")]
+    pub slowest: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `score`.

@@ -26,19 +26,16 @@ mod self_check;
 mod sides;
 mod tables;
 mod times;
+mod waterfall;
 
 pub use exit::{CliError, Exit};
 
 /// Runs a parsed command line to its exit code. Messages go to standard error, results to standard output.
 #[must_use]
 pub fn run(cli: cli::Cli) -> u8 {
-    let filter = match cli.global.verbose {
-        0 => None,
-        1 => Some("info,lapin=off".to_owned()),
-        _ => Some("debug,lapin=warn".to_owned()),
-    };
-    let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
-    let _telemetry = match bench_telemetry::init(&logs) {
+    let _telemetry = match bench_telemetry::LogOptions::of_process(cli.global.verbose)
+        .and_then(|logs| bench_telemetry::init(&logs))
+    {
         Ok(guard) => guard,
         Err(error) => {
             out::note(&format!("error: {error}"));

@@ -11,6 +11,7 @@ use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order
 use bench_proto::{
     money::PicoUsd,
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+    trace::TracePolicy,
 };
 use bench_settings::ModelRole;
 use bench_worker::{
@@ -242,7 +243,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: limits(app, prices),
+        limits: limits(app, prices)?,
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -265,9 +266,12 @@ pub(crate) fn check_votes(votes: u32) -> Result<(), CliError> {
 }
 
 /// Limits of a run from settings.
-pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) -> Limits {
+///
+/// # Errors
+/// Exit 2 for a trace URL that cannot lead to a trace.
+pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) -> Result<Limits, CliError> {
     let run = &app.settings().run;
-    Limits {
+    Ok(Limits {
         max_cost: run.max_cost,
         max_cost_by_phase: run.max_cost_by_phase.clone(),
         max_cost_per_day: run.max_cost_per_day,
@@ -278,7 +282,26 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         pool: run.pool.clone(),
         prices,
         unpriced_ok: run.unpriced_ok,
+        trace: trace_policy(app.settings())?,
+    })
+}
+
+/// What a run says about its traces.
+///
+/// # Errors
+/// Exit 2 for a URL that cannot lead to a trace.
+fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
+    let trace = &settings.trace;
+    if let Some(url) = &trace.url {
+        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
     }
+    Ok(TracePolicy {
+        url: trace.url.clone(),
+        content: trace.content,
+        slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
+        quantile: trace.quantile,
+        rate: trace.rate,
+    })
 }
 
 /// Reads an amount of dollars.

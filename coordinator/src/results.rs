@@ -442,6 +442,7 @@ fn question_line(
         usage: Default::default(),
         timing_ms: Default::default(),
         trace_id: trace_id(&run.run_id, &question.question_id),
+        trace_url: None,
         attempts: 0,
     };
     for (_, text) in texts {
@@ -471,6 +472,7 @@ fn question_line(
             .into_iter()
             .collect();
         line.outcome = facts.outcome;
+        line.trace_url = facts.kept.and_then(|_| run.spec.limits.trace.link(&line.trace_id));
         line.usage = (&facts.usage).into();
         line.timing_ms = (&facts.times).into();
         line.attempts = facts.attempts;

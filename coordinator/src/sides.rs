@@ -256,5 +256,6 @@ fn facts_of(line: &QuestionLine) -> QuestionFacts {
         usage: PhaseUsage::default(),
         attempts: line.attempts,
         failure: None,
+        kept: None,
     }
 }

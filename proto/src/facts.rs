@@ -7,6 +7,7 @@ use crate::{
     failure::Failure,
     ids::{Sha256Hash, TaskKey, TaskKind},
     step::{Retrieval, StepFacts, StepNo, StoredStep},
+    trace::Kept,
 };
 
 /// How a question ended. The four classes are disjoint and sum to the sample.
@@ -109,6 +110,9 @@ pub struct QuestionFacts {
     /// Why it ended as infra_error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Why its trace is kept, when it is: decided by the process that ends it (P20).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
 }
 
 /// Identity of a question, as the one who concludes it knows it.
@@ -155,6 +159,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         usage: PhaseUsage::default(),
         attempts: 0,
         failure: None,
+        kept: None,
     };
     let mut scored = false;
     let mut slowest_vote = (0, 0);

@@ -19,6 +19,7 @@ pub mod spec;
 pub mod step;
 pub mod summary;
 pub mod task;
+pub mod trace;
 
 /// Version of this build, recorded with runs (shown, never compared).
 pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");

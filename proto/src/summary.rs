@@ -683,6 +683,9 @@ pub struct SlowQuestion {
     pub phase_ms: BTreeMap<String, f64>,
     /// 32 hexadecimal characters.
     pub trace_id: String,
+    /// Where the trace is to be seen: when it was kept, and the run knows a place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_url: Option<String>,
 }
 
 /// One of the lowest scores.

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{failure::Failure, ids::RunNo, spec::IMPORTED_SYSTEM};
 use bench_store::{BankRow, RunRow, SessionId, Store};
+use bench_telemetry::spans::SpanSink;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
         stop::{StopCause, StopFlag},
     },
     scorers::{self, Scorer},
+    sight::RunTrace,
     systems::{self, BankRef, BuildContext, MemorySystem},
     tasks::TaskEnd,
 };
@@ -39,6 +41,8 @@ pub struct WorkerEnvironment {
     pub calls: CallSettings,
     /// What built-in memory systems share (index cache).
     pub systems: BuildContext,
+    /// Where traces go; nobody traces without it.
+    pub spans: Option<Arc<dyn SpanSink>>,
 }
 
 /// Why a run stopped by itself.
@@ -58,6 +62,7 @@ pub struct RunContext {
     stop: StopFlag,
     drop: CancellationToken,
     purse: Arc<Purse>,
+    trace: Option<RunTrace>,
 }
 
 impl RunContext {
@@ -92,6 +97,7 @@ impl RunContext {
             stop,
             drop: CancellationToken::new(),
             purse: callers.purse(),
+            trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
             row,
         })
     }
@@ -106,6 +112,11 @@ impl RunContext {
     #[must_use]
     pub fn row(&self) -> &RunRow {
         &self.row
+    }
+
+    /// What requests bring along, where this process has a collector.
+    pub(crate) fn trace(&self) -> Option<&RunTrace> {
+        self.trace.as_ref()
     }
 
     pub(crate) fn system(&self) -> &dyn MemorySystem {

@@ -228,6 +228,8 @@ impl RegradeArgs {
             pool: self.pool,
             fork: Some(self.run),
             from: Some(ForkFrom::Judge),
+            trace_url: None,
+            trace_content: false,
             detach: false,
             dry_run: false,
             yes: false,

@@ -191,7 +191,7 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
         return Err(CliError::usage("at most 15 judges can grade a run"));
     }
     let prices_before = std::mem::take(&mut spec.limits.prices);
-    spec.limits = planning::limits(app, prices_before.into_iter().chain(prices).collect());
+    spec.limits = planning::limits(app, prices_before.into_iter().chain(prices).collect())?;
     if let Some(pool) = &args.pool {
         spec.limits.pool.clone_from(pool);
     }

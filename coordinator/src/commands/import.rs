@@ -278,6 +278,7 @@ fn grade(
         usage: PhaseUsage::default(),
         attempts: 0,
         failure: failed.then(|| Failure::permanent("imported", "the file has no grade for this question")),
+        kept: None,
     };
     (facts, texts)
 }

@@ -28,6 +28,7 @@ mod serve;
 mod status;
 mod submit;
 mod systems;
+mod trace;
 mod watch;
 
 use crate::{
@@ -71,6 +72,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
         Verb::Compare(args) => compare::run(&app, args).await,
         Verb::Gate(args) => gate::run(&app, args).await,
+        Verb::Trace(args) => trace::run(&app, args).await,
         Verb::Export(args) => export::run(&app, args).await,
         #[cfg(feature = "archive")]
         Verb::Archive(verb) => archive::run(&app, verb).await,

@@ -274,7 +274,7 @@ impl Aggregator {
             latency_curves: curves(&questions.rows),
             total: usage.total.clone(),
             usage,
-            slowest: extremes::slowest(questions, &input.run.id),
+            slowest: extremes::slowest(questions, &input.run.id, &input.spec.limits.trace),
             worst: extremes::worst(questions, &self.headline_metric),
             phase_seconds: PhaseSeconds {
                 retain: sums.retain.seconds(),

@@ -76,6 +76,8 @@ pub(crate) struct Question {
     pub(crate) category: u16,
     layout: u16,
     pub(crate) outcome: Outcome,
+    /// Its trace is kept.
+    pub(crate) kept: bool,
 }
 
 /// Counts of one bank that the verdict needs.
@@ -120,6 +122,7 @@ impl Questions {
             category: self.category(&facts.category),
             layout: self.layout(facts.scores.iter().map(|(metric, _)| metric.as_str())),
             outcome: facts.outcome,
+            kept: facts.kept.is_some(),
         };
         self.scores.extend(facts.scores.iter().map(|(_, score)| *score));
         self.rows.push(row);
@@ -136,6 +139,7 @@ impl Questions {
             category: NONE_U16,
             layout: NONE_U16,
             outcome: Outcome::NotRun,
+            kept: false,
         });
     }
 

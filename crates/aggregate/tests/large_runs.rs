@@ -113,6 +113,7 @@ fn question(i: u64) -> QuestionFacts {
         usage: PhaseUsage::default(),
         attempts: 2,
         failure: None,
+        kept: None,
     }
 }
 

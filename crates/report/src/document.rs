@@ -453,7 +453,15 @@ fn slowest(summary: &Summary, most: usize) -> Vec<Block> {
         [slow.question_id.clone(), ms(slow.ms)].into_iter().chain(parts).chain([slow.trace_id.clone()]).collect()
     });
     let columns = ["Question", ">ms", ">Recall", ">Answer", ">Judge", ">Rate wait", ">Queue wait", "Trace"];
-    vec![heading("Slowest questions"), table(&columns, rows.collect())]
+    let mut blocks = vec![heading("Slowest questions"), table(&columns, rows.collect())];
+    let links = summary.slowest.iter().take(most);
+    let links: Vec<String> =
+        links.filter_map(|slow| Some(format!("{}: {}", slow.question_id, slow.trace_url.as_ref()?))).collect();
+    if !links.is_empty() {
+        blocks.push(Block::Text("Their traces:".to_owned()));
+        blocks.push(Block::List(links));
+    }
+    blocks
 }
 
 fn worst(summary: &Summary) -> Vec<Block> {

@@ -71,6 +71,7 @@ mod tests {
             usage: PhaseUsageLine::default(),
             timing_ms: TimingLine::default(),
             trace_id: "0".repeat(32),
+            trace_url: None,
             attempts: 1,
         };
         let mut writer = QuestionsWriter::new(Vec::new());

@@ -336,6 +336,10 @@ pub struct ClaimedTask {
     pub losses: i32,
     /// Microseconds from ready to claimed.
     pub queue_wait_us: i64,
+    /// Microseconds from ready to published; 0 when the claim was quicker than the note.
+    pub dispatch_us: i64,
+    /// The session that claimed it.
+    pub session: SessionId,
 }
 
 /// A change of a leased task that is not a result; needs the current epoch (P3).

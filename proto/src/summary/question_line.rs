@@ -49,6 +49,9 @@ pub struct QuestionLine {
     pub timing_ms: TimingLine,
     /// 32 hexadecimal characters.
     pub trace_id: String,
+    /// Where the trace is to be seen: when it was kept, and the run knows a place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_url: Option<String>,
     /// Attempts over all steps.
     pub attempts: u32,
 }

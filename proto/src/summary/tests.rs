@@ -180,6 +180,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
         usage: PhaseUsageLine::default(),
         timing_ms: TimingLine::default(),
         trace_id: "0".repeat(32),
+        trace_url: None,
         attempts: 7,
     };
     let value = serde_json::to_value(&line).expect("serialises");

@@ -16,6 +16,7 @@ use crate::{
     context::RunContext,
     engine::{Shared, store_failure},
     scorers::{ScoreCase, abstention::is_abstention},
+    sight::traced,
     systems::RecallQuery,
 };
 
@@ -50,13 +51,14 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         }
     };
     records.push(score_record(context, task, question, gold, &answer));
-    let conclusion = conclusion(context, task, question, &data, &records);
+    let conclusion = conclusion(shared, context, task, question, &data, &records);
     shared.writer.submit_and_conclude(records, conclusion).await?;
     Ok(())
 }
 
 /// The facts of a question that nothing is known of but these records, when they end it.
 fn conclusion(
+    shared: &Shared,
     context: &RunContext,
     task: ClaimedTask,
     question: &Question,
@@ -75,7 +77,11 @@ fn conclusion(
     };
     let step = |record: &StepRecord| StoredStep { task: record.task, step: record.step, facts: record.facts.clone() };
     let steps: Vec<StoredStep> = records.iter().map(step).collect();
-    let facts = conclude(identity, &steps, &context.row().spec.judge_plan())?;
+    let (row, judges) = (context.row(), context.row().spec.judge_plan());
+    let mut facts = conclude(identity, &steps, &judges)?;
+    if let Some(keeper) = &shared.keeper {
+        facts.kept = keeper.decide(task.run, &row.run_id, &row.spec.limits.trace, &judges, &facts);
+    }
     Some(Conclusion { run: task.run, headline_metric: context.row().spec.headline_metric(), facts })
 }
 
@@ -129,7 +135,9 @@ async fn recall(
         visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
         evidence: capabilities.sees_gold.then_some(gold.evidence_turns.as_slice()),
     };
-    let recall = context.system().recall(&context.bank_ref(&row, data), &query).await?;
+    let bank = context.bank_ref(&row, data);
+    let recalling = context.system().recall(&bank, &query);
+    let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await?;
     let ids = recall.hits.iter().map(|h| h.id.as_str());
     let sessions = recall.hits.iter().map(|h| h.session_id.as_str());
     let retrieval = Retrieval {

@@ -135,6 +135,7 @@ pub(crate) fn question(i: u64) -> QuestionFacts {
         },
         attempts: 1,
         failure: (outcome == Outcome::InfraError).then(|| Failure::transient("timeout", "no reply")),
+        kept: (i % 2 == 1).then_some(bench_proto::trace::Kept::Slow),
     }
 }
 

@@ -14,3 +14,4 @@ mod page;
 mod readme;
 mod reference;
 mod results;
+mod sight;

@@ -68,7 +68,7 @@ fn verdict(summary: &Summary) -> String {
     html.push_str("</p>\n");
     if !summary.run.reasons.is_empty() {
         let items = summary.run.reasons.iter().map(|reason| format!("<li>{}</li>", escape(reason)));
-        let _ = write!(html, "<ul class=\"reasons\">{}</ul>\n", items.collect::<String>());
+        let _ = writeln!(html, "<ul class=\"reasons\">{}</ul>", items.collect::<String>());
     }
     html
 }

@@ -213,6 +213,7 @@ pub fn question_facts(task: TaskKey, outcome: Outcome, score: f64) -> QuestionFa
         usage: PhaseUsage::default(),
         attempts: 1,
         failure: None,
+        kept: None,
     }
 }
 

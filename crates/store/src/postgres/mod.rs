@@ -38,6 +38,10 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0001_init.sql"),
     include_str!("../../../../migrations/postgres/0002_cluster.sql"),
     include_str!("../../../../migrations/postgres/0003_money.sql"),
+    "UPDATE bench_schema SET version = 4;",
+    "UPDATE bench_schema SET version = 5;",
+    "UPDATE bench_schema SET version = 6;",
+    include_str!("../../../../migrations/postgres/0007_sight.sql"),
 ];
 
 /// What every statement runs under. A client that is gone loses its locks within seconds.

@@ -28,6 +28,7 @@ mod summaries;
 mod sweep;
 mod tasks;
 mod template;
+mod traces;
 
 use std::{collections::HashSet, future::Future, sync::Mutex};
 

@@ -36,6 +36,10 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0001_init.sql"),
     include_str!("../../../../migrations/sqlite/0002_cluster.sql"),
     include_str!("../../../../migrations/sqlite/0003_money.sql"),
+    "UPDATE bench_schema SET version = 4;",
+    "UPDATE bench_schema SET version = 5;",
+    "UPDATE bench_schema SET version = 6;",
+    include_str!("../../../../migrations/sqlite/0007_sight.sql"),
 ];
 
 /// The store in one file.
