@@ -1,7 +1,6 @@
 //! An S3 server as a process of its own: moto, from PyPI, in a virtual environment that is made once for all tests.
 
 use std::{
-    net::TcpListener,
     path::PathBuf,
     process::Command,
     sync::{Mutex, PoisonError},
@@ -13,6 +12,7 @@ use anyhow::Context as _;
 use crate::{
     http,
     packages::{install, succeeded},
+    ports,
     process::{Process, mortal},
 };
 
@@ -38,7 +38,7 @@ impl S3 {
     pub fn start() -> Self {
         let python = python_with_moto().expect("moto can be installed");
         let logs = tempfile::tempdir().expect("a temporary folder");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let [port] = ports::reserve().expect("a free port");
         let mut command = mortal(&python);
         command.args(["-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", &port.to_string()]);
         let process = Process::start(command, logs.path(), "moto");

@@ -38,7 +38,11 @@ fn entry(id: &str, digest: &str) -> IndexEntry {
 
 fn files() -> Vec<PlainFile> {
     let of = |name: &str, text: String| PlainFile { name: name.to_owned(), bytes: text.into_bytes() };
-    vec![of("report.json", "{}".repeat(500)), of("questions.jsonl", "line\n".repeat(900)), of("empty.txt", String::new())]
+    vec![
+        of("report.json", "{}".repeat(500)),
+        of("questions.jsonl", "line\n".repeat(900)),
+        of("empty.txt", String::new()),
+    ]
 }
 
 fn memory() -> Place {
