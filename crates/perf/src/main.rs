@@ -11,6 +11,7 @@ mod cluster;
 mod limiter;
 mod looking;
 mod measure;
+mod results;
 mod scenarios;
 mod yardstick;
 
@@ -62,6 +63,15 @@ enum Scenario {
     },
     /// All of the above
     All,
+    /// Stored results: a million questions aggregated, two large runs compared, the page of one
+    Results {
+        /// Questions of the aggregated run
+        #[arg(long, default_value_t = 1_000_000)]
+        questions: u32,
+        /// Questions of each compared run
+        #[arg(long, default_value_t = 100_000)]
+        compared: u32,
+    },
     /// A cluster without models against its yardstick: questions/s to items/s
     Overhead {
         /// Questions of a run
@@ -153,6 +163,9 @@ fn main() -> anyhow::Result<()> {
         Scenario::Scale => vec![lab.scale()?],
         Scenario::Looking { conversations } => vec![lab.looking(conversations)?],
         Scenario::All => vec![lab.extractive()?, lab.zero_latency()?, lab.latency()?, lab.scale()?],
+        Scenario::Results { questions, compared } => {
+            runtime.block_on(results::results(&lab, cli.rounds, questions, compared))?
+        }
         of_cluster => {
             let services = Services::start(&lab.binaries, cli.statements)?;
             runtime.block_on(in_cluster(&services, &lab, cli.rounds, of_cluster))?

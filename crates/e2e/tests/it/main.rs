@@ -1,5 +1,6 @@
 //! Whole-system tests: the real binaries, real files, real signals.
 
+mod archive;
 mod arrows;
 mod bad_input;
 mod calls;
@@ -11,6 +12,7 @@ mod kill;
 mod local_runs;
 mod models;
 mod money;
+mod page;
 mod planted_key;
 mod readme;
 mod reference;
