@@ -10,6 +10,7 @@ use bench_worker::{
     context::WorkerEnvironment,
     environment::{LOCAL_SLOTS, RETAIN_SLOTS},
     models::registry,
+    sight::ProcessTelemetry,
     systems::{
         self, adapter,
         registry::{Named, SYSTEMS},
@@ -262,8 +263,13 @@ impl App {
     ///
     /// # Errors
     /// Exit 2 when an account is missing.
-    pub(crate) fn worker_environment(&self, spec: &RunSpec) -> Result<Arc<WorkerEnvironment>, CliError> {
-        bench_worker::environment::environment(&self.settings, self.accounts_of(spec)?)
+    pub(crate) fn worker_environment(
+        &self,
+        spec: &RunSpec,
+        telemetry: &ProcessTelemetry,
+    ) -> Result<Arc<WorkerEnvironment>, CliError> {
+        let accounts = self.accounts_of(spec)?;
+        bench_worker::environment::traced_environment(&self.settings, accounts, telemetry.spans.clone())
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
@@ -275,6 +281,16 @@ impl App {
         let accounts = bench_worker::environment::usable_accounts(&self.settings);
         bench_worker::environment::environment(&self.settings, accounts)
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
+    }
+
+    /// The ways to a collector for a run in this process.
+    ///
+    /// # Errors
+    /// Exit 2 when the endpoint makes no sense.
+    pub(crate) fn telemetry(&self) -> Result<ProcessTelemetry, CliError> {
+        let instance = format!("local-{}", std::process::id());
+        ProcessTelemetry::start(&self.settings, "bench-coord", &instance, None)
+            .map_err(|failure| CliError::usage(failure.message))
     }
 
     /// Slots per role for a run in this process.
@@ -358,7 +374,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.system", "--system", args.system.as_ref());
     flags.one("system.mode", "--mode", args.mode.as_ref());
     flags.one("run.answerer", "--answerer", args.answerer.as_ref());
-    flags.many("run.judge", "--judge", args.judge.as_slice());
+    flags.many("run.judge", "--judge", &args.judge);
     flags.many("run.scorer", "--scorer", &args.scorer);
     flags.one("run.top_k", "--top-k", args.top_k.as_ref());
     flags.one("run.votes", "--votes", args.votes.as_ref());
@@ -371,4 +387,6 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
     flags.one("run.pool", "--pool", args.pool.as_ref());
+    flags.one("trace.url", "--trace-url", args.trace_url.as_ref());
+    flags.one("trace.content", "--trace-content", args.trace_content.then_some(&true));
 }

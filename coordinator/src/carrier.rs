@@ -83,14 +83,17 @@ impl Carrier {
         let progress = display::follow(Arc::clone(store), run.run_no, view.display, stop.clone());
         let end = match self {
             Self::Owner(lock) => {
+                let telemetry = app.telemetry()?;
                 let local = LocalRun {
                     store: Arc::clone(store),
                     queue: app.open_queue().await?,
-                    environment: app.worker_environment(&run.spec)?,
+                    environment: app.worker_environment(&run.spec, &telemetry)?,
                     slots: app.slots(&run.spec),
                     drain: app.drain(),
                 };
-                local.own(run, lock, planner, view.interrupts).await
+                let end = local.own(run, lock, planner, view.interrupts).await;
+                telemetry.close().await;
+                end
             }
             Self::Cluster => {
                 let planning = planner.map(|planner| client::spawn_planner(Arc::clone(store), planner));

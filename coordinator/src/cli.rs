@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod results;
+
+pub use results::*;
+
 /// Benchmark runner for AI-agent memory systems: resumable, capped, with honest error bars.
 #[derive(Debug, Parser)]
 #[command(
@@ -18,7 +22,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry\n\
-        Results:    score, import\n\
+        Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
         Store:      migrate, gc\n\
         Cluster:    serve (and the program bench-worker)\n\
@@ -79,10 +83,26 @@ pub enum Verb {
     Watch(WatchArgs),
     /// Print the result of a run again, from the store
     Report(ReportArgs),
+    /// Where a question's time went, from the stored timings
+    Trace(TraceArgs),
     /// Score answers with a raw scorer: JSON lines in, JSON lines out
     Score(ScoreArgs),
+    /// Grade the stored answers of a run again with other judges: a new run, nothing is asked or answered again
+    Rejudge(RejudgeArgs),
+    /// Score the stored answers of a run again with other scorers: a new run, no calls
+    Rescore(RescoreArgs),
+    /// Compare runs question by question: paired intervals, flips, cost and latency
+    Compare(CompareArgs),
+    /// Pass or fail for CI: a run against a baseline and floors
+    Gate(GateArgs),
     /// Turn results made elsewhere into a finished run
     Import(Box<ImportArgs>),
+    /// Questions of a run for other tools: JSON lines, CSV, Parquet
+    Export(ExportArgs),
+    /// Durable results: push, list, fetch, verify, trajectory, badge
+    #[cfg(feature = "archive")]
+    #[command(subcommand)]
+    Archive(ArchiveVerb),
     /// Calls, tokens, dollars, minutes and interval, before paying
     Estimate(Box<SubmitArgs>),
     /// Datasets: list, show, fetch, verify, generate
@@ -149,9 +169,9 @@ pub struct SubmitArgs {
     /// Who answers: extractive (no key), none, system (the memory system itself), openai:MODEL [default: extractive]
     #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Who")]
     pub answerer: Option<String>,
-    /// Model judge: openai:MODEL; without one the dataset's own scorer is the headline
+    /// Model judge: openai:MODEL; may be repeated; without one the dataset's own scorer is the headline
     #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", help_heading = "Who")]
-    pub judge: Option<String>,
+    pub judge: Vec<String>,
     /// Further deterministic scorers; `bench-coord score --list` shows all
     #[arg(long, value_name = "NAME", help_heading = "Who")]
     pub scorer: Vec<String>,
@@ -185,6 +205,18 @@ pub struct SubmitArgs {
     /// Worker pool [default: default]
     #[arg(long, value_name = "NAME", help_heading = "The run")]
     pub pool: Option<String>,
+    /// Go on from what another run has stored, with its settings unless flags say otherwise
+    #[arg(long, value_name = "RUN", requires = "from", help_heading = "The run")]
+    pub fork: Option<String>,
+    /// First phase that is done anew
+    #[arg(long, value_enum, value_name = "PHASE", requires = "fork", help_heading = "The run")]
+    pub from: Option<ForkFrom>,
+    /// Where people find a trace, such as https://jaeger.example/trace/{trace_id}: reports link kept traces there
+    #[arg(long, value_name = "URL", help_heading = "The run")]
+    pub trace_url: Option<String>,
+    /// Traces hold the texts of questions and answers
+    #[arg(long, help_heading = "The run")]
+    pub trace_content: bool,
     /// Return at once; needs a cluster that works on it
     #[arg(long, help_heading = "The run")]
     pub detach: bool,
@@ -234,6 +266,9 @@ pub struct OutputArgs {
     /// Where the report's files go [default: $BENCH_HOME/runs/RUN]
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
+    /// Lowest allowed headline score, as a fraction: a run below it ends with exit 1
+    #[arg(long, value_name = "FRACTION")]
+    pub floor: Option<f64>,
     /// How long a run in a cluster waits while nobody works on it, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub worker_timeout: u64,
@@ -409,12 +444,33 @@ pub struct WatchArgs {
 pub struct ReportArgs {
     /// Run id, unique prefix, or `latest`
     pub run: String,
-    /// Formats, separated by commas: terminal, json, md, csv, junit
+    /// Formats, separated by commas: terminal, json, md, html, csv, junit
     #[arg(long, value_delimiter = ',', value_name = "FORMATS")]
     pub format: Vec<String>,
     /// Write files here instead of printing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
+    /// Show paired differences from this run in html: a forest plot, and flips among the questions
+    #[arg(long, value_name = "RUN")]
+    pub baseline: Option<String>,
+    /// Where traces can be seen, for links in html; {trace_id} stands for the trace
+    #[arg(long, value_name = "URL")]
+    pub trace_url: Option<String>,
+}
+
+/// Flags of `trace`.
+#[derive(Debug, Clone, Args)]
+pub struct TraceArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Id of a question, or its trace id; the slowest questions are listed without one
+    pub question: Option<String>,
+    /// The slowest question
+    #[arg(long, conflicts_with = "question")]
+    pub slowest: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `score`.
@@ -429,38 +485,6 @@ pub struct ScoreArgs {
     /// List all scorers
     #[arg(long)]
     pub list: bool,
-}
-
-/// Flags of `import`.
-#[derive(Debug, Clone, Args)]
-pub struct ImportArgs {
-    /// Which questions
-    #[command(flatten)]
-    pub sample: SampleArgs,
-    /// JSON lines: question_id, answer?, retrieved?, score?, metric?
-    #[arg(long, value_name = "FILE")]
-    pub answers: PathBuf,
-    /// The named questions are the sample; without it the others are not_run
-    #[arg(long)]
-    pub subset: bool,
-    /// Name of the run, for people
-    #[arg(long, value_name = "TEXT")]
-    pub name: Option<String>,
-    /// Tag of the run; may be repeated
-    #[arg(long, value_name = "TEXT")]
-    pub tag: Vec<String>,
-    /// Id of the run
-    #[arg(long, value_name = "ID")]
-    pub run_id: Option<String>,
-    /// Name of the memory system that made the answers
-    #[arg(long, short = 'p', value_name = "NAME")]
-    pub system: Option<String>,
-    /// Print the result as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// Where the report's files go
-    #[arg(long, value_name = "DIR")]
-    pub output_dir: Option<PathBuf>,
 }
 
 /// Verbs of `datasets`.

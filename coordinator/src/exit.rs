@@ -12,6 +12,8 @@ use crate::lock::LockError;
 pub enum Exit {
     /// Done and VALID.
     Done = 0,
+    /// A gate, a floor or a comparison says regression.
+    Regression = 1,
     /// Bad input or usage; nothing was started.
     Usage = 2,
     /// Not finished, but resumable.
@@ -20,6 +22,8 @@ pub enum Exit {
     Infrastructure = 4,
     /// Finished, but INVALID, or runs that cannot be compared.
     Invalid = 5,
+    /// A gate cannot decide with these questions.
+    Inconclusive = 6,
 }
 
 /// An error with its exit code: one readable message that says what to do next.

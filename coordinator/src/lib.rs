@@ -4,6 +4,8 @@
 //! a plan, `dispatch` and `local` keep a run going, `results` turns what is stored into a report.
 
 mod app;
+#[cfg(feature = "archive")]
+mod archive;
 mod carrier;
 pub mod cli;
 mod cluster;
@@ -11,6 +13,7 @@ mod commands;
 mod dispatch;
 mod display;
 mod exit;
+mod import;
 mod local;
 mod lock;
 mod out;
@@ -20,21 +23,19 @@ mod progress;
 mod results;
 mod runs;
 mod self_check;
+mod sides;
 mod tables;
 mod times;
+mod waterfall;
 
 pub use exit::{CliError, Exit};
 
 /// Runs a parsed command line to its exit code. Messages go to standard error, results to standard output.
 #[must_use]
 pub fn run(cli: cli::Cli) -> u8 {
-    let filter = match cli.global.verbose {
-        0 => None,
-        1 => Some("info,lapin=off".to_owned()),
-        _ => Some("debug,lapin=warn".to_owned()),
-    };
-    let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
-    let _telemetry = match bench_telemetry::init(&logs) {
+    let _telemetry = match bench_telemetry::LogOptions::of_process(cli.global.verbose)
+        .and_then(|logs| bench_telemetry::init(&logs))
+    {
         Ok(guard) => guard,
         Err(error) => {
             out::note(&format!("error: {error}"));

@@ -161,6 +161,7 @@ impl LocalRun {
             scope: Scope::Run(run_no, slots.collect()),
             opened: Arc::clone(&opened),
             trouble: Trouble::default(),
+            traced: self.environment.spans.is_some(),
         };
         let dispatcher = tokio::spawn(dispatcher.run(stop.clone()));
 

@@ -11,6 +11,7 @@ use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order
 use bench_proto::{
     money::PicoUsd,
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+    trace::TracePolicy,
 };
 use bench_settings::ModelRole;
 use bench_worker::{
@@ -52,10 +53,16 @@ impl PlannedRun {
     /// Whether anything of the run may cost money.
     #[must_use]
     pub(crate) fn is_paid(&self) -> bool {
-        let prices = &self.spec.limits.prices;
-        let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, prices).is_some();
-        paid(&self.spec.answerer) || self.spec.judges.iter().any(paid)
+        is_paid(&self.spec)
     }
+}
+
+/// Whether anything of a run may cost money.
+#[must_use]
+pub(crate) fn is_paid(spec: &RunSpec) -> bool {
+    let prices = &spec.limits.prices;
+    let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, prices).is_some();
+    paid(&spec.answerer) || spec.judges.iter().any(paid)
 }
 
 /// The banks of a sample in the order of work, longest first.
@@ -224,12 +231,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         .iter()
         .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices, will_call))
         .collect::<Result<Vec<_>, _>>()?;
-    if settings.run.votes > 31 || settings.run.votes.is_multiple_of(2) {
-        return Err(CliError::usage(format!(
-            "--votes {}: give an odd number below 32, so that a majority exists",
-            settings.run.votes
-        )));
-    }
+    check_votes(settings.run.votes)?;
     let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
 
     let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
@@ -258,20 +260,12 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         scorers,
         headline: None,
         limits: Limits {
-            max_cost: settings.run.max_cost,
-            max_cost_by_phase: settings.run.max_cost_by_phase.clone(),
-            max_cost_per_day: settings.run.max_cost_per_day,
-            max_rpm: settings.run.max_rpm,
-            max_tpm: settings.run.max_tpm,
             // questions in flight are operations in flight of the system
             concurrency: match (settings.run.concurrency, capabilities.max_parallel) {
                 (Some(wanted), Some(most)) => Some(wanted.min(most)),
                 (wanted, most) => wanted.or(most),
             },
-            retries: settings.run.retries,
-            pool: settings.run.pool.clone(),
-            prices,
-            unpriced_ok: settings.run.unpriced_ok,
+            ..limits(app, prices)?
         },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
@@ -301,6 +295,58 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     })
 }
 
+/// Checks the number of votes.
+///
+/// # Errors
+/// Exit 2 for even and large numbers.
+pub(crate) fn check_votes(votes: u32) -> Result<(), CliError> {
+    if votes > 31 || votes.is_multiple_of(2) {
+        return Err(CliError::usage(format!(
+            "--votes {votes}: give an odd number below 32, so that a majority exists"
+        )));
+    }
+    Ok(())
+}
+
+/// Limits of a run from settings.
+///
+/// # Errors
+/// Exit 2 for a trace URL that cannot lead to a trace.
+pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) -> Result<Limits, CliError> {
+    let run = &app.settings().run;
+    Ok(Limits {
+        max_cost: run.max_cost,
+        max_cost_by_phase: run.max_cost_by_phase.clone(),
+        max_cost_per_day: run.max_cost_per_day,
+        max_rpm: run.max_rpm,
+        max_tpm: run.max_tpm,
+        concurrency: run.concurrency,
+        retries: run.retries,
+        pool: run.pool.clone(),
+        prices,
+        unpriced_ok: run.unpriced_ok,
+        trace: trace_policy(app.settings())?,
+    })
+}
+
+/// What a run says about its traces.
+///
+/// # Errors
+/// Exit 2 for a URL that cannot lead to a trace.
+fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
+    let trace = &settings.trace;
+    if let Some(url) = &trace.url {
+        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
+    }
+    Ok(TracePolicy {
+        url: trace.url.clone(),
+        content: trace.content,
+        slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
+        quantile: trace.quantile,
+        rate: trace.rate,
+    })
+}
+
 /// Reads an amount of dollars.
 ///
 /// # Errors
@@ -311,7 +357,7 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
 }
 
 /// Prices that the user gave, by model: `--price` holds for every model of the run.
-fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
+pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
     let Some(text) = &args.price else { return Ok(BTreeMap::new()) };
     let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
     let run = &app.settings().run;
@@ -321,7 +367,7 @@ fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd
 }
 
 /// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
-fn model_spec(
+pub(crate) fn model_spec(
     app: &App,
     text: &str,
     role: ModelRole,
@@ -361,7 +407,7 @@ fn model_spec(
     Ok(spec)
 }
 
-fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {
+pub(crate) fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {
     let mut specs: Vec<ScorerSpec> = Vec::new();
     for name in of_dataset.iter().copied().chain(more.iter().map(String::as_str)) {
         let scorer = scorers::registry::find(name).map_err(|e| CliError::usage(e.to_string()))?;

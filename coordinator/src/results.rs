@@ -8,13 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bench_aggregate::{AggregateInput, Aggregator, RunIdentity, SelfCheck};
+use bench_aggregate::{
+    AggregateInput, Aggregator, RunIdentity, SelfCheck,
+    gate::{Floors, GateFlags, Policy, gate},
+};
 use bench_proto::{
     facts::{Outcome, QuestionFacts},
+    gate::GateVerdict,
     ids::{RunNo, TaskKey, TaskKind, trace_id},
     step::{StepNo, StepText},
     summary::{ControlScore, JudgementLine, QuestionLine, RetrievedLine, Summary, Verdict},
 };
+use bench_report::html::{MOST_QUESTIONS, Page};
 use bench_store::{RunFilter, RunRow, RunState, Store};
 use bench_worker::{
     banks::BankData,
@@ -70,6 +75,15 @@ pub(crate) async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Res
             for step in &page {
                 aggregator.add_retain_step(step);
             }
+        }
+    }
+    if run.spec.judges.len() as u32 * run.spec.votes > 1 {
+        let mut after = None;
+        loop {
+            let page = store.steps(run.run_no, TaskKind::Judge, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some((last.task, last.step));
+            page.iter().for_each(|step| aggregator.add_judge_step(step));
         }
     }
     let not_run = not_run_ids(store, run, &ended).await?;
@@ -221,7 +235,7 @@ pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes `report.json`, `report.md` and `questions.jsonl`; each file appears whole or not at all.
+/// Writes `report.json`, `report.md`, `questions.jsonl`, `report.html` and the plots; each file appears whole or not at all.
 ///
 /// # Errors
 /// What the store or the disk meets.
@@ -232,11 +246,16 @@ pub(crate) async fn write_files(
     folder: &Path,
 ) -> Result<(), CliError> {
     std::fs::create_dir_all(folder).map_err(|e| disk(folder, &e))?;
-    for format in ["json", "md"] {
-        let rendered = render(summary, format)?;
+    let questions = write_questions(store, run, &folder.join("questions.jsonl")).await?;
+    let page = Page { summary, questions: &questions, comparison: None, trace_url: None };
+    for format in ["json", "md", "html"] {
+        let rendered = render(&page, format)?;
         write_atomically(&folder.join(file_name(format)), |file| file.write_all(rendered.as_bytes()))?;
     }
-    write_questions(store, run, &folder.join("questions.jsonl")).await
+    for plot in bench_report::svg::plots(summary) {
+        write_atomically(&folder.join(plot.file_name), |file| file.write_all(plot.standalone().as_bytes()))?;
+    }
+    Ok(())
 }
 
 /// Name of the terminal table among the formats; it has no file of its own but `report.txt`.
@@ -260,19 +279,33 @@ pub(crate) fn check_format(name: &str) -> Result<(), CliError> {
     Err(CliError::usage(format!("unknown format '{name}' (known: {})", known.join(", "))))
 }
 
-/// A summary in a format.
+/// A report in a format.
 ///
 /// # Errors
 /// Exit 2 for unknown formats.
-pub(crate) fn render(summary: &Summary, format: &str) -> Result<String, CliError> {
+pub(crate) fn render(page: &Page<'_>, format: &str) -> Result<String, CliError> {
     match bench_report::format_named(format) {
-        Some(format) => (format.render)(summary).map_err(|e| CliError::infrastructure(e.to_string())),
+        Some(format) => format.render(page).map_err(|e| CliError::infrastructure(e.to_string())),
         None => {
             check_format(format)?;
-            let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            Ok(bench_report::terminal::render(summary, bench_report::terminal::TerminalOptions { colour, full: false }))
+            let options = bench_report::terminal::TerminalOptions { colour: colour(), full: false };
+            Ok(bench_report::terminal::render(page.summary, options))
         }
     }
+}
+
+/// A summary in a format that shows no single questions.
+///
+/// # Errors
+/// As [`render`].
+pub(crate) fn render_summary(summary: &Summary, format: &str) -> Result<String, CliError> {
+    render(&Page { summary, questions: &[], comparison: None, trace_url: None }, format)
+}
+
+/// Whether standard output takes colours.
+#[must_use]
+pub(crate) fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// Writes a file beside its place and moves it there.
@@ -304,9 +337,48 @@ fn disk(path: &Path, error: &std::io::Error) -> CliError {
     ))
 }
 
-async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result<(), CliError> {
+/// Writes all questions and returns the first of them, as many as a page holds.
+async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result<Vec<QuestionLine>, CliError> {
     // lines are made bank by bank and collected in a spooled file, so the store is never waited for while the writer is open
     let mut spool = bench_report::QuestionsWriter::new(tempfile::spooled_tempfile(8 << 20));
+    let mut first = Vec::new();
+    each_question(store, run, |line| {
+        spool.write(&line).map_err(|e| disk(path, &e))?;
+        if first.len() < MOST_QUESTIONS {
+            first.push(line);
+        }
+        Ok(true)
+    })
+    .await?;
+    let (mut spool, _) = spool.finish().map_err(|e| disk(path, &e))?;
+    std::io::Seek::rewind(&mut spool).map_err(|e| disk(path, &e))?;
+    write_atomically(path, |file| std::io::copy(&mut spool, file).map(|_| ()))?;
+    Ok(first)
+}
+
+/// The first questions of a run, as many as a page holds.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn first_questions(store: &dyn Store, run: &RunRow) -> Result<Vec<QuestionLine>, CliError> {
+    let mut first = Vec::new();
+    each_question(store, run, |line| {
+        first.push(line);
+        Ok(first.len() < MOST_QUESTIONS)
+    })
+    .await?;
+    Ok(first)
+}
+
+/// Makes every question's line, bank by bank, until `take` has enough.
+///
+/// # Errors
+/// What the store or `take` meets.
+pub(crate) async fn each_question(
+    store: &dyn Store,
+    run: &RunRow,
+    mut take: impl FnMut(QuestionLine) -> Result<bool, CliError>,
+) -> Result<(), CliError> {
     for row in store.banks(run.run_no, None).await? {
         let bank_no = row.bank_no;
         let bank = BankData::read(store, row).await?;
@@ -320,16 +392,20 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
             for (question, key) in questions.iter().zip(&keys) {
                 let line =
                     question_line(run, &bank, question, facts.remove(key), texts.remove(key).unwrap_or_default());
-                spool.write(&line).map_err(|e| disk(path, &e))?;
+                if !take(line)? {
+                    return Ok(());
+                }
             }
         }
     }
-    let (mut spool, _) = spool.finish().map_err(|e| disk(path, &e))?;
-    std::io::Seek::rewind(&mut spool).map_err(|e| disk(path, &e))?;
-    write_atomically(path, |file| std::io::copy(&mut spool, file).map(|_| ()))
+    Ok(())
 }
 
-async fn facts_of_bank(
+/// Facts of a bank's questions.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn facts_of_bank(
     store: &dyn Store,
     run: RunNo,
     bank: &BankData,
@@ -347,16 +423,19 @@ fn question_line(
     facts: Option<QuestionFacts>,
     texts: Vec<(StepNo, StepText)>,
 ) -> QuestionLine {
+    let gold = bank.gold(&question.question_id);
     let mut line = QuestionLine {
         question_id: question.question_id.clone(),
         bank_id: bank.content.bank_id.clone(),
         category: question.category.clone(),
         question: question.text.clone(),
-        gold: bank.gold(&question.question_id).map(|g| g.gold.text()),
+        gold: gold.map(|g| g.gold.text()),
         answer: None,
         outcome: Outcome::NotRun,
         scores: BTreeMap::new(),
         retrieved: Vec::new(),
+        evidence: gold.map(|g| g.evidence_turns.clone()).unwrap_or_default(),
+        evidence_sessions: gold.map(|g| g.evidence_sessions.clone()).unwrap_or_default(),
         citations: Vec::new(),
         failures: Vec::new(),
         judgements: Vec::new(),
@@ -364,6 +443,7 @@ fn question_line(
         usage: Default::default(),
         timing_ms: Default::default(),
         trace_id: trace_id(&run.run_id, &question.question_id),
+        trace_url: None,
         attempts: 0,
     };
     for (_, text) in texts {
@@ -393,6 +473,7 @@ fn question_line(
             .into_iter()
             .collect();
         line.outcome = facts.outcome;
+        line.trace_url = facts.kept.and_then(|_| run.spec.limits.trace.link(&line.trace_id));
         line.usage = (&facts.usage).into();
         line.timing_ms = (&facts.times).into();
         line.attempts = facts.attempts;
@@ -413,15 +494,41 @@ pub(crate) async fn finish(
     json: bool,
     output_dir: Option<&Path>,
 ) -> CliResult {
+    finish_above(app, store, run_no, json, output_dir, None).await
+}
+
+/// The same; a valid run whose score is below the floor is a regression.
+///
+/// # Errors
+/// What the store or the disk meets.
+pub(crate) async fn finish_above(
+    app: &App,
+    store: &dyn Store,
+    run_no: RunNo,
+    json: bool,
+    output_dir: Option<&Path>,
+    floor: Option<f64>,
+) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
     tracing::debug!("summarised");
     let folder = run_folder(app, &run, output_dir);
     write_files(store, &run, &summary, &folder).await?;
     tracing::debug!("files written");
-    out::result(&render(&summary, if json { "json" } else { TERMINAL })?);
+    out::result(&render_summary(&summary, if json { "json" } else { TERMINAL })?);
     out::note(&format!("report, questions and answers: {}", folder.display()));
-    Ok(exit_of(&summary))
+    #[cfg(feature = "archive")]
+    if run.domain == crate::local::LOCAL_DOMAIN {
+        crate::archive::auto::after_run(app, store, &run).await;
+    }
+    let floors = Floors { overall: floor, ..Floors::default() };
+    let policy = Policy { floors, ..Policy::default() };
+    let gated = gate(&summary, None, &policy, GateFlags::default());
+    gated.checks.iter().for_each(|check| out::note(&format!("{}: {}", check.rule, check.detail)));
+    Ok(match (exit_of(&summary), gated.verdict) {
+        (Exit::Done, GateVerdict::Fail) => Exit::Regression,
+        (exit, _) => exit,
+    })
 }
 
 /// Prints the result of a finished run again.
@@ -431,7 +538,7 @@ pub(crate) async fn finish(
 pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
-    out::result(&render(&summary, TERMINAL)?);
+    out::result(&render_summary(&summary, TERMINAL)?);
     Ok(exit_of(&summary))
 }
 

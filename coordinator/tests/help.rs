@@ -28,6 +28,7 @@ fn every_verb_explains_itself() {
         "list",
         "watch",
         "report",
+        "trace",
         "score",
         "import",
         "estimate",

@@ -7,6 +7,7 @@ use crate::{
     failure::Failure,
     ids::{Sha256Hash, TaskKey, TaskKind},
     step::{Retrieval, StepFacts, StepNo, StoredStep},
+    trace::Kept,
 };
 
 /// How a question ended. The four classes are disjoint and sum to the sample.
@@ -91,6 +92,12 @@ pub struct QuestionFacts {
     /// The answerer had an empty context.
     #[serde(default)]
     pub empty_context: bool,
+    /// Length of the context handed to the answerer, in bytes; absent when nothing was recalled or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_bytes: Option<u64>,
+    /// The votes of a judge are split, or two judges disagree about passing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judge_in_doubt: bool,
     /// See [`StepFacts::Scored`].
     #[serde(default)]
     pub answer_hash: u64,
@@ -103,6 +110,9 @@ pub struct QuestionFacts {
     /// Why it ended as infra_error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Why its trace is kept, when it is: decided by the process that ends it (P20).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
 }
 
 /// Identity of a question, as the one who concludes it knows it.
@@ -142,11 +152,14 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         scores: Vec::new(),
         retrieval: None,
         empty_context: false,
+        context_bytes: None,
+        judge_in_doubt: false,
         answer_hash: 0,
         times: PhaseTimes { started_us: i64::MAX, ..PhaseTimes::default() },
         usage: PhaseUsage::default(),
         attempts: 0,
         failure: None,
+        kept: None,
     };
     let mut scored = false;
     let mut slowest_vote = (0, 0);
@@ -158,6 +171,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
             StepFacts::Recalled { retrieval, context_bytes, usage, timing, .. } => {
                 facts.retrieval = Some(retrieval.clone());
                 facts.empty_context = *context_bytes == 0;
+                facts.context_bytes = Some(*context_bytes);
                 facts.usage.recall += *usage;
                 facts.times.recall_us = Some(timing.total_us);
                 facts.times.provider_us += timing.provider_us;
@@ -220,6 +234,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         facts.scores.clear();
     } else {
         facts.failure = None;
+        facts.judge_in_doubt = in_doubt(&votes);
         for (metric, of_this_judge) in judges.metrics.iter().zip(&mut votes) {
             facts.scores.push((metric.clone(), median(of_this_judge)));
         }
@@ -231,6 +246,13 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
     facts.times.question_us =
         [facts.times.recall_us, facts.times.answer_us, facts.times.judge_us].into_iter().flatten().sum();
     Some(facts)
+}
+
+/// Whether judges leave a doubt: any two votes, of one judge or of several, lie on different sides of one half.
+fn in_doubt(votes: &[Vec<f64>]) -> bool {
+    let mut passes = votes.iter().flatten().map(|score| *score >= 0.5);
+    let first = passes.next();
+    passes.any(|pass| Some(pass) != first)
 }
 
 /// Hash of an answer for [`StepFacts::Scored`]: the first 8 bytes of the sha256 of the trimmed, lower-cased text as a
@@ -307,8 +329,9 @@ mod tests {
             .expect("is complete");
         assert_eq!(facts.scores.last(), Some(&("judge".to_owned(), 1.0)));
         let with_failure = [scored(false), vote(0, 1.0), failed(TaskKey::judge(3, 7, 0, 1)), vote(2, 1.0)];
+        assert!(facts.judge_in_doubt, "one vote of three disagrees");
         let facts = conclude(identity(), &with_failure, &judges).expect("is complete");
-        assert_eq!((facts.outcome, facts.failure), (Outcome::Scored, None));
+        assert_eq!((facts.outcome, facts.failure, facts.judge_in_doubt), (Outcome::Scored, None, false));
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! put on a disk or a wire carries a version and has a golden file under `proto/golden/`.
 
 pub mod call;
+pub mod comparison;
 pub mod dataset;
 pub mod digest;
 pub mod facts;
 pub mod failure;
+pub mod gate;
 pub mod ids;
 pub mod money;
 pub mod retrieval;
@@ -17,6 +19,7 @@ pub mod spec;
 pub mod step;
 pub mod summary;
 pub mod task;
+pub mod trace;
 
 /// Version of this build, recorded with runs (shown, never compared).
 pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{call::Phase, facts::JudgePlan, ids::Sha256Hash, money::PicoUsd};
+use crate::{call::Phase, facts::JudgePlan, ids::Sha256Hash, money::PicoUsd, trace::TracePolicy};
 
 /// Version of [`RunSpec`] as stored.
 pub const SPEC_VERSION: u32 = 1;
+
+/// Version of a memory system of which nothing but results is known: it cannot be asked.
+pub const IMPORTED_SYSTEM: &str = "imported";
 
 /// Everything that defines a run. Stored with it as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -182,6 +185,9 @@ pub struct Limits {
     pub prices: BTreeMap<String, (PicoUsd, PicoUsd)>,
     /// Unpriced models may be used (and count as free).
     pub unpriced_ok: bool,
+    /// Which questions keep their traces, and where people find them.
+    #[serde(skip_serializing_if = "TracePolicy::is_default")]
+    pub trace: TracePolicy,
 }
 
 impl Default for Limits {
@@ -197,6 +203,7 @@ impl Default for Limits {
             pool: "default".to_owned(),
             prices: BTreeMap::new(),
             unpriced_ok: false,
+            trace: TracePolicy::default(),
         }
     }
 }

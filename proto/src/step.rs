@@ -177,6 +177,9 @@ pub struct Timing {
     /// From ready to claimed (first step of a task only).
     #[serde(rename = "q", skip_serializing_if = "is_zero")]
     pub queue_wait_us: u64,
+    /// The part of `queue_wait_us` before the task was published.
+    #[serde(rename = "d", skip_serializing_if = "is_zero")]
+    pub dispatch_us: u64,
     /// Waiting for pace, for a free connection slot of the account, or for a retry's delay.
     #[serde(rename = "w", skip_serializing_if = "is_zero")]
     pub rate_wait_us: u64,
@@ -192,6 +195,52 @@ pub struct Timing {
     /// One entry per call: (start offset, duration, HTTP status or 0).
     #[serde(rename = "c", skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<(u64, u64, u16)>,
+    /// Waits long enough to be seen: (start offset, duration, what for).
+    #[serde(rename = "v", skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<(u64, u64, WaitFor)>,
+    /// Number of the worker session that did it; 0 when nobody noted it.
+    #[serde(rename = "s", skip_serializing_if = "is_nobody")]
+    pub session: i64,
+}
+
+/// What a step waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WaitFor {
+    /// The allowance of an account: pace, a place among the calls in flight, Retry-After.
+    #[serde(rename = "p")]
+    Pace,
+    /// Money of other attempts that may come back.
+    #[serde(rename = "m")]
+    Budget,
+    /// The delay before another attempt.
+    #[serde(rename = "r")]
+    Retry,
+}
+
+impl WaitFor {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Pace, Self::Budget, Self::Retry];
+
+    /// Its word in traces and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pace => "rate_wait",
+            Self::Budget => "budget_wait",
+            Self::Retry => "retry_wait",
+        }
+    }
+}
+
+/// Waits shorter than this are not stored one by one: they are part of [`Timing::rate_wait_us`] all the same.
+pub const SHORTEST_WAIT_US: u64 = 1_000;
+
+fn is_nobody(session: &i64) -> bool {
+    *session == 0
+}
+
+fn is_none_u32(value: &u32) -> bool {
+    *value == 0
 }
 
 fn is_zero(value: &u64) -> bool {
@@ -206,6 +255,9 @@ pub struct Retrieval {
     pub turn: RankHits,
     /// Level of sessions (hits reduced to their first hit per session).
     pub session: RankHits,
+    /// Gold turns that were never retained before the question was asked (cut sessions): nobody could have found them.
+    #[serde(skip_serializing_if = "is_none_u32")]
+    pub unretained: u32,
 }
 
 /// Ranks of gold ids in a deduplicated ranked list.
@@ -284,6 +336,35 @@ pub struct RetrievedHit {
     pub score: Option<f64>,
     /// The text that is handed to the answerer.
     pub text: String,
+}
+
+impl StepFacts {
+    /// Where the time went; the scores of a question are not timed.
+    #[must_use]
+    pub const fn timing(&self) -> Option<&Timing> {
+        match self {
+            Self::Retained { timing, .. }
+            | Self::Ready { timing, .. }
+            | Self::Recalled { timing, .. }
+            | Self::Answered { timing, .. }
+            | Self::Judged { timing, .. }
+            | Self::Failed { timing, .. } => Some(timing),
+            Self::Scored { .. } => None,
+        }
+    }
+
+    /// What it consumed.
+    #[must_use]
+    pub const fn usage(&self) -> Option<&Usage> {
+        match self {
+            Self::Retained { usage, .. }
+            | Self::Recalled { usage, .. }
+            | Self::Answered { usage, .. }
+            | Self::Judged { usage, .. }
+            | Self::Failed { usage, .. } => Some(usage),
+            Self::Scored { .. } | Self::Ready { .. } => None,
+        }
+    }
 }
 
 /// A stored checkpoint, read back.

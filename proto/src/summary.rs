@@ -58,6 +58,18 @@ pub struct Summary {
     /// Why questions below the pass threshold of the headline metric failed.
     #[serde(default)]
     pub failure_attribution: FailureAttribution,
+    /// Passed and failed questions of the headline metric, by what recall had found: what is lost in memory, and what after.
+    #[serde(default)]
+    pub recall_answer: RecallAnswer,
+    /// Agreement of judges and votes on the same answers.
+    #[serde(default)]
+    pub judge_agreement: Vec<Agreement>,
+    /// Contexts handed to the answerer; null when nothing was recalled.
+    #[serde(default)]
+    pub context: Option<ContextSummary>,
+    /// Dollars (as if nothing had been cached) per passed question of the headline metric; null when none passed.
+    #[serde(default)]
+    pub usd_per_correct: Option<f64>,
     /// Errors of `infra_error` questions: code → number of questions.
     #[serde(default)]
     pub errors: BTreeMap<String, u64>,
@@ -65,6 +77,9 @@ pub struct Summary {
     pub controls: Vec<ControlScore>,
     /// Latency percentiles in milliseconds.
     pub latency_ms: LatencySummary,
+    /// The same as curves; null when no question was timed.
+    #[serde(default)]
+    pub latency_curves: Option<LatencyCurves>,
     /// Usage per phase, and its total.
     pub usage: UsageSummary,
     /// The same object as `usage.total`.
@@ -476,6 +491,68 @@ pub struct FailureAttribution {
     pub evidence_found: u64,
     /// The dataset names no evidence, or nothing was recalled.
     pub no_ground_truth: u64,
+    /// The evidence was never retained: cut sessions.
+    #[serde(default)]
+    pub not_retained: u64,
+    /// Judges or votes disagree about the answer.
+    #[serde(default)]
+    pub judge_in_doubt: u64,
+}
+
+/// Passed and failed questions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PassCount {
+    /// At or above the pass threshold.
+    pub passed: u64,
+    /// Below it.
+    pub failed: u64,
+}
+
+/// What recall found against how the answer fared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecallAnswer {
+    /// All evidence turns among the hits.
+    pub evidence_found: PassCount,
+    /// Some of them.
+    pub evidence_partial: PassCount,
+    /// None of them.
+    pub evidence_missing: PassCount,
+    /// The dataset names no evidence, or nothing was recalled.
+    pub no_ground_truth: PassCount,
+}
+
+/// How far graders of the same answers agree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agreement {
+    /// Whose grades: `judge (votes)`, or `judge / judge-2`.
+    pub between: String,
+    /// Grades per answer.
+    pub raters: u32,
+    /// Answers that all of them graded.
+    pub n: u64,
+    /// Share of agreeing pairs of grades.
+    pub agreement: Option<f64>,
+    /// Agreement beyond chance; null when every grade is the same.
+    pub kappa: Option<f64>,
+    /// `Fleiss` or `Cohen`.
+    pub statistic: String,
+}
+
+/// Contexts handed to the answerer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextSummary {
+    /// Questions behind it.
+    pub n: u64,
+    /// Mean length in bytes of UTF-8.
+    pub mean_bytes: f64,
+    /// Median.
+    pub p50_bytes: f64,
+    /// 95th percentile.
+    pub p95_bytes: f64,
+    /// Mean length in tokens, estimated as a quarter of the bytes.
+    pub mean_tokens: f64,
+    /// Mean prompt tokens of the answer calls as the provider counts them, prompt included; null without a model.
+    pub mean_prompt_tokens: Option<f64>,
 }
 
 /// A control run beside the measured one.
@@ -527,6 +604,15 @@ pub struct LatencySummary {
     /// The rest: our own time, per question.
     #[serde(default)]
     pub own: Option<Percentiles>,
+}
+
+/// Latency in milliseconds at some percentiles, for plots.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyCurves {
+    /// The percentiles, ascending.
+    pub percents: Vec<f64>,
+    /// Phase (`recall`, `answer`, `judge`, `question`) → milliseconds at each of them; phases that did not happen are left out.
+    pub phases: BTreeMap<String, Vec<f64>>,
 }
 
 /// Usage per phase.
@@ -597,6 +683,9 @@ pub struct SlowQuestion {
     pub phase_ms: BTreeMap<String, f64>,
     /// 32 hexadecimal characters.
     pub trace_id: String,
+    /// Where the trace is to be seen: when it was kept, and the run knows a place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_url: Option<String>,
 }
 
 /// One of the lowest scores.

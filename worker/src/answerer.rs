@@ -82,7 +82,7 @@ impl Answerer {
         let clock = StepClock::start();
         let local = |answer: String, citations: Vec<String>| {
             let mut timing = clock.timing(task, clock.elapsed_us());
-            timing.queue_wait_us = 0;
+            (timing.queue_wait_us, timing.dispatch_us) = (0, 0);
             Answered {
                 answer,
                 raw: None,
@@ -105,7 +105,7 @@ impl Answerer {
                 let request = chat_request(spec, answer_prompt(question, hits, bank), None, MAX_ANSWER_TOKENS);
                 let called = caller.call(task, &question.question_id, 0, &request, &usable_answer).await?;
                 let mut timing = called.timing;
-                timing.queue_wait_us = 0;
+                (timing.queue_wait_us, timing.dispatch_us) = (0, 0);
                 let raw = (called.reply.text != called.value).then_some(called.reply.text);
                 Ok(Answered {
                     answer: called.value,

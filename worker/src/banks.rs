@@ -58,7 +58,7 @@ impl BankData {
     }
 }
 
-async fn read_item<T: DeserializeOwned>(store: &dyn Store, hash: Sha256Hash) -> Result<T, StoreError> {
+pub(crate) async fn read_item<T: DeserializeOwned>(store: &dyn Store, hash: Sha256Hash) -> Result<T, StoreError> {
     let bytes = store.item(hash).await?;
     serde_json::from_slice(&bytes).map_err(|e| StoreError::Corrupt(format!("item {} cannot be read: {e}", hash.hex())))
 }

@@ -9,7 +9,7 @@ use bench_proto::{
     call::{CallRecord, Phase, Usage},
     failure::Failure,
     spec::ModelSpec,
-    step::Timing,
+    step::{StepNo, Timing},
 };
 use bench_store::{ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
 use tracing::warn;
@@ -25,6 +25,7 @@ use crate::{
         registry::build_chat,
         stop::{StopCause, StopFlag},
     },
+    sight::{RunTrace, traced},
     tasks::{GivenUp, StepClock, TaskEnd},
 };
 
@@ -100,6 +101,7 @@ impl<'a> RunCallers<'a> {
             store: Arc::clone(&self.store) as Arc<dyn Money>,
             account: account.name.clone(),
             refused: AtomicBool::new(false),
+            trace: self.environment.spans.as_ref().map(|_| RunTrace::of(&self.row.run_id, &self.row.spec)),
         })
     }
 }
@@ -114,6 +116,7 @@ pub(crate) struct RunCaller {
     account: String,
     /// The store knows that the account refuses every call.
     refused: AtomicBool,
+    trace: Option<RunTrace>,
 }
 
 /// A call that brought a value, as a step needs it.
@@ -146,7 +149,10 @@ impl RunCaller {
             known_calls: true,
             failed_attempts: 0,
         };
-        let CallResult { outcome, records, usage, timing: spent } = self.caller.call(context, request, accept).await;
+        let step = if self.phase == Phase::Judge { StepNo::JUDGE } else { StepNo::ANSWER };
+        let calling = self.caller.call(context, request, accept);
+        let called = traced(self.trace.as_ref(), question_id, task.task, step, calling).await;
+        let CallResult { outcome, records, usage, timing: spent } = called;
         let mut timing = clock.timing(task, 0);
         timing.attempts = 0;
         spent.add_to(&mut timing, 0);

@@ -11,14 +11,18 @@ use std::{
 use bench_proto::{
     facts::{JudgePlan, QuestionFacts, QuestionIdentity, conclude},
     failure::Failure,
-    ids::{RunNo, TaskKey},
+    ids::{RunId, RunNo, TaskKey},
     step::StoredStep,
+    trace::TracePolicy,
 };
 use bench_store::{Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tracing::{error, warn};
 
-use crate::banks::BankCache;
+use crate::{
+    banks::BankCache,
+    sight::{Keeper, meter},
+};
 
 /// Most questions concluded together.
 const BATCH: usize = 256;
@@ -31,6 +35,8 @@ const GATHER: Duration = Duration::from_millis(20);
 struct Grading {
     judges: JudgePlan,
     headline: String,
+    run_id: RunId,
+    trace: TracePolicy,
 }
 
 /// Concludes questions over a store.
@@ -38,13 +44,14 @@ pub struct Concluder {
     store: Arc<dyn Store>,
     banks: Arc<BankCache>,
     gradings: Mutex<HashMap<RunNo, Grading>>,
+    keeper: Option<Arc<Keeper>>,
 }
 
 impl Concluder {
-    /// A concluder that reads banks through a cache.
+    /// A concluder that reads banks through a cache, and decides which traces are kept where there is a keeper.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, banks: Arc<BankCache>) -> Self {
-        Self { store, banks, gradings: Mutex::default() }
+    pub fn new(store: Arc<dyn Store>, banks: Arc<BankCache>, keeper: Option<Arc<Keeper>>) -> Self {
+        Self { store, banks, gradings: Mutex::default(), keeper }
     }
 
     /// Concludes those of `questions` that are complete; waits while the store is out of reach.
@@ -54,7 +61,7 @@ impl Concluder {
     pub async fn conclude(&self, run: RunNo, mut questions: Vec<TaskKey>) -> Result<(), Failure> {
         questions.sort_unstable();
         questions.dedup();
-        let Grading { judges, headline } = self.grading(run).await?;
+        let Grading { judges, headline, run_id, trace } = self.grading(run).await?;
         let steps = patiently(|| self.store.question_steps(run, &questions)).await?;
         let mut by_question: BTreeMap<TaskKey, Vec<StoredStep>> = BTreeMap::new();
         for step in steps {
@@ -75,9 +82,19 @@ impl Concluder {
                 bank_id: bank.content.bank_id.clone(),
                 category: question.category.clone(),
             };
-            facts.extend(conclude(identity, &steps, &judges));
+            facts.extend(conclude(identity, &steps, &judges).map(|mut facts| {
+                let decide = |keeper: &Arc<Keeper>| keeper.decide(run, &run_id, &trace, &judges, &facts);
+                facts.kept = self.keeper.as_ref().and_then(decide);
+                facts
+            }));
         }
-        patiently(|| self.store.conclude(run, &headline, &facts)).await?;
+        let new = patiently(|| self.store.conclude(run, &headline, &facts)).await?;
+        // some may have been concluded by others meanwhile: they count there
+        facts.truncate(usize::try_from(new).unwrap_or(usize::MAX));
+        meter::ended(facts.iter());
+        if let Some(keeper) = &self.keeper {
+            facts.iter().for_each(|facts| keeper.send(run, facts));
+        }
         Ok(())
     }
 
@@ -85,8 +102,13 @@ impl Concluder {
         if let Some(grading) = self.gradings.lock().await.get(&run) {
             return Ok(grading.clone());
         }
-        let spec = patiently(|| self.store.run(run)).await?.spec;
-        let grading = Grading { judges: spec.judge_plan(), headline: spec.headline_metric() };
+        let row = patiently(|| self.store.run(run)).await?;
+        let grading = Grading {
+            judges: row.spec.judge_plan(),
+            headline: row.spec.headline_metric(),
+            run_id: row.run_id,
+            trace: row.spec.limits.trace,
+        };
         self.gradings.lock().await.insert(run, grading.clone());
         Ok(grading)
     }

@@ -5,8 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_proto::{
     failure::{Failure, FailureClass},
     ids::RunNo,
+    spec::IMPORTED_SYSTEM,
 };
 use bench_store::{BankRow, RunRow, SessionId, Store};
+use bench_telemetry::spans::SpanSink;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -24,6 +26,7 @@ use crate::{
         stop::{StopCause, StopFlag},
     },
     scorers::{self, Scorer},
+    sight::RunTrace,
     systems::{self, BankRef, BuildContext, MemorySystem},
     tasks::TaskEnd,
 };
@@ -46,6 +49,8 @@ pub struct WorkerEnvironment {
     pub calls: CallSettings,
     /// What built-in memory systems share (index cache).
     pub systems: BuildContext,
+    /// Where traces go; nobody traces without it.
+    pub spans: Option<Arc<dyn SpanSink>>,
 }
 
 /// Why a run stopped by itself.
@@ -65,6 +70,7 @@ pub struct RunContext {
     stop: StopFlag,
     drop: CancellationToken,
     purse: Arc<Purse>,
+    trace: Option<RunTrace>,
 }
 
 impl RunContext {
@@ -82,8 +88,11 @@ impl RunContext {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
         let building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
-        let system = systems::registry::build(&spec.system.name, &spec.system.settings, &building)
-            .map_err(|e| cannot(e.to_string()))?;
+        // results made elsewhere can be graded again, and nothing is ever asked of their system
+        let imported = spec.system.version == IMPORTED_SYSTEM;
+        let name = if imported { "none" } else { spec.system.name.as_str() };
+        let system =
+            systems::registry::build(name, &spec.system.settings, &building).map_err(|e| cannot(e.to_string()))?;
         let system = Guarded::around(system, &spec.system.name, Arc::clone(&store));
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let stop = StopFlag::guarded(vitals);
@@ -98,6 +107,7 @@ impl RunContext {
             stop,
             drop: CancellationToken::new(),
             purse: callers.purse(),
+            trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
             row,
         })
     }
@@ -112,6 +122,11 @@ impl RunContext {
     #[must_use]
     pub fn row(&self) -> &RunRow {
         &self.row
+    }
+
+    /// What requests bring along, where this process has a collector.
+    pub(crate) fn trace(&self) -> Option<&RunTrace> {
+        self.trace.as_ref()
     }
 
     pub(crate) fn system(&self) -> &dyn MemorySystem {

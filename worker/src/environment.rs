@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_proto::{failure::Failure, ids::Role};
 use bench_settings::{ExtraKey, ModelRole, Settings};
 use bench_store::PaceLimits;
+use bench_telemetry::spans::SpanSink;
 
 use crate::{
     context::WorkerEnvironment,
@@ -65,6 +66,18 @@ pub fn environment(
     settings: &Settings,
     accounts: BTreeMap<String, Account>,
 ) -> Result<Arc<WorkerEnvironment>, Failure> {
+    traced_environment(settings, accounts, None)
+}
+
+/// The same for a process that has a collector.
+///
+/// # Errors
+/// As [`environment`].
+pub fn traced_environment(
+    settings: &Settings,
+    accounts: BTreeMap<String, Account>,
+    spans: Option<Arc<dyn SpanSink>>,
+) -> Result<Arc<WorkerEnvironment>, Failure> {
     let (models, backoff) = (&settings.models, &settings.backoff);
     let http = HttpSettings {
         request_timeout: models.timeout,
@@ -92,6 +105,7 @@ pub fn environment(
             ..CallSettings::default()
         },
         systems,
+        spans,
     }))
 }
 

@@ -15,6 +15,7 @@ mod judge;
 pub mod models;
 pub mod prompts;
 pub mod scorers;
+pub mod sight;
 pub mod systems;
 mod tasks;
 mod writer;

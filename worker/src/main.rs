@@ -5,11 +5,12 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use bench_proto::{ids::Role, task::TOPOLOGY_VERSION};
 use bench_queue::QueueError;
 use bench_settings::{CommandLine, FlagValue};
-use bench_store::StoreError;
+use bench_store::{StoreError, WORKER_CONNECTIONS};
 use bench_telemetry::http::{BearerToken, Pages};
 use bench_worker::{
     engine::{StartError, Worker, WorkerConfig, WorkerHealth},
     environment,
+    sight::ProcessTelemetry,
 };
 use clap::Parser;
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Queue domain of workers that a coordinator supervises (P21).
 const CLUSTER_DOMAIN: &str = bench_proto::CLUSTER_DOMAIN;
+/// Name of the service at a collector.
+const SERVICE: &str = "bench-worker";
 /// Exit codes, as those of `bench-coord`.
 const USAGE: u8 = 2;
 const INFRASTRUCTURE: u8 = 4;
@@ -128,16 +131,11 @@ fn main() -> ExitCode {
     if let Some(url) = &args.probe {
         return probe(url);
     }
-    let filter = match args.verbose {
-        0 => None,
-        1 => Some("info,lapin=off".to_owned()),
-        _ => Some("debug,lapin=warn".to_owned()),
-    };
-    let logs = bench_telemetry::LogOptions { filter, ..bench_telemetry::LogOptions::default() };
-    let _telemetry = match bench_telemetry::init(&logs) {
-        Ok(guard) => guard,
-        Err(error) => return say(&Stop::usage(error)),
-    };
+    let _telemetry =
+        match bench_telemetry::LogOptions::of_process(args.verbose).and_then(|logs| bench_telemetry::init(&logs)) {
+            Ok(guard) => guard,
+            Err(error) => return say(&Stop::usage(error)),
+        };
     // a panic is a failed attempt of its task: one line in the log
     std::panic::set_hook(Box::new(|panic| tracing::warn!("caught {panic}")));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -194,7 +192,7 @@ async fn work(args: Args) -> Result<(), Stop> {
     }
     let token = BearerToken::from_environment().map_err(Stop::usage)?;
 
-    let store = bench_store::open(&settings.store_url).await?;
+    let store = bench_store::open_with(&settings.store_url, WORKER_CONNECTIONS).await?;
     let queue = bench_queue::connect(&settings.queue_url).await?;
     let host = host();
     let chosen = args.concurrency.or(settings.worker.slots.map(|slots| slots as usize));
@@ -207,7 +205,10 @@ async fn work(args: Args) -> Result<(), Stop> {
         drain: args.drain.map_or(settings.worker.drain, Duration::from_secs),
     };
     let name = config.name.clone();
-    let environment = environment::environment(&settings, environment::usable_accounts(&settings))
+    bench_telemetry::metrics::enable(SERVICE, &name);
+    let telemetry = ProcessTelemetry::start(&settings, SERVICE, &name, None).map_err(|e| Stop::usage(e.message))?;
+    let accounts = environment::usable_accounts(&settings);
+    let environment = environment::traced_environment(&settings, accounts, telemetry.spans.clone())
         .map_err(|failure| Stop::infrastructure(failure.message))?;
     let worker =
         Worker::start(config, environment, Arc::clone(&store), Arc::clone(&queue), Arc::new(Notify::new())).await?;
@@ -221,6 +222,7 @@ async fn work(args: Args) -> Result<(), Stop> {
     ));
 
     let outcome = until_stopped(worker).await;
+    telemetry.close().await;
     queue.close().await;
     store.close().await;
     outcome
@@ -309,6 +311,10 @@ fn about(args: &Args, name: &str) -> Value {
 impl Pages for WorkerPages {
     async fn ready(&self) -> Result<(), String> {
         self.health.ready()
+    }
+
+    async fn refresh(&self) {
+        self.health.refresh_metrics();
     }
 
     async fn page(&self, path: &str) -> Option<Result<Value, String>> {

@@ -1,6 +1,9 @@
 //! The checkpoint writer (P8): one per process, commits whatever waits as soon as the previous commit has returned.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bench_proto::{
     ids::{Role, RunNo, TaskKey},
@@ -9,6 +12,8 @@ use bench_proto::{
 use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, warn};
+
+use crate::sight::{Keeper, meter};
 
 /// Most records in one commit.
 const MAX_RECORDS: usize = 100;
@@ -60,6 +65,8 @@ pub(crate) struct WriterHooks {
     pub(crate) concluded: Arc<Notify>,
     /// Told once when the store is broken for good.
     pub(crate) broken: tokio::sync::watch::Sender<Option<String>>,
+    /// Told of questions that ended by a commit.
+    pub(crate) keeper: Option<Arc<Keeper>>,
 }
 
 impl Writer {
@@ -133,8 +140,10 @@ fn weight(submission: &Submission) -> usize {
 async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submission>) {
     let mut parts = vec![Part::of(batch)];
     while let Some(mut part) = parts.pop() {
+        let began = Instant::now();
         match commit_when_available(store, &part.records, &part.conclusions).await {
             Ok(outcome) => {
+                part.tell(hooks, &outcome, began.elapsed());
                 announce(hooks, &outcome, !part.conclusions.is_empty());
                 let (mut already, mut first) = (outcome.already.into_iter(), 0);
                 for (records, done) in part.waiting {
@@ -200,6 +209,20 @@ impl Part {
         Self { records, conclusions: Vec::new(), waiting }
     }
 
+    /// Counts what was stored, and hands on the traces that are kept.
+    fn tell(&self, hooks: &WriterHooks, outcome: &CommitOutcome, took: Duration) {
+        meter::committed(&self.records, |at| outcome.already.get(at).is_some_and(Option::is_none), took);
+        let stored = |conclusion: &&Conclusion| {
+            let open = outcome.to_conclude.contains(&(conclusion.run, conclusion.facts.task));
+            !open && outcome.refused.is_empty()
+        };
+        meter::ended(self.conclusions.iter().filter(stored).map(|conclusion| &conclusion.facts));
+        if let Some(keeper) = &hooks.keeper {
+            let kept = self.conclusions.iter().filter(|conclusion| conclusion.facts.kept.is_some());
+            kept.filter(stored).for_each(|conclusion| keeper.send(conclusion.run, &conclusion.facts));
+        }
+    }
+
     fn refuse(self, error: &WriteError) {
         for (_, done) in self.waiting {
             let _ = done.send(Err(error.clone()));
@@ -258,7 +281,7 @@ mod tests {
     fn hooks() -> (WriterHooks, mpsc::UnboundedReceiver<(RunNo, TaskKey)>) {
         let (to_conclude, receiver) = mpsc::unbounded_channel();
         let (broken, _) = tokio::sync::watch::channel(None);
-        (WriterHooks { to_conclude, opened: Arc::default(), concluded: Arc::default(), broken }, receiver)
+        (WriterHooks { to_conclude, opened: Arc::default(), concluded: Arc::default(), broken, keeper: None }, receiver)
     }
 
     #[tokio::test]

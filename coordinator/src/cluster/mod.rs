@@ -6,6 +6,8 @@
 
 pub(crate) mod client;
 #[cfg(feature = "cluster")]
+pub(crate) mod gauges;
+#[cfg(feature = "cluster")]
 pub(crate) mod leader;
 pub(crate) mod overview;
 #[cfg(feature = "cluster")]

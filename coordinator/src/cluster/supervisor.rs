@@ -10,7 +10,8 @@ use std::{
 use bench_proto::ids::{RunNo, TaskKey};
 use bench_queue::Queue;
 use bench_store::{RunFilter, RunRow, RunState, Store};
-use bench_worker::{banks::BankCache, concluder::Concluder};
+use bench_telemetry::metrics::catalogue;
+use bench_worker::{banks::BankCache, concluder::Concluder, sight::Keeper};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -40,6 +41,8 @@ pub(crate) struct Supervisor {
     pub domain: String,
     /// What troubles the broker or the store.
     pub trouble: Trouble,
+    /// Keeps the traces of questions that a sweep ends, where this process has a collector.
+    pub keeper: Option<Arc<Keeper>>,
 }
 
 /// What a supervisor remembers between two ticks; all of it can be learned anew.
@@ -62,7 +65,7 @@ impl Supervisor {
             watched: None,
             next_sweep: HashMap::new(),
             dead_letters: None,
-            concluder: Concluder::new(Arc::clone(&self.store), banks),
+            concluder: Concluder::new(Arc::clone(&self.store), banks, self.keeper.clone()),
         };
         loop {
             if let Err(error) = self.tick(&mut memory).await {
@@ -104,6 +107,7 @@ impl Supervisor {
         for session in memory.workers.see(&workers, now) {
             let lost = self.store.end_session(session).await?;
             let name = workers.iter().find(|row| row.session == session).map_or("?", |row| row.worker.as_str());
+            catalogue::LEASES_LOST.add(lost as f64, &[]);
             warn!("worker {name} is silent: {lost} of its tasks go to others");
         }
         memory.planners.retain(|run, _| running.iter().any(|(running, _)| running == run));

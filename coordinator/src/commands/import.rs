@@ -1,54 +1,44 @@
 //! `import`: results made elsewhere become a finished run, so that other people's numbers get our intervals.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    io::{BufRead, BufReader},
-    path::Path,
-};
+use std::collections::{BTreeMap, HashMap};
 
+use bench_datasets::Dataset;
 use bench_proto::{
     dataset::{GoldRecord, Question},
     facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts, answer_hash},
+    failure::Failure,
     ids::{RunId, TaskKey},
-    spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+    spec::{DatasetSpec, IMPORTED_SYSTEM, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
     step::{RankHits, Retrieval, RetrievedHit, StepNo, StepText},
 };
 use bench_store::{NewRun, RunState};
 use bench_worker::scorers::{self, ScoreCase, Scorer, abstention::is_abstention};
-use serde::Deserialize;
 
 use crate::{
     app::App,
     cli::ImportArgs,
     exit::{CliError, CliResult},
+    import::{
+        ImportError,
+        fields::{self, Grade, Line, Reading},
+        read,
+        resolve::{KnownBank, Resolver},
+    },
     local::LOCAL_DOMAIN,
     planner, planning, results,
     runs::current_user,
 };
 
-/// Longest line that is read, in bytes.
-const MAX_LINE: usize = 16 << 20;
+/// Metric of grades that name none.
+const UNNAMED_METRIC: &str = "imported";
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line {
-    question_id: String,
-    #[serde(default)]
-    answer: Option<String>,
-    #[serde(default)]
-    retrieved: Option<Vec<String>>,
-    #[serde(default)]
-    score: Option<f64>,
-    #[serde(default)]
-    metric: Option<String>,
-}
-
-/// Lines by question id, with their numbers.
-type Lines = BTreeMap<String, (usize, Line)>;
+/// Lines by the dataset's id of their question.
+type Lines = BTreeMap<String, Line>;
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
-    let (lines, metric) = read_lines(&args.answers)?;
+    let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", args.answers.display()));
+    let (lines, metric) = read_lines(args).map_err(in_file)?;
     let run_id = match &args.run_id {
         Some(id) => RunId::parse(id).map_err(|e| CliError::usage(e.to_string()))?,
         None => RunId::fresh(),
@@ -59,11 +49,12 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         .clone()
         .ok_or_else(|| CliError::usage("give --dataset NAME: the dataset that the answers are for"))?;
     let dataset = planning::open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
+    let banks = known_banks(dataset.as_ref(), &lines)?;
+    let lines = by_question(&banks, lines).map_err(in_file)?;
     let mut request = planning::sample_request(app, &args.sample)?;
     if args.subset {
         request.preset = None;
         request.question_ids = lines.keys().cloned().collect();
-        request.question_ids.sort();
     } else if args.sample.preset.is_none() && request.preset.is_some() {
         // what was made elsewhere is a whole run unless it is said to be a part
         request.preset = Some(bench_plan::Preset::Full);
@@ -93,8 +84,8 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         },
         sample: sample.spec.clone(),
         system: SystemSpec {
-            name: args.system.clone().unwrap_or_else(|| "imported".to_owned()),
-            version: "imported".to_owned(),
+            name: args.system.clone().unwrap_or_else(|| IMPORTED_SYSTEM.to_owned()),
+            version: IMPORTED_SYSTEM.to_owned(),
             top_k: app.settings().run.top_k,
             settings: BTreeMap::new(),
         },
@@ -124,24 +115,21 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     // everything is scored before anything is written: a bad line starts nothing
     let banks = planning::banks_in_order(&sample);
     let phrases = &new_run.spec.dataset.abstention_phrases;
-    let mut left: HashMap<&str, &(usize, Line)> = lines.iter().map(|(id, line)| (id.as_str(), line)).collect();
+    let mut left: HashMap<&str, &Line> = lines.iter().map(|(id, line)| (id.as_str(), line)).collect();
     let mut prepared = planner::prepare(dataset.as_ref(), &banks, 0, None, usize::MAX)?;
     let mut imported = Vec::with_capacity(lines.len());
     for (bank_no, bank) in (0..).zip(&prepared.parts) {
         for (question, gold) in bank.questions.iter().zip(&bank.gold) {
-            if let Some((_, line)) = left.remove(question.question_id.as_str()) {
+            if let Some(line) = left.remove(question.question_id.as_str()) {
                 let task = TaskKey::question(bank_no, question.index);
                 imported.push(grade(task, &bank.bank_id, question, gold, line, metric.as_deref(), &scorers, phrases));
             }
         }
     }
-    if let Some((number, line)) = left.into_values().min_by_key(|(number, _)| *number) {
-        return Err(CliError::usage(format!(
-            "{}: line {number}: question id '{}' is not in the sample of {name}; ids look like '{}'",
-            args.answers.display(),
-            line.question_id,
-            prepared.parts.first().and_then(|p| p.questions.first()).map_or("", |q| q.question_id.as_str())
-        )));
+    if let Some((id, line)) = left.into_iter().min_by_key(|(id, _)| *id) {
+        let problem =
+            format!("question '{id}' is not in the sample of {name}; leave the sample's flags out, or the line");
+        return Err(in_file(ImportError::at(&line.place, problem)));
     }
     let run_no = store.create_run(&new_run).await?;
     store.put_items(&std::mem::take(&mut prepared.items)).await?;
@@ -152,48 +140,73 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     results::finish(app, store.as_ref(), run_no, args.json, args.output_dir.as_deref()).await
 }
 
-/// Reads all lines by question id, and the metric when the lines bring scores of their own.
-fn read_lines(path: &Path) -> Result<(Lines, Option<String>), CliError> {
-    let file = std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))?;
-    let mut lines = Lines::new();
-    let mut metric: Option<String> = None;
-    for (number, text) in (1..).zip(BufReader::new(file).lines()) {
-        let broken = |problem: String| CliError::usage(format!("{}: line {number}: {problem}", path.display()));
-        let text = text.map_err(|e| broken(e.to_string()))?;
-        if text.trim().is_empty() {
-            continue;
-        }
-        if text.len() > MAX_LINE {
-            return Err(broken(format!("longer than {MAX_LINE} bytes")));
-        }
-        let line: Line = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
-        if let Some(score) = line.score {
-            if !(0.0..=1.0).contains(&score) {
-                return Err(broken(format!("score {score} is not in [0, 1]")));
+/// Reads all lines, and the metric when they bring grades of their own.
+fn read_lines(args: &ImportArgs) -> Result<(Vec<Line>, Option<String>), ImportError> {
+    if args.scale.is_nan() || args.scale <= 0.0 {
+        return Err(ImportError::file(format!("--scale {} is not above 0", args.scale)));
+    }
+    let reading = Reading {
+        score_field: args.score_field.clone(),
+        scale: args.scale,
+        reduce: args.reduce,
+        metric: args.metric.clone(),
+    };
+    let records = read::records(&args.answers)?;
+    let lines: Vec<Line> = records.iter().map(|record| fields::line(record, &reading)).collect::<Result<_, _>>()?;
+    if lines.iter().all(|line| line.grade == Grade::None) {
+        return Ok((lines, None));
+    }
+    let mut metric = args.metric.clone();
+    for line in &lines {
+        let name = line.metric.as_deref().unwrap_or(UNNAMED_METRIC);
+        match (&metric, line.grade) {
+            (_, Grade::None) => {
+                let problem = "no score, but other lines have one: give it to all lines or to none";
+                return Err(ImportError::at(&line.place, problem));
             }
-            let name = line.metric.clone().unwrap_or_else(|| "imported".to_owned());
-            match &metric {
-                Some(other) if *other != name => {
-                    return Err(broken(format!("metric '{name}', but earlier lines have '{other}'")));
-                }
-                _ => metric = Some(name),
+            (Some(known), Grade::Score(_)) if args.metric.is_none() && known != name => {
+                return Err(ImportError::at(&line.place, format!("metric '{name}', but earlier lines have '{known}'")));
             }
-        } else if line.answer.is_none() {
-            return Err(broken("neither answer nor score: there is nothing to grade".to_owned()));
+            (None, Grade::Score(_)) => metric = Some(name.to_owned()),
+            _ => {}
         }
-        if let Some((first, _)) = lines.get(&line.question_id) {
-            return Err(broken(format!("question '{}' stands in line {first} already", line.question_id)));
+    }
+    Ok((lines, Some(metric.unwrap_or_else(|| UNNAMED_METRIC.to_owned()))))
+}
+
+/// The dataset's questions; with their texts only when a line cannot be found by its id alone.
+fn known_banks(dataset: &dyn Dataset, lines: &[Line]) -> Result<Vec<KnownBank>, CliError> {
+    let mut banks = Vec::with_capacity(dataset.bank_count());
+    for bank in 0..dataset.bank_count() {
+        let outline = dataset.outline(bank)?;
+        let questions = outline.questions.into_iter().map(|q| (q.question_id, String::new())).collect();
+        banks.push(KnownBank { bank_id: outline.bank_id, questions });
+    }
+    let ids: std::collections::HashSet<&str> =
+        banks.iter().flat_map(|bank| bank.questions.iter().map(|(id, _)| id.as_str())).collect();
+    if lines.iter().all(|line| line.id.as_deref().is_some_and(|id| ids.contains(id))) {
+        return Ok(banks);
+    }
+    for (place, bank) in banks.iter_mut().enumerate() {
+        for (known, question) in bank.questions.iter_mut().zip(dataset.bank(place)?.questions) {
+            known.1 = question.text;
         }
-        lines.insert(line.question_id.clone(), (number, line));
     }
-    if let (Some(metric), Some((number, _))) = (&metric, lines.values().find(|(_, line)| line.score.is_none())) {
-        let problem = format!("no score, but other lines have one ('{metric}'): give it to all lines or to none");
-        return Err(CliError::usage(format!("{}: line {number}: {problem}", path.display())));
+    Ok(banks)
+}
+
+/// Lines by question, each question once.
+fn by_question(banks: &[KnownBank], lines: Vec<Line>) -> Result<Lines, ImportError> {
+    let mut resolver = Resolver::new(banks);
+    let mut found = Lines::new();
+    for line in lines {
+        let id = resolver.resolve(&line)?;
+        if let Some(earlier) = found.get(&id) {
+            return Err(ImportError::at(&line.place, format!("question '{id}' stands in {} already", earlier.place)));
+        }
+        found.insert(id, line);
     }
-    if lines.is_empty() {
-        return Err(CliError::usage(format!("{}: no lines", path.display())));
-    }
-    Ok((lines, metric))
+    Ok(found)
 }
 
 type Graded = (QuestionFacts, Vec<(StepNo, StepText)>);
@@ -210,7 +223,7 @@ fn grade(
     phrases: &[String],
 ) -> Graded {
     let mut scores = Vec::new();
-    if let (Some(score), Some(metric)) = (line.score, metric) {
+    if let (Grade::Score(score), Some(metric)) = (line.grade, metric) {
         scores.push((metric.to_owned(), score));
     }
     let mut texts = Vec::new();
@@ -236,8 +249,13 @@ fn grade(
                 sessions.iter().map(String::as_str),
                 gold.evidence_sessions.iter().map(String::as_str),
             ),
+            unretained: 0,
         }
     });
+    let failed = line.grade == Grade::Failed;
+    if failed {
+        scores.clear();
+    }
     let abstained = line.answer.as_ref().is_some_and(|answer| is_abstention(answer, phrases));
     let answer_hash = line.answer.as_deref().map_or(0, answer_hash);
     let facts = QuestionFacts {
@@ -245,16 +263,22 @@ fn grade(
         question_id: question.question_id.clone(),
         bank_id: bank_id.to_owned(),
         category: question.category.clone(),
-        // a line without a score that counts cannot have come this far
-        outcome: if abstained { Outcome::Abstained } else { Outcome::Scored },
+        outcome: match (failed, abstained) {
+            (true, _) => Outcome::InfraError,
+            (false, true) => Outcome::Abstained,
+            (false, false) => Outcome::Scored,
+        },
         scores,
         retrieval,
         empty_context: false,
+        context_bytes: None,
+        judge_in_doubt: false,
         answer_hash,
         times: PhaseTimes::default(),
         usage: PhaseUsage::default(),
         attempts: 0,
-        failure: None,
+        failure: failed.then(|| Failure::permanent("imported", "the file has no grade for this question")),
+        kept: None,
     };
     (facts, texts)
 }

@@ -1,11 +1,17 @@
 //! One verb, one file.
 
+#[cfg(feature = "archive")]
+mod archive;
 mod cancel;
+mod compare;
 mod completions;
 mod config;
 mod datasets;
 mod doctor;
 pub(crate) mod estimate;
+mod export;
+pub(crate) mod fork;
+mod gate;
 mod gc;
 mod import;
 mod list;
@@ -22,19 +28,26 @@ mod serve;
 mod status;
 mod submit;
 mod systems;
+mod trace;
 mod watch;
 
 use crate::{
     app::App,
     cli::{Cli, Verb},
-    exit::CliResult,
+    exit::{CliResult, Exit},
 };
 
 /// Runs a verb.
 ///
 /// # Errors
 /// A readable message with its exit code.
-pub(crate) async fn run(cli: Cli) -> CliResult {
+pub(crate) async fn run(mut cli: Cli) -> CliResult {
+    // verbs that are a submit with other words
+    cli.verb = match cli.verb {
+        Verb::Rejudge(args) => Verb::Submit(Box::new(args.into_submit())),
+        Verb::Rescore(args) => Verb::Submit(Box::new(args.into_submit())),
+        verb => verb,
+    };
     // these need no settings, so that they work where settings are broken
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
@@ -55,6 +68,14 @@ pub(crate) async fn run(cli: Cli) -> CliResult {
         Verb::List(args) => list::run(&app, args).await,
         Verb::Watch(args) => watch::run(&app, args).await,
         Verb::Report(args) => report::run(&app, args).await,
+        // became a submit above
+        Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
+        Verb::Compare(args) => compare::run(&app, args).await,
+        Verb::Gate(args) => gate::run(&app, args).await,
+        Verb::Trace(args) => trace::run(&app, args).await,
+        Verb::Export(args) => export::run(&app, args).await,
+        #[cfg(feature = "archive")]
+        Verb::Archive(verb) => archive::run(&app, verb).await,
         Verb::Import(args) => import::run(&app, args).await,
         Verb::Datasets(verb) => datasets::run(&app, verb).await,
         Verb::Systems(verb) => systems::run(&app, verb).await,

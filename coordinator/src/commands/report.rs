@@ -1,11 +1,16 @@
 //! `report RUN`: the result again, from the store.
 
+use bench_aggregate::compare::CompareOptions;
+use bench_report::{Format, html::Page};
+
+use super::compare;
 use crate::{
     app::App,
     cli::ReportArgs,
     exit::{CliError, CliResult, Exit},
     out, results,
     runs::find_run,
+    sides::LoadedRun,
 };
 
 /// Runs the verb.
@@ -19,15 +24,40 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let summary = results::summary_of(app, store.as_ref(), &run).await?;
+    let comparison = match &args.baseline {
+        None => None,
+        Some(baseline) => {
+            let old = LoadedRun::named(app, store.as_ref(), baseline, Some(&run.spec)).await?;
+            let new = LoadedRun::of_row(app, store.as_ref(), run.clone()).await?;
+            let options =
+                CompareOptions { flips: usize::MAX, seed: app.settings().stats_seed, ..CompareOptions::default() };
+            Some(compare::pair(store.as_ref(), &old, &new, &options, false).await?)
+        }
+    };
+    let shows_questions =
+        formats.iter().any(|name| bench_report::format_named(name).is_some_and(Format::needs_questions));
+    let questions = if shows_questions { results::first_questions(store.as_ref(), &run).await? } else { Vec::new() };
+    let page = Page {
+        summary: &summary,
+        questions: &questions,
+        comparison: comparison.as_ref(),
+        trace_url: args.trace_url.as_deref(),
+    };
     match &args.output_dir {
-        None => out::result(&results::render(&summary, formats[0])?),
+        None => out::result(&results::render(&page, formats[0])?),
         Some(folder) => {
             results::check_writable(folder)?;
             results::write_files(store.as_ref(), &run, &summary, folder).await?;
             for format in formats {
-                let rendered = results::render(&summary, format)?;
+                let rendered = results::render(&page, format)?;
                 results::write_atomically(&folder.join(results::file_name(format)), |file| {
                     std::io::Write::write_all(file, rendered.as_bytes())
+                })?;
+            }
+            if let Some(comparison) = &comparison {
+                let plot = bench_report::svg::forest(std::slice::from_ref(comparison));
+                results::write_atomically(&folder.join("comparison.svg"), |file| {
+                    std::io::Write::write_all(file, plot.as_bytes())
                 })?;
             }
             out::note(&format!("report: {}", folder.display()));

@@ -98,7 +98,12 @@ pub(super) async fn go_on(
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
     let interrupts = Interrupts::listen();
     let end = carrier.carry(app, &store, &row, planner, &args.output.watching(&interrupts)).await?;
-    let ending = Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder };
+    let ending = Ending {
+        json: args.output.json,
+        output_dir: args.output.output_dir.as_deref(),
+        folder,
+        floor: args.output.floor,
+    };
     conclude(app, store.as_ref(), &row, end, &ending).await
 }
 
@@ -118,6 +123,9 @@ pub(super) async fn planner_if_missing(
     run: &RunRow,
 ) -> Result<Option<Planner>, CliError> {
     if run.planned || (app.place()? == Place::Cluster && has_planner(store, run.run_no).await?) {
+        return Ok(None);
+    }
+    if super::fork::adopt_again(store, run).await? {
         return Ok(None);
     }
     planner_of(app, store, run).await.map(Some)

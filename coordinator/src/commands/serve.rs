@@ -1,7 +1,10 @@
 //! `serve`: the long-running coordinator. Dispatches and supervises while it leads, answers health and scaling questions
 //! always.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use bench_proto::{
     CLUSTER_DOMAIN,
@@ -11,6 +14,7 @@ use bench_proto::{
 use bench_queue::Queue;
 use bench_store::{RunRow, Store};
 use bench_telemetry::http::{BearerToken, Pages, listen};
+use bench_worker::sight::{Keeper, ProcessTelemetry};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +23,7 @@ use crate::{
     app::{App, Place},
     cli::ServeArgs,
     cluster::{
+        gauges::ClusterGauges,
         leader::Candidate,
         scale::{RunLoad, desired_workers},
         supervisor::Supervisor,
@@ -33,6 +38,9 @@ use crate::{
 /// Calls of a run that its mean call time is taken from.
 const CALLS_AVERAGED: u32 = 200;
 
+/// Name of the service at a collector.
+const SERVICE: &str = "bench-coord";
+
 /// Runs the verb.
 pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     if app.place()? != Place::Cluster {
@@ -43,7 +51,14 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     let token = BearerToken::from_environment().map_err(|e| CliError::usage(e.to_string()))?;
     let store = app.open_store().await?;
     let queue = app.open_queue().await?;
-    let pages = Arc::new(ServePages { store: Arc::clone(&store), queue: Arc::clone(&queue) });
+    let holder = args.name.clone().unwrap_or_else(|| format!("coordinator-{}", std::process::id()));
+    bench_telemetry::metrics::enable(SERVICE, &holder);
+    let gauges = Arc::new(ClusterGauges::new(Arc::clone(&store), Arc::clone(&queue)));
+    let telemetry = ProcessTelemetry::start(app.settings(), SERVICE, &holder, Some(Arc::clone(&gauges) as _))
+        .map_err(|failure| CliError::usage(failure.message))?;
+    let keeper = telemetry.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
+    let pages =
+        Arc::new(ServePages { store: Arc::clone(&store), queue: Arc::clone(&queue), gauges: Arc::clone(&gauges) });
     let listening = listen(&args.listen, token, pages).await.map_err(|e| CliError::usage(e.to_string()))?;
     out::note(&format!(
         "coordinator of {} and {}, health at http://{}/readyz, scaling at /api/scale/POOL/ROLE",
@@ -53,20 +68,18 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     ));
     let interrupts = Interrupts::listen();
     let (app, trouble) = (Arc::new(app), Trouble::default());
-    let candidate = Candidate {
-        store: Arc::clone(&store),
-        scope: CLUSTER_DOMAIN.to_owned(),
-        holder: args.name.clone().unwrap_or_else(|| format!("coordinator-{}", std::process::id())),
-        trouble: trouble.clone(),
-    };
+    let candidate =
+        Candidate { store: Arc::clone(&store), scope: CLUSTER_DOMAIN.to_owned(), holder, trouble: trouble.clone() };
     while let Some(epoch) = candidate.wait(&interrupts.stop).await {
         let term = CancellationToken::new();
+        gauges.leading.store(true, Ordering::Relaxed);
         let dispatcher = Dispatcher {
             store: Arc::clone(&store),
             queue: Arc::clone(&queue),
             scope: Scope::Domain(CLUSTER_DOMAIN.to_owned()),
             opened: Arc::new(Notify::new()),
             trouble: trouble.clone(),
+            traced: telemetry.spans.is_some(),
         };
         let supervisor = Supervisor {
             app: Arc::clone(&app),
@@ -74,9 +87,16 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             queue: Arc::clone(&queue),
             domain: CLUSTER_DOMAIN.to_owned(),
             trouble: trouble.clone(),
+            keeper: keeper.clone(),
         };
-        let duties = [tokio::spawn(dispatcher.run(term.clone())), tokio::spawn(supervisor.run(term.clone()))];
+        let duties = [
+            tokio::spawn(dispatcher.run(term.clone())),
+            tokio::spawn(supervisor.run(term.clone())),
+            #[cfg(feature = "archive")]
+            tokio::spawn(crate::archive::auto::keep_archiving(Arc::clone(&app), Arc::clone(&store), term.clone())),
+        ];
         candidate.keep(epoch, &interrupts.stop).await;
+        gauges.leading.store(false, Ordering::Relaxed);
         term.cancel();
         for duty in duties {
             if let Err(error) = duty.await {
@@ -87,6 +107,10 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             break;
         }
     }
+    if let Some(keeper) = keeper {
+        keeper.close().await;
+    }
+    telemetry.close().await;
     queue.close().await;
     store.close().await;
     Ok(Exit::Done)
@@ -96,12 +120,17 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
 struct ServePages {
     store: Arc<dyn Store>,
     queue: Arc<dyn Queue>,
+    gauges: Arc<ClusterGauges>,
 }
 
 #[async_trait::async_trait]
 impl Pages for ServePages {
     async fn ready(&self) -> Result<(), String> {
         self.store.leader(CLUSTER_DOMAIN).await.map(drop).map_err(|e| e.to_string())
+    }
+
+    async fn refresh(&self) {
+        self.gauges.refresh().await;
     }
 
     async fn page(&self, path: &str) -> Option<Result<Value, String>> {

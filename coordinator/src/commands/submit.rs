@@ -38,6 +38,12 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
             "--detach needs a cluster that works on the run: with the in-process queue memory: the run would end with this command; leave --detach out",
         ));
     }
+    if let Some(floor) = args.output.floor.filter(|floor| !(0.0..=1.0).contains(floor)) {
+        return Err(CliError::usage(format!("--floor {floor}: give a fraction; 90 % are 0.9")));
+    }
+    if let (Some(source), Some(from)) = (&args.fork, args.from) {
+        return super::fork::run(app, args, source, from).await;
+    }
     let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
     if !args.dry_run {
         app.check_queue().await?;
@@ -108,13 +114,18 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         store.as_ref(),
         &run,
         end,
-        &Ending { json: args.output.json, output_dir: args.output.output_dir.as_deref(), folder: &folder },
+        &Ending {
+            json: args.output.json,
+            output_dir: args.output.output_dir.as_deref(),
+            folder: &folder,
+            floor: args.output.floor,
+        },
     )
     .await
 }
 
 /// Says what a person needs to come back to a run.
-fn detached(run: &RunRow, json: bool) -> CliResult {
+pub(super) fn detached(run: &RunRow, json: bool) -> CliResult {
     if json {
         out::json(&serde_json::json!({"id": run.run_id, "status": "running"}));
     } else {
@@ -148,6 +159,8 @@ pub(super) struct Ending<'a> {
     pub output_dir: Option<&'a Path>,
     /// Where the files go.
     pub folder: &'a Path,
+    /// `--floor`.
+    pub floor: Option<f64>,
 }
 
 /// Prints the result of a run that came to rest, or says how to go on.
@@ -163,7 +176,8 @@ pub(super) async fn conclude(
 ) -> CliResult {
     match end {
         RunEnd::Finished => {
-            let exit = results::finish(app, store, run.run_no, ending.json, ending.output_dir).await?;
+            let exit =
+                results::finish_above(app, store, run.run_no, ending.json, ending.output_dir, ending.floor).await?;
             if let Some(hint) = next_step(app, &run.spec) {
                 out::note(&hint);
             }
@@ -187,7 +201,13 @@ pub(super) async fn conclude(
 }
 
 /// P30: the same id and fingerprint attach; another fingerprint is refused with its differences.
-async fn attach(app: &App, store: Arc<dyn Store>, spec: &RunSpec, existing: RunRow, args: &SubmitArgs) -> CliResult {
+pub(super) async fn attach(
+    app: &App,
+    store: Arc<dyn Store>,
+    spec: &RunSpec,
+    existing: RunRow,
+    args: &SubmitArgs,
+) -> CliResult {
     let differences = existing.spec.differences(spec);
     if !differences.is_empty() {
         let list: Vec<String> =

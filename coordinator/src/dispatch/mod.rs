@@ -3,6 +3,7 @@
 //!
 //! The same loop serves one local run and all runs of a cluster: what differs is where it learns of runs and slots.
 
+mod context;
 mod losses;
 pub(crate) mod window;
 
@@ -16,6 +17,7 @@ use bench_proto::{
     ids::{Role, RunId, RunNo},
     session::SessionInfo,
     task::{QueueName, TASK_MESSAGE_VERSION, TaskMessage},
+    trace::TracePolicy,
 };
 use bench_queue::{Outgoing, Queue, QueueError};
 use bench_store::{OpenByRole, ReadyTask, Store, StoreError};
@@ -24,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cluster::trouble::Trouble;
+use context::Contexts;
 use losses::LossWatch;
 use window::{Demand, Slots, fills, shares};
 
@@ -34,7 +37,7 @@ const QUICK_POLL: Duration = Duration::from_millis(5);
 /// Pause while most of the window is in flight: workers hold enough, and a look that hands out more costs no more.
 const FULL_POLL: Duration = Duration::from_millis(25);
 /// A look at many open tasks takes its time: a cluster's dispatcher pauses so many times as long, up to [`MOVING_POLL`].
-const PAUSES_PER_LOOK: u32 = 3;
+const PAUSES_PER_LOOK: u32 = 8;
 /// While work moves, a cluster's dispatcher looks at least this often.
 const MOVING_POLL: Duration = Duration::from_millis(40);
 /// Work counts as moving for so long after the last change.
@@ -68,6 +71,8 @@ pub(crate) struct Dispatcher {
     pub opened: Arc<Notify>,
     /// Told what keeps it from publishing.
     pub trouble: Trouble,
+    /// Messages carry their trace context.
+    pub traced: bool,
 }
 
 /// What the dispatcher needs to know of a run besides its tasks.
@@ -77,6 +82,7 @@ struct RunFacts {
     pool: String,
     concurrency: Option<u32>,
     state_version: i64,
+    trace: TracePolicy,
 }
 
 /// A pool as its workers describe it.
@@ -106,6 +112,7 @@ struct Memory {
     moved: Option<Instant>,
     reconnects: Option<u64>,
     losses: LossWatch,
+    contexts: Contexts,
     turn: usize,
 }
 
@@ -200,8 +207,8 @@ impl Dispatcher {
             let granted = shares(&demands, &slots, memory.turn);
             full &= fills(&demands, &slots, &granted);
             for (run, role, count) in granted {
-                let run_id = &memory.runs[&run].run_id;
-                published += self.publish(run, run_id, QueueName::new(name, role), count, version).await?;
+                let queue = QueueName::new(name, role);
+                published += self.publish(run, &memory.runs[&run], queue, count, version, &mut memory.contexts).await?;
             }
         }
         let next_due = open.values().flat_map(BTreeMap::values).filter_map(|tasks| tasks.next_due_ms).min();
@@ -216,21 +223,28 @@ impl Dispatcher {
     async fn publish(
         &self,
         run: RunNo,
-        run_id: &RunId,
+        facts: &RunFacts,
         queue: QueueName,
         count: u32,
         version: Option<u32>,
+        contexts: &mut Contexts,
     ) -> Result<u32, DispatchError> {
         let tasks = self.store.ready_tasks(run, queue.role, count).await?;
         if tasks.is_empty() {
             return Ok(0);
         }
         let message = |ready: &ReadyTask| {
-            let mut message = TaskMessage::new(run_id.clone(), run, ready.task);
+            let mut message = TaskMessage::new(facts.run_id.clone(), run, ready.task);
             message.v = version.unwrap_or(TASK_MESSAGE_VERSION).min(TASK_MESSAGE_VERSION);
             Outgoing { message, headers: Vec::new() }
         };
-        let messages: Vec<Outgoing> = tasks.iter().map(message).collect();
+        let mut messages: Vec<Outgoing> = tasks.iter().map(message).collect();
+        if self.traced {
+            for (outgoing, ready) in messages.iter_mut().zip(&tasks) {
+                let store = self.store.as_ref();
+                outgoing.headers = contexts.headers(store, run, &facts.run_id, &facts.trace, ready.task).await?;
+            }
+        }
         self.queue.publish(&queue, &messages).await?;
         // a crash before the note only publishes twice: the claim rule makes that harmless
         self.store.note_published(run, &tasks).await?;
@@ -260,6 +274,7 @@ impl Dispatcher {
                 pool: row.spec.limits.pool,
                 concurrency: row.spec.limits.concurrency,
                 state_version,
+                trace: row.spec.limits.trace,
             };
             memory.runs.insert(run, facts);
         }

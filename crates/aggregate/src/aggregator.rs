@@ -9,19 +9,20 @@ use bench_proto::{
     ids::TaskKind,
     step::{StepFacts, StoredStep, Timing},
     summary::{
-        ADVERSARIAL, DatasetSummary, Estimator, FailureAttribution, Headline, LABEL_DEMO_ANSWERER,
-        LABEL_MODIFIED_DATASET, LatencySummary, MetricScore, Outcomes, PartScore, PhaseSeconds, REPORT_SCHEMA_VERSION,
-        RunSummary, SpecSummary, Summary, UsageSummary,
+        ADVERSARIAL, Agreement, ContextSummary, DatasetSummary, Estimator, FailureAttribution, Headline,
+        LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencyCurves, LatencySummary, MetricScore, Outcomes, PartScore,
+        PassCount, PhaseSeconds, REPORT_SCHEMA_VERSION, RecallAnswer, RunSummary, SpecSummary, Summary, UsageSummary,
     },
 };
 
 use crate::{
-    attribution::attribute,
+    agreement::{self, Votes},
+    attribution::{self, attribute},
     bootstrap::wild_cluster_interval,
     cells::{Cell, cells_of},
     extremes,
     input::AggregateInput,
-    latency::percentiles,
+    latency::{CURVE, curve, percentiles},
     questions::{Question, Questions, Times, has_score},
     retrieval::RetrievalSums,
     score::{Category, FEW_CLUSTERS, Sampling, estimate, metric_score},
@@ -64,6 +65,8 @@ struct Sums {
     answer: TimeSum,
     judge: TimeSum,
     attribution: FailureAttribution,
+    recall_answer: RecallAnswer,
+    context_bytes: u64,
     errors: BTreeMap<String, u64>,
     retrieval: RetrievalSums,
     /// Bank number → proven ready, in all its segments.
@@ -85,6 +88,13 @@ impl Sums {
         self.attribution.evidence_partial += other.attribution.evidence_partial;
         self.attribution.evidence_found += other.attribution.evidence_found;
         self.attribution.no_ground_truth += other.attribution.no_ground_truth;
+        self.attribution.not_retained += other.attribution.not_retained;
+        self.attribution.judge_in_doubt += other.attribution.judge_in_doubt;
+        for (row, more) in rows(&mut self.recall_answer).into_iter().zip(rows(&mut { other.recall_answer })) {
+            row.passed += more.passed;
+            row.failed += more.failed;
+        }
+        self.context_bytes += other.context_bytes;
         for (code, n) in other.errors {
             *self.errors.entry(code).or_default() += n;
         }
@@ -99,6 +109,10 @@ impl Sums {
     }
 }
 
+fn rows(table: &mut RecallAnswer) -> [&mut PassCount; 4] {
+    [&mut table.evidence_found, &mut table.evidence_partial, &mut table.evidence_missing, &mut table.no_ground_truth]
+}
+
 /// Collects question facts (in any order, each question once) and retain steps, merges, and ends in a [`Summary`].
 #[derive(Debug, Clone)]
 pub struct Aggregator {
@@ -107,6 +121,9 @@ pub struct Aggregator {
     questions: Questions,
     /// Microseconds of each retained entry.
     retained: Vec<f32>,
+    /// Bytes of each context.
+    contexts: Vec<f32>,
+    votes: Votes,
     sums: Sums,
 }
 
@@ -115,7 +132,15 @@ impl Aggregator {
     #[must_use]
     pub fn new(input: AggregateInput) -> Self {
         let headline_metric = input.headline_metric();
-        Self { input, headline_metric, questions: Questions::default(), retained: Vec::new(), sums: Sums::default() }
+        Self {
+            input,
+            headline_metric,
+            questions: Questions::default(),
+            retained: Vec::new(),
+            contexts: Vec::new(),
+            votes: Votes::default(),
+            sums: Sums::default(),
+        }
     }
 
     /// Adds a question that ended.
@@ -133,6 +158,11 @@ impl Aggregator {
         }
         if let Some(attribution) = attribute(facts, &self.headline_metric, self.input.pass_threshold) {
             attribution.count(&mut sums.attribution);
+        }
+        attribution::cross(facts, &self.headline_metric, self.input.pass_threshold, &mut sums.recall_answer);
+        if let Some(bytes) = facts.context_bytes {
+            sums.context_bytes += bytes;
+            self.contexts.push(bytes as f32);
         }
         if facts.outcome == Outcome::InfraError {
             let code = facts.failure.as_ref().map_or("unknown", |failure| failure.code.as_str());
@@ -168,10 +198,19 @@ impl Aggregator {
         }
     }
 
+    /// Adds a vote of a judge; steps of other tasks are ignored. Needed for agreement alone: scores come with the questions.
+    pub fn add_judge_step(&mut self, step: &StoredStep) {
+        if let (TaskKind::Judge, StepFacts::Judged { score, .. }) = (step.task.kind(), &step.facts) {
+            self.votes.add(step.task, *score);
+        }
+    }
+
     /// Adds everything that `other` holds. Both must have been made from the same input.
     pub fn merge(&mut self, other: Self) {
         self.questions.merge(other.questions);
         self.retained.extend(other.retained);
+        self.contexts.extend(other.contexts);
+        self.votes.merge(other.votes);
         self.sums.merge(other.sums);
     }
 
@@ -225,12 +264,17 @@ impl Aggregator {
             scores,
             retrieval: sums.retrieval.finish(input.spec.system.top_k),
             failure_attribution: sums.attribution.clone(),
+            recall_answer: sums.recall_answer,
+            judge_agreement: agreements(input, &self.votes, questions),
+            context: context(&self.contexts, sums),
+            usd_per_correct: usd_per_correct(usage.total.usd_list, &sums.recall_answer),
             errors: sums.errors.clone(),
             controls: input.controls.clone(),
             latency_ms: latencies(&questions.rows, &self.retained),
+            latency_curves: curves(&questions.rows),
             total: usage.total.clone(),
             usage,
-            slowest: extremes::slowest(questions, &input.run.id),
+            slowest: extremes::slowest(questions, &input.run.id, &input.spec.limits.trace),
             worst: extremes::worst(questions, &self.headline_metric),
             phase_seconds: PhaseSeconds {
                 retain: sums.retain.seconds(),
@@ -246,6 +290,59 @@ impl Aggregator {
             outcomes,
         }
     }
+}
+
+/// Of the votes of each judge, and of every pair of judges.
+fn agreements(input: &AggregateInput, votes: &Votes, questions: &Questions) -> Vec<Agreement> {
+    let metrics = input.spec.judge_plan().metrics;
+    let mut agreements = votes.agreements(&metrics);
+    for (i, first) in metrics.iter().enumerate() {
+        for second in &metrics[i + 1..] {
+            let of_second = questions.by_metric(second).map(|(row, score)| (&row.id, score));
+            let pairs = pairs_by_id(questions.by_metric(first).map(|(row, score)| (&row.id, score)), of_second);
+            agreements.extend(agreement::cohen(&format!("{first} / {second}"), pairs.into_iter()));
+        }
+    }
+    agreements
+}
+
+/// Scores of the ids that both lists have; both are in byte order of the ids.
+fn pairs_by_id<'a>(
+    first: impl Iterator<Item = (&'a Box<str>, f64)>,
+    second: impl Iterator<Item = (&'a Box<str>, f64)>,
+) -> Vec<(f64, f64)> {
+    let mut second = second.peekable();
+    first
+        .filter_map(|(id, a)| {
+            while second.next_if(|(other, _)| *other < id).is_some() {}
+            second.next_if(|(other, _)| *other == id).map(|(_, b)| (a, b))
+        })
+        .collect()
+}
+
+fn context(bytes: &[f32], sums: &Sums) -> Option<ContextSummary> {
+    let n = bytes.len() as u64;
+    let spread = percentiles(bytes.iter().copied())?;
+    let mean_bytes = sums.context_bytes as f64 / n as f64;
+    let answer = &sums.usage.answer;
+    let answered = answer.calls + answer.cached_calls;
+    Some(ContextSummary {
+        n,
+        mean_bytes,
+        // percentiles divide by a thousand: they are made for microseconds
+        p50_bytes: spread.p50 * 1e3,
+        p95_bytes: spread.p95 * 1e3,
+        mean_tokens: mean_bytes / 4.0,
+        mean_prompt_tokens: (answered > 0).then(|| answer.prompt_tokens as f64 / answered as f64),
+    })
+}
+
+fn usd_per_correct(usd: f64, table: &RecallAnswer) -> Option<f64> {
+    let passed = [table.evidence_found, table.evidence_partial, table.evidence_missing, table.no_ground_truth]
+        .iter()
+        .map(|count| count.passed)
+        .sum::<u64>();
+    (passed > 0).then(|| usd / passed as f64)
 }
 
 fn outcomes(rows: &[Question]) -> Outcomes {
@@ -451,6 +548,17 @@ fn latencies(rows: &[Question], retained: &[f32]) -> LatencySummary {
     }
 }
 
+fn curves(rows: &[Question]) -> Option<LatencyCurves> {
+    type Pick = fn(&Times) -> f32;
+    let picks: [(&str, Pick); 4] =
+        [("recall", |t| t.recall), ("answer", |t| t.answer), ("judge", |t| t.judge), ("question", |t| t.question)];
+    let phases: BTreeMap<String, Vec<f64>> = picks
+        .into_iter()
+        .filter_map(|(phase, pick)| Some((phase.to_owned(), curve(rows.iter().map(|row| pick(&row.times)))?)))
+        .collect();
+    (!phases.is_empty()).then(|| LatencyCurves { percents: CURVE.to_vec(), phases })
+}
+
 fn digest(questions: &Questions) -> String {
     let mut digest = ResultDigest::default();
     for row in &questions.rows {
@@ -460,4 +568,4 @@ fn digest(questions: &Questions) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

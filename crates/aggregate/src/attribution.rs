@@ -2,7 +2,7 @@
 
 use bench_proto::{
     facts::{Outcome, QuestionFacts},
-    summary::FailureAttribution,
+    summary::{FailureAttribution, PassCount, RecallAnswer},
 };
 
 /// Where a failed question lost.
@@ -16,6 +16,10 @@ pub enum Attribution {
     EvidenceFound,
     /// The dataset names no evidence, or nothing was recalled.
     NoGroundTruth,
+    /// What is missing among the hits was never retained.
+    NotRetained,
+    /// Judges or votes disagree about the answer.
+    JudgeInDoubt,
 }
 
 impl Attribution {
@@ -27,6 +31,8 @@ impl Attribution {
             Self::EvidencePartial => "evidence_partial",
             Self::EvidenceFound => "evidence_found",
             Self::NoGroundTruth => "no_ground_truth",
+            Self::NotRetained => "not_retained",
+            Self::JudgeInDoubt => "judge_in_doubt",
         }
     }
 
@@ -36,29 +42,66 @@ impl Attribution {
             Self::EvidencePartial => counts.evidence_partial += 1,
             Self::EvidenceFound => counts.evidence_found += 1,
             Self::NoGroundTruth => counts.no_ground_truth += 1,
+            Self::NotRetained => counts.not_retained += 1,
+            Self::JudgeInDoubt => counts.judge_in_doubt += 1,
+        }
+    }
+
+    /// The row of the cross table that a question with this evidence belongs to.
+    fn row(self, table: &mut RecallAnswer) -> &mut PassCount {
+        match self {
+            Self::EvidenceFound => &mut table.evidence_found,
+            Self::EvidencePartial => &mut table.evidence_partial,
+            Self::EvidenceMissing | Self::NotRetained => &mut table.evidence_missing,
+            Self::NoGroundTruth | Self::JudgeInDoubt => &mut table.no_ground_truth,
         }
     }
 }
 
 /// Attributes a question that has a score below `pass_threshold` by `metric`; `None` for every other.
 ///
-/// Evidence is looked for at the level of turns, or of sessions where the dataset names only these.
+/// A doubtful judgement outranks the evidence. Evidence is looked for at the level of turns, or of sessions where the dataset
+/// names only these.
 #[must_use]
 pub fn attribute(facts: &QuestionFacts, metric: &str, pass_threshold: f64) -> Option<Attribution> {
+    if passed(facts, metric, pass_threshold)? {
+        return None;
+    }
+    if facts.judge_in_doubt {
+        return Some(Attribution::JudgeInDoubt);
+    }
+    Some(evidence(facts))
+}
+
+/// Counts a question with a score in the cross table of recall and answer.
+pub(crate) fn cross(facts: &QuestionFacts, metric: &str, pass_threshold: f64, table: &mut RecallAnswer) {
+    let Some(passed) = passed(facts, metric, pass_threshold) else { return };
+    let count = evidence(facts).row(table);
+    if passed {
+        count.passed += 1;
+    } else {
+        count.failed += 1;
+    }
+}
+
+fn passed(facts: &QuestionFacts, metric: &str, pass_threshold: f64) -> Option<bool> {
     if !matches!(facts.outcome, Outcome::Scored | Outcome::Abstained) {
         return None;
     }
-    let (_, score) = facts.scores.iter().find(|(name, _)| name == metric)?;
-    if *score >= pass_threshold {
-        return None;
-    }
+    facts.scores.iter().find(|(name, _)| name == metric).map(|(_, score)| *score >= pass_threshold)
+}
+
+/// What recall had found.
+fn evidence(facts: &QuestionFacts) -> Attribution {
     let levels = facts.retrieval.iter().flat_map(|retrieval| [&retrieval.turn, &retrieval.session]);
     let Some(hits) = levels.into_iter().find(|hits| hits.gold > 0) else {
-        return Some(Attribution::NoGroundTruth);
+        return Attribution::NoGroundTruth;
     };
-    Some(match hits.ranks.len() {
+    let unretained = facts.retrieval.as_ref().map_or(0, |retrieval| retrieval.unretained as usize);
+    match hits.ranks.len() {
+        found if found >= hits.gold as usize => Attribution::EvidenceFound,
+        found if unretained > 0 && found + unretained >= hits.gold as usize => Attribution::NotRetained,
         0 => Attribution::EvidenceMissing,
-        found if found < hits.gold as usize => Attribution::EvidencePartial,
-        _ => Attribution::EvidenceFound,
-    })
+        _ => Attribution::EvidencePartial,
+    }
 }

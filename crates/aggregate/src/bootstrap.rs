@@ -19,8 +19,20 @@ const MOST: usize = 1_000;
 /// Draws when signs are random.
 const DRAWS: usize = 1_999;
 
-/// The interval, or why there is none.
+/// How far the interval reaches to each side, and how it was made.
+pub(crate) struct Wild {
+    pub(crate) half_width: f64,
+    pub(crate) method: String,
+}
+
+/// The interval of a score, or why there is none.
 pub(crate) fn wild_cluster_interval(design: &Design, seed: u64) -> Result<Interval, String> {
+    let Wild { half_width, method } = wild_cluster_quantile(design, seed)?;
+    Ok(symmetric(design.estimate(), half_width, method))
+}
+
+/// The 95 % quantile of |t*| times the standard error, or why there is none.
+pub(crate) fn wild_cluster_quantile(design: &Design, seed: u64) -> Result<Wild, String> {
     let g = design.clusters;
     if g < FEWEST {
         return Err(format!("needs at least {FEWEST} banks, has {g}"));
@@ -37,7 +49,7 @@ pub(crate) fn wild_cluster_interval(design: &Design, seed: u64) -> Result<Interv
     let quantile = sizes[(0.95 * sizes.len() as f64).ceil() as usize - 1];
     let signs =
         if g <= ENUMERATED { format!("all {} sign vectors", sizes.len()) } else { format!("{} draws", sizes.len()) };
-    Ok(symmetric(design.estimate(), quantile * error, format!("wild cluster bootstrap-t, {signs}")))
+    Ok(Wild { half_width: quantile * error, method: format!("wild cluster bootstrap-t, {signs}") })
 }
 
 /// |t*| of every sign vector.

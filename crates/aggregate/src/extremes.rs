@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bench_proto::{
     ids::{RunId, trace_id},
     summary::{SlowQuestion, Summary, WorstQuestion},
+    trace::TracePolicy,
 };
 
 use crate::questions::{Question, Questions};
@@ -26,13 +27,14 @@ fn first_by<T>(items: impl Iterator<Item = T>, most: usize, before: impl Fn(&T, 
 }
 
 /// The slowest questions of settled `questions`.
-pub(crate) fn slowest(questions: &Questions, run: &RunId) -> Vec<SlowQuestion> {
+pub(crate) fn slowest(questions: &Questions, run: &RunId, policy: &TracePolicy) -> Vec<SlowQuestion> {
     let timed = questions.rows.iter().filter(|row| !row.times.question.is_nan());
     let slow = first_by(timed, SLOWEST, |a, b| a.times.question > b.times.question);
-    slow.into_iter().map(|row| slow_question(row, run)).collect()
+    slow.into_iter().map(|row| slow_question(row, run, policy)).collect()
 }
 
-fn slow_question(row: &Question, run: &RunId) -> SlowQuestion {
+fn slow_question(row: &Question, run: &RunId, policy: &TracePolicy) -> SlowQuestion {
+    let trace_id = trace_id(run, &row.id);
     let ms = |us: f32| f64::from(us) / 1e3;
     let t = &row.times;
     let parts = [
@@ -47,7 +49,8 @@ fn slow_question(row: &Question, run: &RunId) -> SlowQuestion {
         question_id: row.id.to_string(),
         ms: ms(t.question),
         phase_ms: happened.map(|(phase, us)| (phase.to_owned(), ms(us))).collect::<BTreeMap<_, _>>(),
-        trace_id: trace_id(run, &row.id),
+        trace_url: row.kept.then(|| policy.link(&trace_id)).flatten(),
+        trace_id,
     }
 }
 

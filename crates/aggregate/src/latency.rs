@@ -14,6 +14,15 @@ pub(crate) fn percentiles(microseconds: impl Iterator<Item = f32>) -> Option<Per
     Some(Percentiles { p50, p95, p99, n: values.len() as u64 })
 }
 
+/// Percentiles of the plots.
+pub(crate) const CURVE: [f64; 13] = [0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0];
+
+/// Milliseconds at the percentiles of [`CURVE`].
+pub(crate) fn curve(microseconds: impl Iterator<Item = f32>) -> Option<Vec<f64>> {
+    let mut values: Vec<f32> = microseconds.filter(|us| !us.is_nan()).collect();
+    (!values.is_empty()).then(|| CURVE.iter().map(|percent| percentile(&mut values, *percent) / 1e3).collect())
+}
+
 /// The value at index (n − 1) · p / 100 of the sorted values, between its neighbours. Selects instead of sorting: a
 /// million values are looked at nine times over.
 fn percentile(values: &mut [f32], percent: f64) -> f64 {

@@ -10,13 +10,17 @@
 //! | `questions` | how is a question kept in few bytes? |
 //! | `cells`, `design`, `interval`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
 //! | `score` | which of these stand where in the report? |
-//! | `retrieval`, `latency`, `extremes`, [`attribution`] | the other tables |
+//! | `retrieval`, `latency`, `extremes`, `agreement`, [`attribution`] | the other tables |
 //! | `verdict` | may the result be used? |
+//! | [`compare`], [`gate`] | is one run better than another, and does that pass? |
 
 pub mod attribution;
+pub mod compare;
+pub mod gate;
 pub mod input;
 
 mod aggregator;
+mod agreement;
 mod bootstrap;
 mod cells;
 mod design;

@@ -43,15 +43,17 @@ impl Times {
         let cached_only = |usage: &Usage| usage.cached_calls > 0 && usage.calls == 0;
         let phase =
             |us: Option<u64>, usage: &Usage| us.filter(|_| !cached_only(usage)).map_or(f32::NAN, |us| us as f32);
-        let whole = has_score(facts.outcome) && ![usage.recall, usage.answer, usage.judge].iter().any(cached_only);
+        let happened = times.recall_us.or(times.answer_us).or(times.judge_us).is_some();
+        let whole =
+            happened && has_score(facts.outcome) && ![usage.recall, usage.answer, usage.judge].iter().any(cached_only);
         let of_whole = |us: u64| if whole { us as f32 } else { f32::NAN };
         Self {
             recall: phase(times.recall_us, &usage.recall),
             answer: phase(times.answer_us, &usage.answer),
             judge: phase(times.judge_us, &usage.judge),
             question: of_whole(times.question_us),
-            queue_wait: times.queue_wait_us as f32,
-            rate_wait: times.rate_wait_us as f32,
+            queue_wait: if happened { times.queue_wait_us as f32 } else { f32::NAN },
+            rate_wait: if happened { times.rate_wait_us as f32 } else { f32::NAN },
             provider: of_whole(times.provider_us),
             own: of_whole(times.question_us.saturating_sub(times.provider_us).saturating_sub(times.rate_wait_us)),
         }
@@ -74,6 +76,8 @@ pub(crate) struct Question {
     pub(crate) category: u16,
     layout: u16,
     pub(crate) outcome: Outcome,
+    /// Its trace is kept.
+    pub(crate) kept: bool,
 }
 
 /// Counts of one bank that the verdict needs.
@@ -118,6 +122,7 @@ impl Questions {
             category: self.category(&facts.category),
             layout: self.layout(facts.scores.iter().map(|(metric, _)| metric.as_str())),
             outcome: facts.outcome,
+            kept: facts.kept.is_some(),
         };
         self.scores.extend(facts.scores.iter().map(|(_, score)| *score));
         self.rows.push(row);
@@ -134,6 +139,7 @@ impl Questions {
             category: NONE_U16,
             layout: NONE_U16,
             outcome: Outcome::NotRun,
+            kept: false,
         });
     }
 

@@ -89,8 +89,8 @@ mod tests {
         // by hand: gold 3, found at ranks 2 and 5; at k = 5: DCG = 1/log2(3) + 1/log2(6) = 0.6309297536 + 0.3868528072,
         // ideal = 1 + 0.6309297536 + 0.5
         let mut sums = RetrievalSums::default();
-        sums.add(&Retrieval { turn: hits(3, &[2, 5]), session: hits(1, &[1]) }, 5);
-        sums.add(&Retrieval { turn: hits(1, &[1]), session: hits(1, &[]) }, 5);
+        sums.add(&Retrieval { turn: hits(3, &[2, 5]), session: hits(1, &[1]), unretained: 0 }, 5);
+        sums.add(&Retrieval { turn: hits(1, &[1]), session: hits(1, &[]), unretained: 0 }, 5);
         let summary = sums.finish(5);
         let at = &summary.turn[&5];
         let close = |mean: Option<f64>, sum: f64| mean.is_some_and(|mean| (mean - sum / 2.0).abs() < 1e-9);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn questions_without_ground_truth_are_in_no_denominator() {
         let mut sums = RetrievalSums::default();
-        sums.add(&Retrieval { turn: hits(0, &[]), session: hits(1, &[1]) }, 10);
+        sums.add(&Retrieval { turn: hits(0, &[]), session: hits(1, &[1]), unretained: 0 }, 10);
         let summary = sums.finish(10);
         assert_eq!(summary.turn.keys().copied().collect::<Vec<_>>(), [1, 3, 5, 10]);
         assert_eq!((summary.turn[&1].n, summary.turn[&1].recall), (0, None));

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Fewer clusters than this make no interval.
-const FEWEST_CLUSTERS: usize = 3;
+pub(crate) const FEWEST_CLUSTERS: usize = 3;
 /// Fewer clusters than this carry a warning.
 pub(crate) const FEW_CLUSTERS: usize = 8;
 

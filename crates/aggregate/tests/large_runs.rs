@@ -98,8 +98,10 @@ fn question(i: u64) -> QuestionFacts {
         category: CATEGORIES[(i % 5) as usize].to_owned(),
         outcome: Outcome::Scored,
         scores: vec![("locomo-f1".to_owned(), (i % 1_001) as f64 / 1_000.0), ("judge".to_owned(), (i % 2) as f64)],
-        retrieval: Some(Retrieval { turn: hits.clone(), session: hits }),
+        retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
         empty_context: false,
+        context_bytes: Some(4_000),
+        judge_in_doubt: false,
         answer_hash: i,
         times: PhaseTimes {
             recall_us: Some(i % 999),
@@ -111,6 +113,7 @@ fn question(i: u64) -> QuestionFacts {
         usage: PhaseUsage::default(),
         attempts: 2,
         failure: None,
+        kept: None,
     }
 }
 

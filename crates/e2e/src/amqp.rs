@@ -1,9 +1,12 @@
 //! The broker as somebody sees it who does what this project never would: deletes queues, publishes nonsense.
 
+use std::time::{Duration, Instant};
+
 use bench_proto::{ids::Role, task::QueueName};
 use lapin::{
     BasicProperties, Channel, Connection, ConnectionProperties,
-    options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions},
+    options::{BasicGetOptions, BasicNackOptions, BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions},
+    types::AMQPValue,
 };
 use tokio::runtime::Runtime;
 
@@ -45,6 +48,35 @@ impl Wire {
     pub fn delete(&self, queue: &str) {
         let deleting = self.channel.queue_delete(queue.into(), QueueDeleteOptions::default());
         let _ = self.runtime.block_on(deleting).expect("is deleted");
+    }
+
+    /// Text headers of the message that is next in a queue, once there is one; it stays there.
+    ///
+    /// # Panics
+    /// When none comes within half a minute.
+    #[must_use]
+    pub fn next_headers_when_there(&self, queue: &str) -> Vec<(String, String)> {
+        let began = Instant::now();
+        loop {
+            if let Some(headers) = self.runtime.block_on(self.next_headers(queue)) {
+                return headers;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "{queue} stays empty");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    async fn next_headers(&self, queue: &str) -> Option<Vec<(String, String)>> {
+        let got = self.channel.basic_get(queue.into(), BasicGetOptions { no_ack: false }).await.expect("is read");
+        let message = got?;
+        let table = message.properties.headers().clone().unwrap_or_default();
+        let headers = table.inner().iter().filter_map(|(name, value)| match value {
+            AMQPValue::LongString(text) => Some((name.to_string(), text.to_string())),
+            _ => None,
+        });
+        let headers = headers.collect();
+        message.nack(BasicNackOptions { requeue: true, ..BasicNackOptions::default() }).await.expect("goes back");
+        Some(headers)
     }
 
     /// Publishes any bytes, and waits until they lie in the queue.

@@ -3,4 +3,5 @@
 //! What both share is here: a run over a cluster, what is broken in the middle of it, and what must hold afterwards.
 
 pub mod amqp;
+pub mod collector;
 pub mod faults;

@@ -47,7 +47,7 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Block {
+pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Block {
     let column = |title: &&str| match title.strip_prefix('>') {
         Some(title) => (title.to_owned(), true),
         None => ((*title).to_owned(), false),
@@ -55,7 +55,7 @@ fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Block {
     Block::Table(Table { columns: columns.iter().map(column).collect(), rows })
 }
 
-fn heading(text: impl Into<String>) -> Block {
+pub(crate) fn heading(text: impl Into<String>) -> Block {
     Block::Heading(text.into())
 }
 
@@ -110,7 +110,7 @@ fn top(summary: &Summary) -> Vec<Block> {
     blocks
 }
 
-/// `judge 62.2 %, 95 % interval 57.1 to 67.4 (naive 60.1 to 64.3), coverage 100.0 %, strict 62.2 %`.
+/// `judge 62.24 %, 95 % interval 57.1 to 67.4 (naive 60.1 to 64.3), coverage 100.0 %, strict 62.2 %`.
 fn headline_line(summary: &Summary) -> String {
     let headline = &summary.headline;
     format!(
@@ -277,7 +277,12 @@ fn retrieval(summary: &Summary) -> Vec<Block> {
     let columns = ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">MRR", ">NDCG", ">n"];
     let mut blocks = vec![heading("Retrieval"), table(&columns, rows)];
     let lost = &summary.failure_attribution;
-    let failed = lost.evidence_missing + lost.evidence_partial + lost.evidence_found + lost.no_ground_truth;
+    let failed = lost.evidence_missing
+        + lost.evidence_partial
+        + lost.evidence_found
+        + lost.no_ground_truth
+        + lost.not_retained
+        + lost.judge_in_doubt;
     if failed > 0 {
         blocks.push(Block::Text(format!(
             "Of {} below the pass threshold, {} had no evidence among the hits, {} a part of it, {} all of it (the answer failed); {} name no evidence.",
@@ -389,7 +394,15 @@ fn slowest(summary: &Summary, most: usize) -> Vec<Block> {
         [slow.question_id.clone(), ms(slow.ms)].into_iter().chain(parts).chain([slow.trace_id.clone()]).collect()
     });
     let columns = ["Question", ">ms", ">Recall", ">Answer", ">Judge", ">Rate wait", ">Queue wait", "Trace"];
-    vec![heading("Slowest questions"), table(&columns, rows.collect())]
+    let mut blocks = vec![heading("Slowest questions"), table(&columns, rows.collect())];
+    let links = summary.slowest.iter().take(most);
+    let links: Vec<String> =
+        links.filter_map(|slow| Some(format!("{}: {}", slow.question_id, slow.trace_url.as_ref()?))).collect();
+    if !links.is_empty() {
+        blocks.push(Block::Text("Their traces:".to_owned()));
+        blocks.push(Block::List(links));
+    }
+    blocks
 }
 
 fn worst(summary: &Summary) -> Vec<Block> {

@@ -1,16 +1,16 @@
-//! How a number is written for people: shares as per cent with one decimal, `–` for what was not computed.
+//! How a number is written for people: scores as per cent with two decimals, `–` for what was not computed.
 
 use bench_proto::summary::Interval;
 
 /// Stands for a figure that was not computed.
 pub(crate) const NONE: &str = "–";
 
-/// `62.2 %`.
+/// `62.24 %`: published figures have two decimals.
 pub(crate) fn percent(fraction: f64) -> String {
-    format!("{:.1} %", fraction * 100.0)
+    format!("{:.2} %", fraction * 100.0)
 }
 
-/// `62.2 %`, or a dash.
+/// `62.24 %`, or a dash.
 pub(crate) fn percent_or_none(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| NONE.to_owned(), percent)
 }
@@ -18,7 +18,7 @@ pub(crate) fn percent_or_none(fraction: Option<f64>) -> String {
 /// Like [`percent_or_none`], rounded down: 98.96 % must not be read as 99.0 %.
 pub(crate) fn percent_down(fraction: Option<f64>) -> String {
     // the small term undoes what binary fractions lose, so that 0.995 stays 99.5 %
-    percent_or_none(fraction.map(|f| (f * 1_000.0 + 1e-9).floor() / 1_000.0))
+    fraction.map_or_else(|| NONE.to_owned(), |f| format!("{:.1} %", (f * 1_000.0 + 1e-9).floor() / 10.0))
 }
 
 /// `57.1 to 67.4`, in per cent without the sign, for tables.
@@ -29,6 +29,25 @@ pub(crate) fn interval(interval: Option<&Interval>) -> String {
 /// `57.1 to 67.4 % (± 5.1)`: the half-width in points.
 pub(crate) fn interval_with_width(given: Option<&Interval>) -> String {
     given.map_or_else(|| NONE.to_owned(), |i| format!("{} % (± {:.1})", interval(Some(i)), (i.high - i.low) * 50.0))
+}
+
+/// `+1.50`: a difference of shares in points.
+pub(crate) fn points(fraction: Option<f64>) -> String {
+    fraction.map_or_else(|| NONE.to_owned(), |f| format!("{:+.2}", f * 100.0))
+}
+
+/// `-2.08 to +5.08`, in points.
+pub(crate) fn points_interval(interval: Option<&Interval>) -> String {
+    interval.map_or_else(|| NONE.to_owned(), |i| format!("{:+.2} to {:+.2}", i.low * 100.0, i.high * 100.0))
+}
+
+/// `0.368`, `< 0.001`, or a dash.
+pub(crate) fn p_value(p: Option<f64>) -> String {
+    match p {
+        None => NONE.to_owned(),
+        Some(p) if p < 0.001 => "< 0.001".to_owned(),
+        Some(p) => format!("{p:.3}"),
+    }
 }
 
 /// `0.603`, or a dash.

@@ -14,8 +14,12 @@ use crate::{
 /// # Errors
 /// Never; the signature is that of all formats.
 pub fn render(summary: &Summary) -> Result<String, RenderError> {
-    let blocks = document(summary, Detail::Full);
-    Ok(blocks.iter().map(block).collect::<Vec<_>>().join("\n\n") + "\n")
+    Ok(render_blocks(&document(summary, Detail::Full)))
+}
+
+/// Any document as GitHub-flavoured Markdown.
+pub(crate) fn render_blocks(blocks: &[Block]) -> String {
+    blocks.iter().map(block).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
 fn block(block: &Block) -> String {

@@ -62,6 +62,8 @@ mod tests {
             outcome: Outcome::Abstained,
             scores: [("locomo-f1".to_owned(), 0.0)].into(),
             retrieved: vec![],
+            evidence: vec![],
+            evidence_sessions: vec![],
             citations: vec![],
             failures: vec!["evidence_missing".into()],
             judgements: vec![],
@@ -69,6 +71,7 @@ mod tests {
             usage: PhaseUsageLine::default(),
             timing_ms: TimingLine::default(),
             trace_id: "0".repeat(32),
+            trace_url: None,
             attempts: 1,
         };
         let mut writer = QuestionsWriter::new(Vec::new());

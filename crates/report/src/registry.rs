@@ -2,6 +2,8 @@
 
 use bench_proto::summary::Summary;
 
+use crate::html::Page;
+
 /// A format that a report can be written in.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
@@ -12,7 +14,35 @@ pub struct Format {
     /// What it is good for, one line.
     pub about: &'static str,
     /// Makes the file's text; ends with a newline.
-    pub render: fn(&Summary) -> Result<String, RenderError>,
+    pub render: Render,
+}
+
+/// What a format is made from.
+#[derive(Debug, Clone, Copy)]
+pub enum Render {
+    /// The summary alone.
+    Summary(fn(&Summary) -> Result<String, RenderError>),
+    /// The summary and the questions.
+    Page(fn(&Page<'_>) -> Result<String, RenderError>),
+}
+
+impl Format {
+    /// Makes the file's text.
+    ///
+    /// # Errors
+    /// A value that the format cannot hold.
+    pub fn render(&self, page: &Page<'_>) -> Result<String, RenderError> {
+        match self.render {
+            Render::Summary(render) => render(page.summary),
+            Render::Page(render) => render(page),
+        }
+    }
+
+    /// Whether it shows single questions.
+    #[must_use]
+    pub const fn needs_questions(&self) -> bool {
+        matches!(self.render, Render::Page(_))
+    }
 }
 
 /// Why a report could not be made.
@@ -35,25 +65,31 @@ pub const FORMATS: &[Format] = &[
         name: "json",
         file_name: "report.json",
         about: "everything, schema version 1",
-        render: crate::json::render,
+        render: Render::Summary(crate::json::render),
     },
     Format {
         name: "md",
         file_name: "report.md",
         about: "for people, also in pull requests",
-        render: crate::markdown::render,
+        render: Render::Summary(crate::markdown::render),
+    },
+    Format {
+        name: "html",
+        file_name: "report.html",
+        about: "one page with plots and all questions, needs no network",
+        render: Render::Page(crate::html::render),
     },
     Format {
         name: "csv",
         file_name: "report.csv",
         about: "scores, one row per metric and category",
-        render: crate::csv::render,
+        render: Render::Summary(crate::csv::render),
     },
     Format {
         name: "junit",
         file_name: "junit.xml",
         about: "rules of the verdict as test cases, for CI",
-        render: crate::junit::render,
+        render: Render::Summary(crate::junit::render),
     },
 ];
 

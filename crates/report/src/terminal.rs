@@ -38,12 +38,17 @@ impl Style {
 #[must_use]
 pub fn render(summary: &Summary, options: TerminalOptions) -> String {
     let detail = if options.full { Detail::Full } else { Detail::Brief };
-    let painter = Painter { colour: options.colour };
+    render_blocks(&document(summary, detail), options.colour)
+}
+
+/// Any document for a terminal; ends with a newline.
+pub(crate) fn render_blocks(blocks: &[Block], colour: bool) -> String {
+    let painter = Painter { colour };
     let mut text = String::new();
-    for block in document(summary, detail) {
+    for block in blocks {
         // a heading stands directly above what it heads
         let heading = matches!(block, Block::Heading(_));
-        text.push_str(&painter.block(&block));
+        text.push_str(&painter.block(block));
         text.push_str(if heading { "\n" } else { "\n\n" });
     }
     text.truncate(text.trim_end().len());

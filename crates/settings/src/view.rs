@@ -34,10 +34,16 @@ pub struct Settings {
     pub answerer: RoleSettings,
     /// Parameters of judges.
     pub judge: RoleSettings,
+    /// Where finished runs are archived: a folder or the URL of an object store.
+    pub archive_url: Option<String>,
     /// Seed of bootstraps.
     pub stats_seed: u64,
     /// What a worker serves.
     pub worker: WorkerSettings,
+    /// Where traces and metrics go.
+    pub telemetry: TelemetrySettings,
+    /// Which questions keep their traces.
+    pub trace: TraceSettings,
     /// Accounts by name.
     pub accounts: BTreeMap<String, Account>,
     pub(crate) entries: Entries,
@@ -128,6 +134,32 @@ pub struct WorkerSettings {
     pub drain: Duration,
 }
 
+/// Section `[telemetry]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TelemetrySettings {
+    /// URL of an OTLP receiver; nothing is sent without one.
+    pub endpoint: Option<String>,
+    /// `grpc` or `http/protobuf`.
+    pub protocol: String,
+    /// How often metrics are sent.
+    pub metrics_interval: Duration,
+}
+
+/// Section `[trace]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceSettings {
+    /// Where people find a trace, with `{trace_id}` in it.
+    pub url: Option<String>,
+    /// Traces hold texts.
+    pub content: bool,
+    /// What is slow; the run's own times decide when absent.
+    pub slow: Option<Duration>,
+    /// Quantile above which a question may be slow.
+    pub quantile: f64,
+    /// Share of questions that keep their trace.
+    pub rate: f64,
+}
+
 impl Settings {
     pub(crate) fn view(schema: Schema, entries: Entries, sources: &Sources<'_>, problems: &mut Vec<Problem>) -> Self {
         let read = Read(&entries);
@@ -155,8 +187,21 @@ impl Settings {
             },
             answerer: role(&read, ModelRole::Answerer),
             judge: role(&read, ModelRole::Judge),
+            archive_url: read.maybe_text("archive.url").filter(|url| !url.is_empty()),
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
             worker: WorkerSettings { slots: read.whole("worker.slots"), drain: read.duration("worker.drain") },
+            telemetry: TelemetrySettings {
+                endpoint: read.maybe_text("telemetry.endpoint"),
+                protocol: read.text("telemetry.protocol"),
+                metrics_interval: read.duration("telemetry.metrics_interval"),
+            },
+            trace: TraceSettings {
+                url: read.maybe_text("trace.url"),
+                content: read.flag("trace.content"),
+                slow: read.maybe_duration("trace.slow"),
+                quantile: read.number("trace.quantile").unwrap_or_default(),
+                rate: read.number("trace.rate").unwrap_or_default(),
+            },
             accounts,
             entries,
             schema,
@@ -342,9 +387,13 @@ impl Read<'_> {
     }
 
     fn duration(&self, key: &str) -> Duration {
-        match self.value(key) {
-            Some(Value::Duration(duration)) => *duration,
-            _ => Duration::ZERO,
+        self.maybe_duration(key).unwrap_or_default()
+    }
+
+    fn maybe_duration(&self, key: &str) -> Option<Duration> {
+        match self.value(key)? {
+            Value::Duration(duration) => Some(*duration),
+            _ => None,
         }
     }
 

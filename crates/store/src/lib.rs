@@ -20,6 +20,6 @@ mod traits;
 
 pub use breaker::{BreakerEvent, BreakerState};
 pub use error::StoreError;
-pub use registry::{BACKENDS, Backend, migrate, open};
+pub use registry::{BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, open, open_with};
 pub use rows::*;
 pub use traits::*;

@@ -17,7 +17,7 @@ pub struct Backend {
     pub scheme: &'static str,
     /// One line for people.
     pub description: &'static str,
-    open: for<'u> fn(&'u str) -> Opening<'u>,
+    open: for<'u> fn(&'u str, usize) -> Opening<'u>,
     migrate: for<'u> fn(&'u str) -> Migrating<'u>,
 }
 
@@ -26,7 +26,8 @@ pub const BACKENDS: &[Backend] = &[
     Backend {
         scheme: sqlite::SCHEME,
         description: "one file on this machine, nothing to install",
-        open: |url| Box::pin(sqlite::open(url)),
+        // one file has one writer and its own readers
+        open: |url, _| Box::pin(sqlite::open(url)),
         migrate: |url| Box::pin(sqlite::migrate(url)),
     },
     #[cfg(feature = "postgres")]
@@ -39,17 +40,31 @@ pub const BACKENDS: &[Backend] = &[
 const POSTGRES: Backend = Backend {
     scheme: postgres::SCHEME,
     description: "a PostgreSQL database, for runs over many machines",
-    open: |url| Box::pin(postgres::open(url)),
+    open: |url, connections| Box::pin(postgres::open(url, connections)),
     migrate: |url| Box::pin(postgres::migrate(url)),
 };
 
-/// Opens the store behind a URL. A local file is made and its schema brought up to date; a database must have been
-/// migrated before.
+/// Connections to a database of a process that coordinates (P31).
+pub const COORDINATOR_CONNECTIONS: usize = 4;
+/// Connections to a database of a worker: its writer, and claims with renewal (P31). A fleet of hundreds must fit into a
+/// server's limit.
+pub const WORKER_CONNECTIONS: usize = 2;
+
+/// Opens the store behind a URL with [`COORDINATOR_CONNECTIONS`]. A local file is made and its schema brought up to date; a
+/// database must have been migrated before.
 ///
 /// # Errors
 /// Unknown schemes and everything that opening can meet.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    (find(url)?.open)(url).await
+    open_with(url, COORDINATOR_CONNECTIONS).await
+}
+
+/// [`open`] with at most so many connections, at least one.
+///
+/// # Errors
+/// Those of [`open`].
+pub async fn open_with(url: &str, connections: usize) -> Result<Arc<dyn Store>, StoreError> {
+    (find(url)?.open)(url, connections.max(1)).await
 }
 
 /// Brings the schema of the store behind a URL up to date; returns its version. A store that is up to date stays as it is.

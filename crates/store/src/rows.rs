@@ -336,6 +336,10 @@ pub struct ClaimedTask {
     pub losses: i32,
     /// Microseconds from ready to claimed.
     pub queue_wait_us: i64,
+    /// Microseconds from ready to published; 0 when the claim was quicker than the note.
+    pub dispatch_us: i64,
+    /// The session that claimed it.
+    pub session: SessionId,
 }
 
 /// A change of a leased task that is not a result; needs the current epoch (P3).
@@ -573,6 +577,15 @@ pub struct SlotAnswer {
     pub askers: u32,
     /// Calls per second that 429s have taught the other ones, summed.
     pub learned_by_others: Option<f64>,
+}
+
+/// A question of a forked run with what it takes over (see [`crate::Forks`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdoptedQuestion {
+    /// Its task.
+    pub task: TaskKey,
+    /// Steps with their texts, in order; a [`StepFacts::Failed`] under [`bench_proto::step::StepNo::FAILED`] ends it.
+    pub steps: Vec<(bench_proto::step::StepNo, StepFacts, Option<bench_proto::step::StepText>)>,
 }
 
 /// Which failed questions a user wants repeated.

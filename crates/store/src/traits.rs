@@ -7,6 +7,7 @@ use bench_proto::{
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
     step::{StepNo, StepRecord, StepText, StoredStep},
+    trace::{AttemptNote, StoredSpan},
 };
 
 use crate::{
@@ -305,12 +306,69 @@ pub trait Imports: Send + Sync {
         headline_metric: &str,
         results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
     ) -> StoreResult<()>;
+
+    /// Stores texts of any tasks; those that are there stay.
+    async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()>;
+}
+
+/// Runs that go on from what another run has stored.
+#[async_trait]
+pub trait Forks: Send + Sync {
+    /// Stores banks that are ready to their end without a retain of this run, and questions with the steps that are taken
+    /// over. A question becomes ready, and whoever claims it reads its steps; one whose steps end in a failure has failed.
+    /// Banks and questions that are there stay.
+    async fn adopt(&self, run: RunNo, banks: &[NewBank], questions: &[AdoptedQuestion]) -> StoreResult<()>;
+}
+
+/// What traces are built of (P20): timings of steps, and what is known of tries that stored none.
+#[async_trait]
+pub trait Traces: Send + Sync {
+    /// Steps of these questions and of their judge tasks with the times at which they were stored, by question, task, step.
+    async fn spans(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredSpan>>;
+
+    /// Steps that retained for a bank or proved it ready, in the order of task and step.
+    async fn bank_steps(&self, run: RunNo, bank_no: u32) -> StoreResult<Vec<StoredSpan>>;
+
+    /// Notes tries that stored no step; a second note of the same claim changes nothing.
+    async fn note_attempts(&self, run: RunNo, attempts: &[AttemptNote]) -> StoreResult<()>;
+
+    /// Noted tries of a question and of its judge tasks, in the order of task and epoch.
+    async fn attempts(&self, run: RunNo, question: TaskKey) -> StoreResult<Vec<AttemptNote>>;
+
+    /// Facts of the concluded question with this id of the dataset.
+    async fn facts_of_id(&self, run: RunNo, question_id: &str) -> StoreResult<Option<QuestionFacts>>;
+
+    /// Facts of concluded questions, in key order.
+    async fn facts_of(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<QuestionFacts>>;
+
+    /// Adds to the run's spread of times (bucket, questions) and returns all of it.
+    async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>>;
+
+    /// Age in milliseconds of the oldest task of each run and role that is due and not claimed.
+    async fn oldest_ready(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, Role, i64)>>;
+
+    /// Names of the workers of sessions, open or ended.
+    async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>>;
 }
 
 /// The whole store.
 #[async_trait]
 pub trait Store:
-    Runs + Items + Plan + Tasks + Sessions + Leaders + Checkpoints + Results + Calls + Money + Paces + Breakers + Imports
+    Runs
+    + Items
+    + Plan
+    + Tasks
+    + Sessions
+    + Leaders
+    + Checkpoints
+    + Results
+    + Calls
+    + Money
+    + Paces
+    + Breakers
+    + Imports
+    + Forks
+    + Traces
 {
     /// The URL without password, for messages.
     fn describe(&self) -> String;

@@ -8,7 +8,10 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::{
     Json, Router,
     extract::{Request, State},
-    http::{StatusCode, header::AUTHORIZATION},
+    http::{
+        StatusCode,
+        header::{AUTHORIZATION, CONTENT_TYPE},
+    },
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
@@ -87,7 +90,8 @@ pub enum ListenError {
     Token(String),
 }
 
-/// What a process answers. `/healthz` is 200 as long as the process runs; `/readyz` follows [`Pages::ready`].
+/// What a process answers. `/healthz` is 200 as long as the process runs; `/readyz` follows [`Pages::ready`]; `/metrics` is
+/// Prometheus' page; `/api/log-level` shows the filter of the logs, and a PUT changes it.
 #[async_trait::async_trait]
 pub trait Pages: Send + Sync + 'static {
     /// `Ok` when the process can do its work, else why it cannot.
@@ -95,6 +99,9 @@ pub trait Pages: Send + Sync + 'static {
 
     /// The JSON behind another path; `None` is 404, an error 503.
     async fn page(&self, path: &str) -> Option<Result<Value, String>>;
+
+    /// Brings gauges up to date, before `/metrics` shows them.
+    async fn refresh(&self) {}
 }
 
 /// A running listener; it ends with the process or when dropped.
@@ -144,10 +151,21 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
     if server.token.as_ref().is_some_and(|token| !token.is_in(&request)) {
         return reply(StatusCode::UNAUTHORIZED, json!({"error": "a bearer token is needed"}));
     }
+    if request.uri().path() == LOG_LEVEL && request.method() == axum::http::Method::PUT {
+        return set_log_level(request).await;
+    }
     if request.method() != axum::http::Method::GET {
         return reply(StatusCode::METHOD_NOT_ALLOWED, json!({"error": "only GET"}));
     }
     match request.uri().path() {
+        "/metrics" => {
+            server.pages.refresh().await;
+            match crate::metrics::render() {
+                Ok(page) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response(),
+                Err(why) => reply(StatusCode::SERVICE_UNAVAILABLE, json!({"error": why})),
+            }
+        }
+        LOG_LEVEL => reply(StatusCode::OK, json!({"filter": crate::logs::current_filter()})),
         "/healthz" => reply(StatusCode::OK, json!({"status": "ok"})),
         "/readyz" => match server.pages.ready().await {
             Ok(()) => reply(StatusCode::OK, json!({"status": "ready"})),
@@ -158,6 +176,26 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
             Some(Err(why)) => reply(StatusCode::SERVICE_UNAVAILABLE, json!({"error": why})),
             None => reply(StatusCode::NOT_FOUND, json!({"error": format!("nothing at {path}")})),
         },
+    }
+}
+
+/// Where the filter of the logs is seen and changed.
+const LOG_LEVEL: &str = "/api/log-level";
+/// Longest filter.
+const LONGEST_FILTER: usize = 4096;
+
+async fn set_log_level(request: Request) -> Response {
+    let refuse = |why: String| reply(StatusCode::BAD_REQUEST, json!({"error": why}));
+    let Ok(body) = axum::body::to_bytes(request.into_body(), LONGEST_FILTER).await else {
+        return refuse(format!("a filter has at most {LONGEST_FILTER} bytes"));
+    };
+    let Ok(filter) = std::str::from_utf8(&body) else { return refuse("a filter is text".to_owned()) };
+    match crate::logs::set_filter(filter.trim()) {
+        Ok(()) => {
+            tracing::warn!("the filter of the logs is now '{}'", filter.trim());
+            reply(StatusCode::OK, json!({"filter": filter.trim()}))
+        }
+        Err(error) => refuse(error.to_string()),
     }
 }
 

@@ -1,16 +1,20 @@
-//! Logs of bench-coord, and the names of everything that is logged or measured.
+//! Logs, metrics and traces of bench-coord, and the names of everything that is logged or measured.
 //!
-//! Stands alone: no other crate of the project is needed to log. [`init`] is called once by each binary; library code
-//! only uses `tracing`. Metrics and trace export have their names in [`names`] already and join [`TelemetryGuard`] when
-//! they come.
+//! Stands alone: no other crate of the project is needed. [`init`] is called once by each binary; library code logs through
+//! `tracing` and counts through [`metrics::catalogue`]. Features decide what is built in: `http` (the listener), `metrics` (counting
+//! and the Prometheus page), `otlp` (sending to a collector).
 
 #[cfg(feature = "http")]
 pub mod http;
 mod logs;
+pub mod metrics;
 pub mod names;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 #[cfg(feature = "http")]
 pub mod probe;
 mod redact;
+pub mod spans;
 
-pub use logs::{DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, init};
+pub use logs::{DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, set_filter};
 pub use redact::redact_url;

@@ -1,6 +1,9 @@
 //! Logs: to standard error, as lines for people or as JSON. Standard output belongs to results.
 
-use std::io;
+use std::{
+    io,
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
 use tracing::{Dispatch, level_filters::LevelFilter};
 use tracing_subscriber::{
@@ -8,6 +11,7 @@ use tracing_subscriber::{
     filter::ParseError,
     fmt::{self, MakeWriter},
     layer::SubscriberExt as _,
+    reload,
     util::TryInitError,
 };
 
@@ -64,9 +68,65 @@ pub enum InitError {
         /// Why.
         source: ParseError,
     },
+    /// The format is none.
+    #[error("{FORMAT_VARIABLE} '{0}' is no format of logs: use human or json")]
+    Format(String),
+    /// There is nothing to change.
+    #[error("logging was not started in this process")]
+    NotStarted,
     /// Somebody has set up logging before.
     #[error("logging is set up already")]
     Twice(#[from] TryInitError),
+}
+
+impl LogOptions {
+    /// What a binary's `-v` and its environment say: -v is info, -vv debug; `BENCH_LOG_FORMAT` is `human` or `json`.
+    ///
+    /// # Errors
+    /// When the format is none.
+    pub fn of_process(verbose: u8) -> Result<Self, InitError> {
+        let filter = match verbose {
+            0 => None,
+            1 => Some("info,lapin=off".to_owned()),
+            _ => Some("debug,lapin=warn,h2=warn,hyper_util=warn,tonic=warn".to_owned()),
+        };
+        let format = match std::env::var(FORMAT_VARIABLE).as_deref() {
+            Err(_) | Ok("" | "human") => LogFormat::Human,
+            Ok("json") => LogFormat::Json,
+            Ok(other) => return Err(InitError::Format(other.to_owned())),
+        };
+        Ok(Self { format, filter, ..Self::default() })
+    }
+}
+
+/// Variable with the format of logs.
+const FORMAT_VARIABLE: &str = "BENCH_LOG_FORMAT";
+
+/// The filter of this process, and the way to change it.
+#[derive(Debug)]
+struct Filtering {
+    handle: reload::Handle<EnvFilter, Registry>,
+    text: Mutex<String>,
+}
+
+static FILTERING: OnceLock<Filtering> = OnceLock::new();
+
+/// The filter that is in force, in the words of `RUST_LOG`.
+#[must_use]
+pub fn current_filter() -> String {
+    FILTERING.get().map(|f| f.text.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+}
+
+/// Changes the filter of the running process.
+///
+/// # Errors
+/// When it cannot be read; the old one stays.
+pub fn set_filter(text: &str) -> Result<(), InitError> {
+    let new = filter(text)?;
+    let filtering = FILTERING.get().ok_or(InitError::NotStarted)?;
+    filtering.handle.reload(new).map_err(|_| InitError::NotStarted)?;
+    text.clone_into(&mut filtering.text.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(())
 }
 
 /// Starts logging of this process to standard error.
@@ -76,22 +136,27 @@ pub enum InitError {
 pub fn init(options: &LogOptions) -> Result<TelemetryGuard, InitError> {
     use tracing_subscriber::util::SubscriberInitExt as _;
     let from_environment = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-    dispatch(options, from_environment.as_deref(), io::stderr)?.try_init()?;
+    let (dispatch, filtering) = dispatch(options, from_environment.as_deref(), io::stderr)?;
+    dispatch.try_init()?;
+    // a second start has failed above
+    let _ = FILTERING.set(filtering);
     Ok(TelemetryGuard { _private: () })
 }
 
 /// The subscriber that `options` describe.
-fn dispatch<W>(options: &LogOptions, rust_log: Option<&str>, writer: W) -> Result<Dispatch, InitError>
+fn dispatch<W>(options: &LogOptions, rust_log: Option<&str>, writer: W) -> Result<(Dispatch, Filtering), InitError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let filter = filter(options.filter.as_deref().or(rust_log).unwrap_or(options.default_filter))?;
+    let text = options.filter.as_deref().or(rust_log).unwrap_or(options.default_filter);
+    let (filter, handle) = reload::Layer::new(filter(text)?);
     let registry = Registry::default().with(filter);
     let lines = fmt::layer().with_writer(writer);
-    Ok(match options.format {
+    let dispatch = match options.format {
         LogFormat::Human => Dispatch::new(registry.with(lines.with_ansi(options.color).with_target(false))),
         LogFormat::Json => Dispatch::new(registry.with(lines.json().flatten_event(true).with_current_span(true))),
-    })
+    };
+    Ok((dispatch, Filtering { handle, text: Mutex::new(text.to_owned()) }))
 }
 
 fn filter(text: &str) -> Result<EnvFilter, InitError> {
@@ -123,7 +188,7 @@ mod tests {
     fn logged(options: &LogOptions, rust_log: Option<&str>) -> String {
         let captured = Captured::default();
         let writer = captured.clone();
-        let dispatch = dispatch(options, rust_log, move || writer.clone()).expect("a valid filter");
+        let (dispatch, _filtering) = dispatch(options, rust_log, move || writer.clone()).expect("a valid filter");
         tracing::dispatcher::with_default(&dispatch, || {
             let _span = tracing::warn_span!("question", question = "conv-26:0").entered();
             tracing::info!("started");

@@ -46,6 +46,7 @@ pub struct Cluster {
     bench: Bench,
     logs: PathBuf,
     keys: Vec<(String, String)>,
+    env: Vec<(String, String)>,
     database: Granted,
     vhost: Vhost,
     proxies: Option<Proxies>,
@@ -96,6 +97,13 @@ impl Cluster {
         Self::build(setup, Some(vhost)).migrated()
     }
 
+    /// Sets a variable for all processes.
+    #[must_use]
+    pub fn with_env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     fn migrated(self) -> Self {
         let _ = self.migrate().expect_code(0);
         self
@@ -139,7 +147,19 @@ impl Cluster {
         let logs = bench.path().join("logs");
         std::fs::create_dir(&logs).expect("a folder for logs");
         let clients = AtomicU32::new(0);
-        Self { bench, logs, keys: Vec::new(), database, vhost, proxies, pooler, postgres, broker, clients }
+        Self {
+            bench,
+            logs,
+            keys: Vec::new(),
+            env: Vec::new(),
+            database,
+            vhost,
+            proxies,
+            pooler,
+            postgres,
+            broker,
+            clients,
+        }
     }
 
     /// Gives workers, and nobody else, an OpenAI-compatible provider.
@@ -248,7 +268,8 @@ impl Cluster {
             .env("USER", "tester")
             .env("NO_COLOR", "1")
             .env("BENCH_STORE_URL", store)
-            .env("BENCH_QUEUE_URL", queue);
+            .env("BENCH_QUEUE_URL", queue)
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 

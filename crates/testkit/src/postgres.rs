@@ -5,7 +5,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     os::unix::fs::{PermissionsExt as _, chown},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -19,7 +18,10 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 
-use crate::packages::{install, is_root, last_lines, succeeded};
+use crate::{
+    packages::{install, is_root, last_lines, succeeded},
+    ports,
+};
 
 const EXTERNAL: &str = "BENCH_TEST_POSTGRES_URL";
 /// Longest wait for a server to listen; it takes half a second on an idle machine.
@@ -177,7 +179,7 @@ impl Postgres {
         succeeded("initdb", &made)?;
         let defaults = fs::read_to_string(data.join("postgresql.conf"))?;
         for attempt in 1.. {
-            cluster.port = free_port()?;
+            [cluster.port] = ports::reserve()?;
             let settings = format!(
                 "{defaults}\nlisten_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\nmax_connections = 300\n\
                  {lines}",
@@ -377,7 +379,7 @@ impl PgBouncer {
             install("pgbouncer")?;
         }
         let folder = private_folder("bench-pgbouncer-")?;
-        let port = free_port()?;
+        let [port] = ports::reserve()?;
         fs::write(folder.join("users"), format!("\"postgres\" \"\"\n\"{OWNER}\" \"\"\n\"{RUNTIME}\" \"\"\n"))?;
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
@@ -508,9 +510,4 @@ fn find_tool(name: &str) -> Option<PathBuf> {
 fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.exists())
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

@@ -7,7 +7,7 @@
 use std::{
     fs,
     io::Write as _,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -21,7 +21,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 
-use crate::{http, packages::install};
+use crate::{http, packages::install, ports};
 
 const EXTERNAL: &str = "BENCH_TEST_AMQP_URL";
 const EXTERNAL_API: &str = "BENCH_TEST_AMQP_API";
@@ -205,7 +205,7 @@ impl RabbitMq {
             Some(root) => TempDir::with_prefix_in("bench-rabbitmq-", root.join("tmp"))?,
             None => TempDir::with_prefix("bench-rabbitmq-")?,
         };
-        let [port, dist_port, epmd_port] = free_ports()?;
+        let [port, dist_port, epmd_port] = ports::reserve()?;
         let name = format!("bench{}x{}@localhost", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         fs::create_dir(folder.path().join("home"))?;
         let cookie = folder.path().join("home/.erlang.cookie");
@@ -505,16 +505,4 @@ fn guardian(epmd: Option<&Child>, folder: &Path) -> anyhow::Result<Child> {
         .stderr(Stdio::null())
         .spawn()?;
     Ok(child)
-}
-
-/// Ports that were free a moment ago.
-fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
-    let mut listeners = Vec::new();
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        *port = listener.local_addr()?.port();
-        listeners.push(listener);
-    }
-    Ok(ports)
 }

@@ -29,6 +29,12 @@ pub struct QuestionLine {
     pub scores: BTreeMap<String, f64>,
     /// The hits, best first.
     pub retrieved: Vec<RetrievedLine>,
+    /// Ids of the turns that hold the evidence, by the dataset.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// Ids of the sessions that hold it.
+    #[serde(default)]
+    pub evidence_sessions: Vec<String>,
     /// Ids that the answer cites.
     pub citations: Vec<String>,
     /// Where it lost, when it failed: the names of [`super::FailureAttribution`], and what else is known.
@@ -43,6 +49,9 @@ pub struct QuestionLine {
     pub timing_ms: TimingLine,
     /// 32 hexadecimal characters.
     pub trace_id: String,
+    /// Where the trace is to be seen: when it was kept, and the run knows a place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_url: Option<String>,
     /// Attempts over all steps.
     pub attempts: u32,
 }

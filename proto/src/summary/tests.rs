@@ -22,12 +22,17 @@ fn published_schemas_are_those_of_the_types() {
     let pretty = |schema: schemars::Schema| serde_json::to_string_pretty(&schema).expect("schemas serialise");
     hold_to_file("schema/report.schema.json", &pretty(schemars::schema_for!(Summary)));
     hold_to_file("schema/question.schema.json", &pretty(schemars::schema_for!(QuestionLine)));
+    hold_to_file("schema/comparison.schema.json", &pretty(schemars::schema_for!(crate::comparison::Comparison)));
+    hold_to_file("schema/gate.schema.json", &pretty(schemars::schema_for!(crate::gate::GateReport)));
 }
 
 #[test]
 fn the_golden_report_is_read_and_written_unchanged() {
     let summary: Summary = serde_json::from_str(GOLDEN).expect("the golden report is a summary");
-    assert_eq!(serde_json::to_string_pretty(&summary).expect("serialises"), GOLDEN.trim_end());
+    hold_to_file("golden/report.v1.json", &serde_json::to_string_pretty(&summary).expect("serialises"));
+    // what the first build of this schema version wrote is the same report
+    let first: Summary = serde_json::from_str(include_str!("../../golden/report.v1.first.json")).expect("is a summary");
+    assert_eq!((first.result_digest, first.headline), (summary.result_digest.clone(), summary.headline.clone()));
     assert_eq!(summary.schema_version, REPORT_SCHEMA_VERSION);
 }
 
@@ -161,6 +166,8 @@ fn a_question_line_has_the_keys_of_the_contract() {
             score: None,
             text: "A: hi".into(),
         }],
+        evidence: vec!["D1:1".into()],
+        evidence_sessions: vec!["D1".into()],
         citations: vec![],
         failures: vec![],
         judgements: vec![JudgementLine {
@@ -173,6 +180,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
         usage: PhaseUsageLine::default(),
         timing_ms: TimingLine::default(),
         trace_id: "0".repeat(32),
+        trace_url: None,
         attempts: 7,
     };
     let value = serde_json::to_value(&line).expect("serialises");

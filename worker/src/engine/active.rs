@@ -77,7 +77,8 @@ mod tests {
     use super::*;
 
     fn lease(task: TaskKey, epoch: i64) -> ClaimedTask {
-        ClaimedTask { run: RunNo(1), task, epoch, attempts: 0, losses: 0, queue_wait_us: 0 }
+        let session = bench_store::SessionId(1);
+        ClaimedTask { run: RunNo(1), task, epoch, attempts: 0, losses: 0, queue_wait_us: 0, dispatch_us: 0, session }
     }
 
     #[test]

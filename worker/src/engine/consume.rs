@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{Shared, active::Held, settle::settle};
-use crate::tasks::{self, GivenUp, TaskEnd};
+use crate::tasks::{self, GivenUp, StepClock, TaskEnd};
 
 /// Most tasks claimed in one statement.
 const CLAIM_BATCH: usize = 128;
@@ -45,6 +45,8 @@ pub(super) struct Lane {
     pub(super) shared: Arc<Shared>,
     pub(super) queue: QueueName,
     pub(super) slots: usize,
+    /// A permit for each slot that is free.
+    pub(super) free: Arc<Semaphore>,
     pub(super) stop: CancellationToken,
     pub(super) drop_calls: CancellationToken,
     /// Told when the store is broken for good.
@@ -94,7 +96,7 @@ impl Lane {
     }
 
     async fn consume(&self, consumer: &mut dyn Consumer, running: &mut JoinSet<()>) {
-        let slots = Arc::new(Semaphore::new(self.slots));
+        let slots = Arc::clone(&self.free);
         while !self.stop.is_cancelled() {
             while running.try_join_next().is_some() {}
             // without a free slot nothing is claimed
@@ -236,6 +238,7 @@ impl Lane {
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
             let at_hand = self.shared.alone.at_hand();
             running.spawn(async move {
+                let clock = StepClock::start();
                 let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
                 let taken = if dangerous { shared.alone.take() } else { None };
                 let end = if tasks::lost_too_often(task) {
@@ -258,7 +261,7 @@ impl Lane {
                     }
                 };
                 tokio::select! {
-                    () = settle(&shared, task, end) => {}
+                    () = settle(&shared, task, &clock, end) => {}
                     // a worker that must go does not wait for a store that is away
                     () = async { drop_calls.cancelled().await; tokio::time::sleep(LAST_WORDS).await } => {
                         warn!("how a {:?} task ended could not be stored, its lease will expire", task.task.kind());

@@ -20,14 +20,15 @@ use std::{
 
 use bench_proto::{
     failure::Failure,
-    ids::{Role, RunNo, TaskKey},
+    ids::{Role, RunId, RunNo, TaskKey, TaskKind},
     session::SessionInfo,
     task::QueueName,
 };
 use bench_queue::{Queue, QueueError};
-use bench_store::{SessionId, Store, StoreError};
+use bench_store::{ClaimedTask, SessionId, Store, StoreError};
+use bench_telemetry::metrics::catalogue;
 use tokio::{
-    sync::{Mutex, Notify, mpsc, watch},
+    sync::{Mutex, Notify, Semaphore, mpsc, watch},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,7 @@ use crate::{
     banks::BankCache,
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
+    sight::Keeper,
     writer::{Writer, WriterHooks},
 };
 use active::Active;
@@ -63,6 +65,14 @@ pub struct WorkerConfig {
     pub drain: Duration,
 }
 
+/// The slots of a role.
+#[derive(Clone)]
+struct RoleSlots {
+    role: Role,
+    all: usize,
+    free: Arc<Semaphore>,
+}
+
 /// What the parts of a worker share.
 pub struct Shared {
     pub(crate) store: Arc<dyn Store>,
@@ -82,6 +92,9 @@ pub struct Shared {
     to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
     active: Active,
     alone: Alone,
+    slots: Vec<RoleSlots>,
+    /// Keeps traces, where this process has a collector.
+    pub(crate) keeper: Option<Arc<Keeper>>,
     /// What keeps a role from receiving.
     disconnected: SyncMutex<BTreeMap<Role, String>>,
 }
@@ -112,6 +125,34 @@ impl Shared {
         if contexts.get(&context.run_no()).is_some_and(|current| Arc::ptr_eq(current, context)) {
             contexts.remove(&context.run_no());
         }
+    }
+
+    /// Public id of a run at hand.
+    async fn run_id(&self, run: RunNo) -> Option<RunId> {
+        self.contexts.lock().await.get(&run).map(|context| context.row().run_id.clone())
+    }
+
+    /// The dataset's id of the question that a task belongs to; none for tasks of banks.
+    async fn question_id(&self, task: ClaimedTask) -> Option<String> {
+        if !matches!(task.task.kind(), TaskKind::Question | TaskKind::Judge) {
+            return None;
+        }
+        let bank = self.banks.get(task.run, task.task.bank()).await.ok()?;
+        bank.question(task.task.index()).map(|question| question.question_id.clone())
+    }
+
+    fn refresh_metrics(&self) {
+        let role = |role: &Role| vec![role.name().to_owned()];
+        catalogue::SLOTS.set_all(self.slots.iter().map(|slots| (role(&slots.role), slots.all as f64)).collect());
+        let busy = |slots: &RoleSlots| slots.all.saturating_sub(slots.free.available_permits());
+        catalogue::SLOTS_BUSY.set_all(self.slots.iter().map(|slots| (role(&slots.role), busy(slots) as f64)).collect());
+        let mut limits = Vec::new();
+        for account in self.environment.accounts.values() {
+            for (unit, limit) in [("requests", account.limits.rpm), ("tokens", account.limits.tpm)] {
+                limits.extend(limit.map(|limit| (vec![account.name.clone(), unit.to_owned()], limit as f64)));
+            }
+        }
+        catalogue::RATE_LIMIT.set_all(limits);
     }
 
     fn connected(&self, role: Role, state: Result<(), String>) {
@@ -163,6 +204,11 @@ pub struct Worker {
 pub struct WorkerHealth(Arc<Shared>);
 
 impl WorkerHealth {
+    /// Brings the gauges of this process up to date.
+    pub fn refresh_metrics(&self) {
+        self.0.refresh_metrics();
+    }
+
     /// `Ok`, or why no task can be taken.
     ///
     /// # Errors
@@ -188,6 +234,12 @@ impl Worker {
         let info = SessionInfo::of_this_process(&config.pool, slots.collect(), &config.host).to_json();
         let vitals = Arc::new(Vitals::default());
         let session = store.open_session(&config.name, &config.domain, &info).await?;
+        let keeper = environment.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
+        let with_permits = |(role, all): &(Role, usize)| {
+            let (role, all) = (*role, *all);
+            RoleSlots { role, all, free: Arc::new(Semaphore::new(all)) }
+        };
+        let slots: Vec<RoleSlots> = config.slots.iter().map(with_permits).collect();
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
         let concluded = Arc::new(Notify::new());
@@ -196,10 +248,11 @@ impl Worker {
             opened: Arc::clone(&opened),
             concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
+            keeper: keeper.clone(),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
         let banks = Arc::new(BankCache::new(Arc::clone(&store)));
-        let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks)));
+        let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks), keeper.clone()));
         let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
         let shared = Arc::new(Shared {
             banks,
@@ -218,6 +271,8 @@ impl Worker {
             to_conclude,
             active: Active::default(),
             alone: Alone::default(),
+            slots: slots.clone(),
+            keeper,
             disconnected: SyncMutex::new(waiting),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
@@ -226,11 +281,12 @@ impl Worker {
         background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));
         background.spawn(vitals::follow_runs(Arc::clone(&shared)));
         let mut lanes = JoinSet::new();
-        for (role, slots) in config.slots {
+        for slots in slots {
             let lane = Lane {
                 shared: Arc::clone(&shared),
-                queue: QueueName::new(config.pool.clone(), role),
-                slots,
+                queue: QueueName::new(config.pool.clone(), slots.role),
+                slots: slots.all,
+                free: slots.free,
                 stop: stop.clone(),
                 drop_calls: drop_calls.clone(),
                 broken: broken_sender.clone(),
@@ -273,6 +329,9 @@ impl Worker {
             warn!("the worker's session could not be ended: {error}");
         }
         self.background.shutdown().await;
+        if let Some(keeper) = &self.shared.keeper {
+            keeper.close().await;
+        }
     }
 
     /// Drops calls in flight at once (second Ctrl-C, `cancel --now`), then as [`Worker::stop`].

@@ -2,14 +2,22 @@
 
 use std::time::Duration;
 
-use bench_proto::{call::CallRecord, failure::FailureClass, step::StepRecord, task::TaskEvent};
+use bench_proto::{
+    call::CallRecord,
+    failure::{Failure, FailureClass},
+    ids::{TaskKind, trace_id},
+    step::StepRecord,
+    task::TaskEvent,
+    trace::{AttemptEnd, AttemptNote},
+};
 use bench_store::{ClaimedTask, Release, StoreError};
-use tracing::{debug, warn};
+use bench_telemetry::metrics::catalogue;
+use tracing::{debug, info, warn};
 
 use super::{STORE, Shared};
 use crate::{
     context::CANNOT_SERVE,
-    tasks::{self, GivenUp, TaskEnd},
+    tasks::{self, GivenUp, StepClock, TaskEnd},
 };
 
 /// Wait before a task that this worker cannot serve is offered again, perhaps to another.
@@ -19,8 +27,8 @@ const STORE_FAILED_DELAY_MS: u64 = 500;
 /// First and longest wait between tries while the store is unavailable.
 const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Carries out how a task ended, unless its result is already stored.
-pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
+/// Carries out how a task ended, unless its result is already stored. `clock` began with the task.
+pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock, end: TaskEnd) {
     let release = |event, delay_ms, reason| Release {
         run: task.run,
         task: task.task,
@@ -45,7 +53,10 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             keep_calls(shared, task, calls).await;
             release(TaskEvent::Park, delay_ms, Some(reason))
         }
-        TaskEnd::GiveUp(given_up) => return give_up(shared, task, tasks::failed_record(task, *given_up)).await,
+        TaskEnd::GiveUp(given_up) => {
+            say_failed(shared, task, &given_up.failure, false).await;
+            return give_up(shared, task, tasks::failed_record(task, *given_up)).await;
+        }
         // not the question's fault: another worker may have what this one lacks (P12)
         TaskEnd::Failed(failure) if failure.code == CANNOT_SERVE => {
             warn!("{} cannot serve run {}: {}", shared.name, task.run.0, failure.message);
@@ -57,7 +68,9 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
         }
         TaskEnd::Failed(failure) => {
             let retries = retries(shared, task).await;
-            if tasks::may_retry(&failure, task, retries) {
+            let again = tasks::may_retry(&failure, task, retries);
+            say_failed(shared, task, &failure, again).await;
+            if again {
                 let delay_ms = failure.retry_after_ms.unwrap_or_else(|| tasks::retry_delay_ms(task.attempts));
                 release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
             } else {
@@ -66,10 +79,63 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, end: TaskEnd) {
             }
         }
     };
+    let note = note(task, clock, &release);
+    let role = task.task.kind().role().name();
+    match &note {
+        Some(AttemptNote { end: AttemptEnd::Retried, .. }) => catalogue::TASK_RETRIES.add(1.0, &[role]),
+        Some(_) => catalogue::TASKS_PARKED.add(1.0, &[role]),
+        None => {}
+    }
     if let Err(error) = persist(|| shared.store.release(std::slice::from_ref(&release))).await {
         warn!("a {:?} task could not be handed back, its lease will expire: {error}", task.task.kind());
     }
     shared.opened.notify_one();
+    if let Some(note) = note
+        && let Err(error) = shared.store.note_attempts(task.run, &[note]).await
+    {
+        // only its picture in traces is lost
+        debug!("a try of {:?} could not be noted: {error}", task.task);
+    }
+}
+
+/// One line about a failure, where it is handled: what failed, of which run, and where its trace is.
+async fn say_failed(shared: &Shared, task: ClaimedTask, failure: &Failure, again: bool) {
+    let attempt = task.attempts.saturating_add(1);
+    let kind = task.task.kind().role().name();
+    let (run, question) = (shared.run_id(task.run).await, shared.question_id(task).await);
+    let trace_id = match (&run, &question) {
+        (Some(run), Some(question)) => trace_id(run, question),
+        _ => String::new(),
+    };
+    let run = run.map_or_else(|| task.run.0.to_string(), |run| run.0);
+    let what = question.unwrap_or_else(|| format!("{:?}", task.task));
+    let (code, message) = (failure.code.as_str(), failure.message.as_str());
+    if again {
+        info!(run, task = task.task.0, trace_id, attempt, code, "{kind} {what} failed and is tried again: {message}");
+    } else {
+        warn!(run, task = task.task.0, trace_id, attempt, code, "{kind} {what} is given up: {message}");
+    }
+}
+
+/// What traces show of a try that stored no step; those that were handed back at once are not worth it.
+fn note(task: ClaimedTask, clock: &StepClock, release: &Release) -> Option<AttemptNote> {
+    let end = match release.event {
+        TaskEvent::Retry => AttemptEnd::Retried,
+        _ if release.delay_ms > 0 => AttemptEnd::Parked,
+        _ => return None,
+    };
+    let in_question = matches!(task.task.kind(), TaskKind::Question | TaskKind::Judge);
+    in_question.then(|| AttemptNote {
+        task: task.task,
+        epoch: task.epoch,
+        started_us: clock.started_us(),
+        total_us: clock.elapsed_us(),
+        queue_wait_us: u64::try_from(task.queue_wait_us).unwrap_or(0),
+        session: task.session.0,
+        end,
+        delay_us: release.delay_ms.saturating_mul(1000),
+        reason: release.reason.clone().unwrap_or_default(),
+    })
 }
 
 /// How often the run lets a task fail.

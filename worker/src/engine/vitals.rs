@@ -59,6 +59,9 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
     let (mut silent, mut lost) = (false, LostLeases::default());
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
+        if bench_telemetry::metrics::enabled() {
+            shared.refresh_metrics();
+        }
         let sent = Instant::now();
         match shared.store.renew_session(shared.session()).await {
             Ok(true) => {

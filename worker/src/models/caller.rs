@@ -11,8 +11,10 @@ use bench_proto::{
     failure::{Failure, FailureClass},
     ids::{RunNo, Sha256Hash, TaskKey},
     money::PicoUsd,
-    step::Timing,
+    step::{SHORTEST_WAIT_US, Timing, WaitFor},
 };
+
+use bench_telemetry::metrics::catalogue;
 
 use super::{
     Attempt, AttemptError, ChatModel, ChatReply, ChatRequest,
@@ -138,6 +140,8 @@ pub struct CallTiming {
     pub attempts: u32,
     /// One entry per attempt: start offset and duration in microseconds, HTTP status or 0.
     pub calls: Vec<(u64, u64, u16)>,
+    /// Waits that are long enough to be seen: start offset and duration in microseconds, what for.
+    pub waits: Vec<(u64, u64, WaitFor)>,
 }
 
 impl CallTiming {
@@ -147,6 +151,7 @@ impl CallTiming {
         timing.provider_us += self.provider_us;
         timing.attempts += self.attempts;
         timing.calls.extend(self.calls.iter().map(|&(start, duration, status)| (start + offset_us, duration, status)));
+        timing.waits.extend(self.waits.iter().map(|&(start, duration, what)| (start + offset_us, duration, what)));
     }
 }
 
@@ -257,7 +262,7 @@ impl<'a> Call<'a> {
             let waiting = Instant::now();
             let caller = self.caller;
             let admitted = self.admit().await;
-            self.timing.rate_wait_us += micros(waiting.elapsed());
+            self.waited(waiting, WaitFor::Pace);
             let (reservation, permit) = admitted?;
             let offset_us = micros(self.begun.elapsed());
             let attempt = caller.parts.model.attempt(self.request).await;
@@ -276,7 +281,7 @@ impl<'a> Call<'a> {
                 Next::Retry { failure, rate_limited } => {
                     let waiting = Instant::now();
                     let delayed = self.delay(failure, rate_limited).await;
-                    self.timing.rate_wait_us += micros(waiting.elapsed());
+                    self.waited(waiting, WaitFor::Retry);
                     delayed?;
                 }
             }
@@ -320,7 +325,8 @@ impl<'a> Call<'a> {
         if let Some(cause) = stop.cause() {
             return Err(CallStop::Stopped(cause));
         }
-        let mut reservation = self.reserve().await?;
+        let (waiting, mut reservation) = (Instant::now(), self.reserve().await?);
+        self.noted(waiting, WaitFor::Budget);
         if let Some(pace) = pace {
             let tokens = if pace.counts_tokens() { self.prompt_tokens() + self.request.output_limit() } else { 0 };
             match stop
@@ -377,11 +383,47 @@ impl<'a> Call<'a> {
         *self.prompt_tokens.get_or_insert_with(|| self.caller.encoding.prompt_tokens(self.request))
     }
 
+    /// Counts a wait that ends now; what was noted of it already under another name stays so.
+    fn waited(&mut self, since: Instant, what: WaitFor) {
+        self.timing.rate_wait_us += micros(since.elapsed());
+        let (begin, before) = (self.offset_of(since), self.timing.waits.last().copied());
+        let from = before.map_or(begin, |(start, duration, _)| begin.max(start + duration));
+        self.push_wait(from, what);
+    }
+
+    /// Notes a wait that ends now, as a part of one that goes on.
+    fn noted(&mut self, since: Instant, what: WaitFor) {
+        self.push_wait(self.offset_of(since), what);
+    }
+
+    fn offset_of(&self, moment: Instant) -> u64 {
+        micros(moment.saturating_duration_since(self.begun))
+    }
+
+    fn push_wait(&mut self, from: u64, what: WaitFor) {
+        let duration = micros(self.begun.elapsed()).saturating_sub(from);
+        if duration >= SHORTEST_WAIT_US {
+            self.timing.waits.push((from, duration, what));
+        }
+    }
+
     fn note(&mut self, offset_us: u64, attempt: &Attempt) {
         let status = attempt.result.as_ref().map_or_else(|error| error.status, |_| 200);
         self.timing.attempts += 1;
         self.timing.provider_us += attempt.duration_us;
         self.timing.calls.push((offset_us, attempt.duration_us, status));
+        let (account, model) = (self.caller.parts.account.as_str(), self.caller.parts.model.model());
+        let outcome = match status {
+            200 => "ok",
+            429 => "rate_limited",
+            0 => "transport",
+            _ => "error",
+        };
+        catalogue::CALLS.add(1.0, &[account, model, outcome]);
+        catalogue::CALL_SECONDS.record(attempt.duration_us as f64 / 1e6, &[account, model]);
+        if status == 429 {
+            catalogue::RATE_LIMITED.add(1.0, &[account]);
+        }
     }
 
     /// Settles and records an attempt, and decides what follows.

@@ -210,7 +210,7 @@ impl GivenUp {
     /// A failure without calls of its own.
     pub(crate) fn without_calls(task: ClaimedTask, failure: Failure) -> Self {
         let attempts = u32::try_from(task.attempts).unwrap_or(0) + 1;
-        let timing = Timing { started_us: now_us(), attempts, ..Timing::default() };
+        let timing = Timing { started_us: now_us(), attempts, session: task.session.0, ..Timing::default() };
         Self { failure, calls: Vec::new(), usage: Usage::default(), timing }
     }
 }
@@ -231,6 +231,11 @@ impl StepClock {
         Self { started_us: now_us(), started: Instant::now() }
     }
 
+    /// When it began, microseconds since 1970.
+    pub(crate) const fn started_us(&self) -> i64 {
+        self.started_us
+    }
+
     pub(crate) fn elapsed_us(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
@@ -240,11 +245,12 @@ impl StepClock {
         Timing {
             started_us: self.started_us,
             queue_wait_us: u64::try_from(task.queue_wait_us).unwrap_or(0),
-            rate_wait_us: 0,
+            dispatch_us: u64::try_from(task.dispatch_us).unwrap_or(0),
             provider_us,
             total_us: self.elapsed_us(),
             attempts: u32::try_from(task.attempts).unwrap_or(0) + 1,
-            calls: Vec::new(),
+            session: task.session.0,
+            ..Timing::default()
         }
     }
 }

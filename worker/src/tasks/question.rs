@@ -2,7 +2,7 @@
 //! that it rests on are in the store, everything else of the question is committed together.
 
 use bench_proto::{
-    dataset::{GoldRecord, Question},
+    dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
     ids::TaskKey,
     step::{Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep},
@@ -16,6 +16,7 @@ use crate::{
     context::RunContext,
     engine::{Shared, store_failure},
     scorers::{ScoreCase, abstention::is_abstention},
+    sight::traced,
     systems::RecallQuery,
 };
 
@@ -26,11 +27,13 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let gold = data.gold(&question.question_id).ok_or_else(missing)?;
 
     let mut records = Vec::with_capacity(3);
+    let stored_answer = stored_answer(&task, input);
     let mut hits = match stored_hits(context, &task, input) {
         Some(hits) => hits,
+        // an answer that is stored needs no hits, least of all of a forked run whose system is not there
+        None if stored_answer.is_some() => Vec::new(),
         None => recall(shared, context, task, &data, question, gold, &mut records).await?,
     };
-    let stored_answer = stored_answer(&task, input);
     let is_paid = context.answerer().is_remote() || context.answerer().is_system();
     if stored_answer.is_none() && is_paid && !records.is_empty() {
         // what is paid for next rests on this recall: it is stored first, and whoever stored first is followed
@@ -53,13 +56,14 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         }
     };
     records.push(score_record(context, task, question, gold, &answer));
-    let conclusion = conclusion(context, task, question, &data, &records);
+    let conclusion = conclusion(shared, context, task, question, &data, &records);
     shared.writer.submit_and_conclude(records, conclusion).await?;
     Ok(())
 }
 
 /// The facts of a question that nothing is known of but these records, when they end it.
 fn conclusion(
+    shared: &Shared,
     context: &RunContext,
     task: ClaimedTask,
     question: &Question,
@@ -78,7 +82,11 @@ fn conclusion(
     };
     let step = |record: &StepRecord| StoredStep { task: record.task, step: record.step, facts: record.facts.clone() };
     let steps: Vec<StoredStep> = records.iter().map(step).collect();
-    let facts = conclude(identity, &steps, &context.row().spec.judge_plan())?;
+    let (row, judges) = (context.row(), context.row().spec.judge_plan());
+    let mut facts = conclude(identity, &steps, &judges)?;
+    if let Some(keeper) = &shared.keeper {
+        facts.kept = keeper.decide(task.run, &row.run_id, &row.spec.limits.trace, &judges, &facts);
+    }
     Some(Conclusion { run: task.run, headline_metric: context.row().spec.headline_metric(), facts })
 }
 
@@ -126,16 +134,16 @@ async fn recall(
     let capabilities = context.system().capabilities();
     let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
     let query = recall_query(context, question, data, evidence);
-    let recall = context
-        .system()
-        .recall(&context.bank_ref(&row, data), &query)
-        .await
-        .map_err(|failure| context.system_end(failure))?;
+    let bank = context.bank_ref(&row, data);
+    let recalling = context.system().recall(&bank, &query);
+    let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await;
+    let recall = recall.map_err(|failure| context.system_end(failure))?;
     let ids = recall.hits.iter().map(|h| h.id.as_str());
     let sessions = recall.hits.iter().map(|h| h.session_id.as_str());
     let retrieval = Retrieval {
         turn: RankHits::of(ids, gold.evidence_turns.iter().map(String::as_str)),
         session: RankHits::of(sessions, gold.evidence_sessions.iter().map(String::as_str)),
+        unretained: unretained(context, data, query.visible_entries, &gold.evidence_turns),
     };
     let stored = |hit: &RetrievedHit| RetrievedHit {
         id: hit.id.clone(),
@@ -206,6 +214,21 @@ fn recall_query<'a>(
         visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
         evidence,
     }
+}
+
+/// Evidence turns that are in none of the first `entries` entries. Looked at only where sessions are cut: elsewhere all of
+/// them are retained.
+fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[String]) -> u32 {
+    let all = &data.content.entries;
+    if context.row().spec.sample.max_sessions.is_none() && entries as usize >= all.len() {
+        return 0;
+    }
+    let holds = |entry: &StreamEntry, id: &str| match entry {
+        StreamEntry::Session(session) => session.turns.iter().any(|turn| turn.id == id),
+        StreamEntry::Memory(_) | StreamEntry::Update { .. } => entry.id() == id,
+    };
+    let retained = |id: &&String| all.iter().take(entries as usize).any(|entry| holds(entry, id));
+    (evidence.len() - evidence.iter().filter(retained).count()) as u32
 }
 
 fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {

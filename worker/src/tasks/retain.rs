@@ -85,6 +85,7 @@ async fn retain_batch(
             usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
             timing: Timing {
                 queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
+                dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
                 ..share.clone()
             },
         },

@@ -25,7 +25,7 @@ fn model(provider: &str) -> ModelSpec {
     }
 }
 
-fn spec(n: u64) -> RunSpec {
+pub(crate) fn spec(n: u64) -> RunSpec {
     RunSpec {
         spec_version: SPEC_VERSION,
         dataset: DatasetSpec {
@@ -66,7 +66,7 @@ fn spec(n: u64) -> RunSpec {
     }
 }
 
-fn input(n: u64) -> AggregateInput {
+pub(crate) fn input(n: u64) -> AggregateInput {
     let run = RunIdentity {
         id: RunId("run-1".into()),
         name: None,
@@ -91,7 +91,7 @@ fn right(i: u64) -> bool {
 }
 
 /// A question made from a number: every field depends on it.
-fn question(i: u64) -> QuestionFacts {
+pub(crate) fn question(i: u64) -> QuestionFacts {
     let bank = (i % 7) as u32;
     let outcome = match i % 11 {
         0 => Outcome::Abstained,
@@ -114,8 +114,10 @@ fn question(i: u64) -> QuestionFacts {
         category: CATEGORIES[(i % 3) as usize].0.to_owned(),
         outcome,
         scores,
-        retrieval: Some(Retrieval { turn: hits.clone(), session: hits }),
+        retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
         empty_context: false,
+        context_bytes: Some(4_000),
+        judge_in_doubt: false,
         answer_hash: 1 + i % 5,
         times: bench_proto::facts::PhaseTimes {
             started_us: i as i64,
@@ -133,6 +135,7 @@ fn question(i: u64) -> QuestionFacts {
         },
         attempts: 1,
         failure: (outcome == Outcome::InfraError).then(|| Failure::transient("timeout", "no reply")),
+        kept: (i % 2 == 1).then_some(bench_proto::trace::Kept::Slow),
     }
 }
 

@@ -3,6 +3,7 @@
 mod arrows;
 mod bad_input;
 mod cluster;
+mod forks;
 mod full_disk;
 mod kill;
 mod local_runs;
@@ -10,4 +11,6 @@ mod models;
 mod money;
 mod readme;
 mod reference;
+mod results;
+mod sight;
 mod systems;

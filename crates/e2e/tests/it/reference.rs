@@ -75,3 +75,25 @@ fn a_planted_copy_is_refused_and_marked() {
     assert_eq!(marked["dataset"]["modified"], true);
     assert_eq!(marked["labels"][1], "modified dataset");
 }
+
+#[test]
+fn published_verdicts_get_their_published_score_and_a_clustered_interval() {
+    let Some(data) = reference() else { return };
+    let bench = Bench::new().with_env("BENCH_DATASETS_DIR", data.display().to_string());
+    let file = data.join("locomo-audit/ap_v1_scored.json.gz").display().to_string();
+    let args = ["import", "--dataset", "locomo", "--answers", &file, "--subset", "--json"];
+    let report = bench.run(args).expect_code(0).json();
+    let headline = &report["headline"];
+    let value = headline["value"].as_f64().expect("a score");
+    assert!((value - 0.106_060_606_060_606_06).abs() < 1e-12, "the file's own figure: {value}");
+    assert_eq!((headline["n"].as_u64(), headline["clusters"].as_u64()), (Some(1540), Some(10)));
+    // sm.OLS(s, np.ones(1540)).fit(cov_type='cluster', cov_kwds={'groups': conversation}, use_t=True).conf_int()
+    let (low, high) =
+        (headline["ci95"]["low"].as_f64().expect("low"), headline["ci95"]["high"].as_f64().expect("high"));
+    assert!((low - AUDIT.0).abs() < 1e-9 && (high - AUDIT.1).abs() < 1e-9, "{low} to {high}");
+    let majority = bench.run(args.iter().chain(&["--reduce", "majority"])).expect_code(0).json();
+    assert!((majority["headline"]["value"].as_f64().expect("a score") - 164.0 / 1540.0).abs() < 1e-12);
+}
+
+/// Clustered interval of the published verdicts.
+const AUDIT: (f64, f64) = (0.07124712168905147, 0.14087409043216065);

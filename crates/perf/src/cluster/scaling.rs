@@ -67,6 +67,7 @@ async fn once(services: &Services, what: &Scaling<'_>, workers: usize) -> anyhow
         "most_in_flight": at("max_in_flight")?,
         "calls_per_second": round(calls / seconds),
         "cpu_ms_per_question": fleet.cpu_ms_per_item(finished.questions)?,
+        "statements": services.longest_statements(&fleet.place)?,
     });
     Ok((seconds, detail))
 }

@@ -30,6 +30,9 @@ pub(super) fn classify(place: &str, doing: Doing<'_>, error: &Error) -> QueueErr
                     "{place} does not speak AMQP 0-9-1 ({error}): is it RabbitMQ's port (5672, TLS 5671)?"
                 ))
             }
+            (Doing::Connecting, _) if speaks_of_certificates(error) => QueueError::Setup(format!(
+                "no trust between this machine and {place} ({error}): name the broker's authority in the queue URL with ?cacertfile=<pem>, and &certfile=<pem>&keyfile=<pem> when it asks who you are"
+            )),
             _ => QueueError::Unavailable(format!("{place}: {error}")),
         };
     };
@@ -57,6 +60,11 @@ pub(super) fn classify(place: &str, doing: Doing<'_>, error: &Error) -> QueueErr
         )),
         _ => QueueError::Unavailable(format!("{place}: {text}")),
     }
+}
+
+/// TLS failed over a certificate: the library gives words only.
+fn speaks_of_certificates(error: &Error) -> bool {
+    error.to_string().to_lowercase().contains("certificate")
 }
 
 /// What to say about a queue that is not there.

@@ -1,7 +1,10 @@
 //! Publishing: confirmed, mandatory, in windows.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,6 +26,10 @@ use crate::{Outgoing, QueueError};
 const WINDOW: usize = 1000;
 /// Longest wait for the confirms of a window.
 const CONFIRM: Duration = Duration::from_secs(30);
+/// Wait for a window's first confirm before the broker is asked how the queue is.
+const FIRST_CONFIRM: Duration = Duration::from_secs(10);
+/// Wait for it after the broker has answered.
+const LAST_CONFIRM: Duration = Duration::from_secs(3);
 /// Channels that are kept for the next publish.
 const KEPT: usize = 4;
 
@@ -36,6 +43,10 @@ pub(super) struct Publisher {
 
 /// Why a window was not published whole.
 enum Refusal {
+    /// Confirms do not come.
+    Late,
+    /// Not one confirm has come.
+    Silent,
     Broken(lapin::Error),
     /// The broker could not store a message.
     Nacked,
@@ -61,13 +72,16 @@ impl Publisher {
         let key = topology::short(&name)?;
         for window in messages.chunks(WINDOW) {
             let channel = self.channel().await?;
-            let refusal = match tokio::time::timeout(CONFIRM, publish_window(&channel, &key, window)).await {
-                Ok(Ok(())) => {
-                    self.keep(channel);
-                    continue;
-                }
-                Ok(Err(refusal)) => Some(refusal),
-                Err(_) => None,
+            let confirmed = AtomicUsize::new(0);
+            let publishing = tokio::time::timeout(CONFIRM, publish_window(&channel, &key, window, &confirmed));
+            let outcome = tokio::select! {
+                biased;
+                published = publishing => published.unwrap_or(Err(Refusal::Late)),
+                () = self.silence(queue, &confirmed) => Err(Refusal::Silent),
+            };
+            let Err(refusal) = outcome else {
+                self.keep(channel);
+                continue;
             };
             // After a nack, RabbitMQ 3.10 can go on nacking all of a channel's messages although the queue has a new leader.
             // No channel that was open then is used again; the caller publishes again on a fresh one.
@@ -78,17 +92,30 @@ impl Publisher {
         if messages.is_empty() && self.link.closed().is_cancelled() { Err(QueueError::Closed) } else { Ok(()) }
     }
 
-    async fn explain(&self, queue: &QueueName, name: &str, refusal: Option<Refusal>) -> QueueError {
+    /// Returns when the broker answers and is not short of anything, and yet not one confirm comes.
+    async fn silence(&self, queue: &QueueName, confirmed: &AtomicUsize) {
+        loop {
+            tokio::time::sleep(FIRST_CONFIRM).await;
+            if topology::depth(&self.link, queue).await.is_ok() && !self.link.is_blocked().await {
+                tokio::time::sleep(LAST_CONFIRM).await;
+                if confirmed.load(Ordering::Relaxed) == 0 {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn explain(&self, queue: &QueueName, name: &str, refusal: Refusal) -> QueueError {
         let place = self.link.describe();
         match refusal {
-            Some(Refusal::Broken(e)) => self.link.fault(Doing::Using(name), &e),
-            Some(Refusal::Nacked) => QueueError::Unavailable(format!("{place} could not store messages in {name}")),
-            Some(Refusal::Returned) => match topology::depth(&self.link, queue).await {
+            Refusal::Broken(e) => self.link.fault(Doing::Using(name), &e),
+            Refusal::Nacked => QueueError::Unavailable(format!("{place} could not store messages in {name}")),
+            Refusal::Returned => match topology::depth(&self.link, queue).await {
                 Err(QueueError::Setup(_)) => QueueError::Setup(not_declared(&place, name)),
                 _ => QueueError::Unavailable(format!("{place} could not route messages to {name}")),
             },
-            Some(Refusal::Unwritable(e)) => QueueError::Setup(format!("cannot write a message for {name}: {e}")),
-            None => {
+            Refusal::Unwritable(e) => QueueError::Setup(format!("cannot write a message for {name}: {e}")),
+            Refusal::Late => {
                 let alarm = if self.link.is_blocked().await {
                     ": it is short of memory or disk and blocks publishers"
                 } else {
@@ -99,7 +126,25 @@ impl Publisher {
                     CONFIRM.as_secs()
                 ))
             }
+            Refusal::Silent => self.renew(queue, name).await,
         }
+    }
+
+    /// A broker that is well and a queue that confirms nothing: RabbitMQ 3.10, killed soon after a quorum queue was declared,
+    /// brings the queue back without a leader, for ever. The queue is made anew: its messages are hints (P2).
+    async fn renew(&self, queue: &QueueName, name: &str) -> QueueError {
+        let place = self.link.describe();
+        QueueError::Unavailable(match topology::renew(&self.link, queue).await {
+            Ok(()) => {
+                tracing::warn!(
+                    "{name} at {place} had no leader and was declared anew; its messages are published again"
+                );
+                format!("{name} at {place} had no leader and was declared anew")
+            }
+            Err(error) => format!(
+                "{name} at {place} confirms nothing ({error}): if that lasts, delete the queue and run bench-coord migrate; nothing is lost"
+            ),
+        })
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Channel>> {
@@ -136,7 +181,12 @@ impl Publisher {
 }
 
 /// Sends all messages, then awaits all confirms.
-async fn publish_window(channel: &Channel, key: &ShortString, messages: &[Outgoing]) -> Result<(), Refusal> {
+async fn publish_window(
+    channel: &Channel,
+    key: &ShortString,
+    messages: &[Outgoing],
+    confirmed: &AtomicUsize,
+) -> Result<(), Refusal> {
     let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
     let mut confirms = Vec::with_capacity(messages.len());
     for outgoing in messages {
@@ -146,7 +196,9 @@ async fn publish_window(channel: &Channel, key: &ShortString, messages: &[Outgoi
     let mut refused = None;
     for confirm in confirms {
         // all are awaited, so that none is left behind on the channel
-        match confirm.await? {
+        let confirm = confirm.await?;
+        confirmed.fetch_add(1, Ordering::Relaxed);
+        match confirm {
             Confirmation::Ack(None) => {}
             Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => refused = Some(Refusal::Returned),
             Confirmation::Nack(None) | Confirmation::NotRequested => refused = refused.or(Some(Refusal::Nacked)),

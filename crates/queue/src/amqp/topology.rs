@@ -2,12 +2,15 @@
 //!
 //! Arguments never change within a topology number, which is part of every name (P12).
 
+use std::time::Duration;
+
+use backon::{ConstantBuilder, Retryable};
 use bench_proto::task::{QueueName, TOPOLOGY_VERSION, TaskMessage};
 use lapin::{
     Channel, ExchangeKind,
     options::{
         BasicAckOptions, BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
-        QueuePurgeOptions,
+        QueueDeleteOptions, QueuePurgeOptions,
     },
     types::{AMQPValue, FieldTable, ShortString},
 };
@@ -17,6 +20,9 @@ use crate::{DeadLetters, QueueDepth, QueueError};
 
 /// A message that was delivered more often than this goes to the dead letters: it kills workers before they claim it.
 const DELIVERY_LIMIT: i64 = 20;
+
+/// Longest wait for the end of a queue.
+const DELETION: Duration = Duration::from_secs(30);
 
 /// Name of the dead-letter exchange and of its queue.
 pub(super) fn dead_name() -> String {
@@ -43,15 +49,40 @@ pub(super) async fn declare(link: &Link, queues: &[QueueName]) -> Result<(), Que
         channel.queue_bind(short(&dead)?, short(&dead)?, "".into(), QueueBindOptions::default(), FieldTable::default());
     link.ask(Doing::Declaring(&dead), bind).await?;
     for queue in queues {
-        let arguments = table([
-            ("x-queue-type", AMQPValue::LongString("quorum".into())),
-            ("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT)),
-            ("x-dead-letter-exchange", AMQPValue::LongString(dead.as_str().into())),
-        ]);
-        declare_queue(link, &channel, &queue.wire_name(), arguments).await?;
+        declare_queue(link, &channel, &queue.wire_name(), task_queue()).await?;
     }
     link.done_with(channel).await;
     Ok(())
+}
+
+/// Arguments of a queue of tasks.
+fn task_queue() -> FieldTable {
+    table([
+        ("x-queue-type", AMQPValue::LongString("quorum".into())),
+        ("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT)),
+        ("x-dead-letter-exchange", AMQPValue::LongString(dead_name().into())),
+    ])
+}
+
+/// Deletes a queue of tasks and declares it again.
+pub(super) async fn renew(link: &Link, queue: &QueueName) -> Result<(), QueueError> {
+    let name = queue.wire_name();
+    let channel = link.channel().await?;
+    // the broker waits for the missing leader before it deletes; declaring meanwhile would find the old queue
+    match tokio::time::timeout(DELETION, channel.queue_delete(short(&name)?, QueueDeleteOptions::default())).await {
+        Ok(Ok(_)) => link.done_with(channel).await,
+        Ok(Err(error)) => tracing::warn!("deleting {name}: {}", link.fault(Doing::Declaring(&name), &error)),
+        Err(_) => return Err(link.silent()),
+    }
+    // what remains of the old queue can make the first attempts fail with an internal error
+    let declaring = async || {
+        let channel = link.channel().await?;
+        declare_queue(link, &channel, &name, task_queue()).await?;
+        link.done_with(channel).await;
+        Ok(())
+    };
+    let attempts = ConstantBuilder::default().with_delay(Duration::from_millis(500)).with_max_times(20);
+    declaring.retry(attempts).sleep(tokio::time::sleep).when(|error| matches!(error, QueueError::Unavailable(_))).await
 }
 
 async fn declare_queue(link: &Link, channel: &Channel, name: &str, arguments: FieldTable) -> Result<(), QueueError> {

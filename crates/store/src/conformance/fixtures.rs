@@ -206,11 +206,14 @@ pub fn question_facts(task: TaskKey, outcome: Outcome, score: f64) -> QuestionFa
         scores: if outcome == Outcome::Scored { vec![(HEADLINE.into(), score)] } else { vec![] },
         retrieval: None,
         empty_context: false,
+        context_bytes: None,
+        judge_in_doubt: false,
         answer_hash: u64::MAX,
         times: PhaseTimes::default(),
         usage: PhaseUsage::default(),
         attempts: 1,
         failure: None,
+        kept: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod calls;
 mod checkpoints;
 mod contention;
 mod fixtures;
+mod forks;
 mod money;
 mod pace;
 mod plan;
@@ -19,12 +20,13 @@ mod retry;
 mod runs;
 mod segments;
 mod tasks;
+mod traces;
 
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, fixtures::*, money::*, pace::*, plan::*, results::*, retry::*, runs::*,
-    segments::*, tasks::*,
+    calls::*, checkpoints::*, contention::*, fixtures::*, forks::*, money::*, pace::*, plan::*, results::*, retry::*,
+    runs::*, segments::*, tasks::*, traces::*,
 };
 use crate::Store;
 
@@ -86,6 +88,10 @@ macro_rules! store_conformance {
             facts_and_steps_are_read_in_pages,
             texts_come_back_with_their_questions,
             imported_results_are_results,
+            forks_begin_where_another_run_ended,
+            p20_steps_tell_when_they_were_stored,
+            p20_tries_that_stored_nothing_are_noted_once,
+            p20_the_spread_of_times_is_added_up,
             p9_calls_are_found_by_lineage_the_oldest_first,
             p9_only_accepted_calls_are_served_again,
             p10_every_cap_is_held,

@@ -17,8 +17,6 @@ use tokio::{
 use super::{conn::Link, errors, place::Place};
 use crate::{StoreError, StoreResult};
 
-/// Connections of one process: a fleet of hundreds must fit into a server's limit.
-const SIZE: usize = 4;
 /// Longest wait for a new connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(4);
 /// Longest wait for one of the connections.
@@ -32,6 +30,7 @@ pub(super) struct Pool {
     options: PgConnectOptions,
     /// A pooler in transaction mode is in between.
     pub(super) pooled: bool,
+    size: usize,
     turns: Semaphore,
     resting: Mutex<Vec<(PgConnection, Instant)>>,
 }
@@ -44,10 +43,10 @@ pub(super) struct Taken<'p> {
 }
 
 impl Pool {
-    /// A pool with its first connection.
-    pub(super) fn new(place: Place, options: PgConnectOptions, pooled: bool, first: PgConnection) -> Self {
+    /// A pool of at most `size` connections, with its first one.
+    pub(super) fn new(place: Place, options: PgConnectOptions, pooled: bool, first: PgConnection, size: usize) -> Self {
         let resting = Mutex::new(vec![(first, Instant::now())]);
-        Self { place, options, pooled, turns: Semaphore::new(SIZE), resting }
+        Self { place, options, pooled, size, turns: Semaphore::new(size), resting }
     }
 
     /// A connection that works, as far as one can know.
@@ -79,7 +78,7 @@ impl Pool {
     /// Lets work end, then closes.
     pub(super) async fn close(&self) {
         // work that does not end in time is cut off by the end of the process
-        drop(timeout(TURN, self.turns.acquire_many(SIZE as u32)).await);
+        drop(timeout(TURN, self.turns.acquire_many(u32::try_from(self.size).unwrap_or(u32::MAX))).await);
         self.turns.close();
         while let Some((conn, _)) = self.rested() {
             if let Err(error) = conn.close().await {

@@ -255,7 +255,7 @@ type StepKey = (RunNo, TaskKey, StepNo);
 async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<HashSet<StepKey>> {
     static INSERT: Sql = Sql::new(|| {
         format!(
-            "INSERT INTO checkpoints (run_no, task_key, step_no, facts) SELECT b.run, b.task, b.step, b.facts \
+            "INSERT INTO checkpoints (run_no, task_key, step_no, facts, stored_us) SELECT b.run, b.task, b.step, b.facts, @now \
              FROM @rows($1: run int, task int, step int, epoch int, fails int, bank int, generation int, facts text) AS b \
              JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task \
              WHERE ((b.fails = 0 AND {finish}) OR (b.fails = 1 AND {give_up})) AND (b.generation IS NULL OR EXISTS \

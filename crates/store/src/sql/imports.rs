@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bench_proto::{
     facts::QuestionFacts,
-    ids::RunNo,
+    ids::{RunNo, TaskKey},
     step::{StepNo, StepText},
 };
 
@@ -13,7 +13,8 @@ use crate::{Imports, StoreResult, codec::to_frame};
 /// Questions of one transaction.
 const PART: usize = 1_000;
 
-async fn store_texts(conn: &mut dyn Conn, run: RunNo, texts: Batch) -> StoreResult<()> {
+/// Stores texts that are not there.
+pub(super) async fn store_texts(conn: &mut dyn Conn, run: RunNo, texts: Batch) -> StoreResult<()> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO texts (run_no, task_key, step_no, body) SELECT $1, b.task, b.step, b.body \
          FROM @rows($2: task int, step int, body blob) AS b WHERE true ON CONFLICT (run_no, task_key, step_no) DO NOTHING"
@@ -50,6 +51,18 @@ impl<B: Backend> Imports for SqlStore<B> {
                     })
                 })
                 .await?;
+        }
+        Ok(())
+    }
+
+    async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()> {
+        for part in texts.chunks(PART) {
+            let bodies: Vec<Vec<u8>> = part.iter().map(|(_, _, text)| to_frame(text)).collect::<StoreResult<_>>()?;
+            let batch = Batch::default()
+                .int(part.iter().map(|(task, ..)| task.0))
+                .int(part.iter().map(|(_, step, _)| i64::from(step.0)))
+                .blob(bodies);
+            self.backend.write(move |conn| Box::pin(store_texts(conn, run, batch))).await?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ mod commit;
 mod conclude;
 mod counters;
 mod derive;
+mod forks;
 mod guards;
 mod imports;
 mod items;
@@ -28,6 +29,7 @@ mod summaries;
 mod sweep;
 mod tasks;
 mod template;
+mod traces;
 
 use std::{collections::HashSet, future::Future, sync::Mutex};
 

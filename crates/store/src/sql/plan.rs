@@ -17,7 +17,7 @@ use crate::{
     codec::{escape, to_json},
 };
 
-fn check(bank: &NewBank) -> StoreResult<()> {
+pub(super) fn check(bank: &NewBank) -> StoreResult<()> {
     let refuse = |why: &str| Err(StoreError::BadData(format!("bank {} ({}) {why}", bank.bank_no, bank.bank_id)));
     if bank.bank_no >= TaskKey::MAX_BANKS {
         return refuse("has a number beyond the largest");
@@ -35,7 +35,7 @@ fn check(bank: &NewBank) -> StoreResult<()> {
     Ok(())
 }
 
-fn rows(banks: &[NewBank]) -> StoreResult<Batch> {
+pub(super) fn rows(banks: &[NewBank]) -> StoreResult<Batch> {
     let segments: Vec<String> = banks.iter().map(|bank| to_json(&bank.segments)).collect::<StoreResult<_>>()?;
     Ok(Batch::default()
         .int(banks.iter().map(|bank| i64::from(bank.bank_no)))

@@ -14,13 +14,14 @@ use crate::{
     codec::{from_frame, from_json},
 };
 
-/// Rows of `table` that belong to the questions of batch 2 or to their judge tasks.
-fn of_questions(table: &str, column: &str) -> String {
+/// These columns of the rows of `table` that belong to the questions of batch 2 or to their judge tasks.
+pub(super) fn of_questions(table: &str, columns: &[&str]) -> String {
     let last = JUDGE_OFFSET + TaskKey::INDEX_STEP - 1;
+    let columns = columns.iter().map(|column| format!("c.{column}")).collect::<Vec<_>>().join(", ");
     format!(
-        "SELECT c.task_key, c.step_no, c.{column} FROM @rows($2: task int) AS b \
+        "SELECT {columns} FROM @rows($2: task int) AS b \
          JOIN {table} AS c ON c.run_no = @each($1, b.task) AND c.task_key = b.task \
-         UNION ALL SELECT c.task_key, c.step_no, c.{column} FROM @rows($2: task int) AS b \
+         UNION ALL SELECT {columns} FROM @rows($2: task int) AS b \
          JOIN {table} AS c ON c.run_no = @each($1, b.task) AND c.task_key BETWEEN b.task + {JUDGE_OFFSET} AND b.task + {last}"
     )
 }
@@ -36,7 +37,7 @@ fn text_of(mut row: Row, column: usize, task: TaskKey, step: StepNo) -> StoreRes
 }
 
 /// Each task once.
-fn distinct(tasks: &[TaskKey]) -> Batch {
+pub(super) fn distinct(tasks: &[TaskKey]) -> Batch {
     let mut keys: Vec<i64> = tasks.iter().map(|task| task.0).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -49,7 +50,7 @@ pub(super) async fn question_steps(
     run: RunNo,
     questions: Vec<TaskKey>,
 ) -> StoreResult<Vec<StoredStep>> {
-    static SELECT: Sql = Sql::new(|| of_questions("checkpoints", "facts"));
+    static SELECT: Sql = Sql::new(|| of_questions("checkpoints", &["task_key", "step_no", "facts"]));
     let mut place = HashMap::with_capacity(questions.len());
     for question in &questions {
         let next = place.len();
@@ -92,7 +93,7 @@ impl<B: Backend> Results for SqlStore<B> {
     }
 
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>> {
-        static SELECT: Sql = Sql::new(|| of_questions("texts", "body"));
+        static SELECT: Sql = Sql::new(|| of_questions("texts", &["task_key", "step_no", "body"]));
         let rows = self.fetch(&SELECT, args![run.0, distinct(questions)]).await?;
         let read = |row: Row| {
             let (task, step) = (task_key(&row, 0)?, StepNo(row.small(1)?));

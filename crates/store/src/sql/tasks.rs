@@ -89,17 +89,20 @@ async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskK
              WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed} AND t.not_before <= @now \
              AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.session_id = $2 AND s.ended_us IS NULL @share(s)) \
              AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}') \
-             RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at",
+             RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at, {PUBLISHED_AFTER}",
             change = change(TaskEvent::Claim),
             allowed = allowed_in_batch(TaskEvent::Claim, "t.lease_epoch"),
             running = RunState::Running.name(),
         )
     });
     let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
-    rows.iter().map(claimed_task).collect()
+    rows.iter().map(|row| claimed_task(row, session)).collect()
 }
 
-fn claimed_task(row: &Row) -> StoreResult<ClaimedTask> {
+/// From ready to published; nothing when the claim was quicker than the note (P2).
+const PUBLISHED_AFTER: &str = "COALESCE(published_at - ready_at, 0)";
+
+fn claimed_task(row: &Row, session: SessionId) -> StoreResult<ClaimedTask> {
     Ok(ClaimedTask {
         run: RunNo(row.int(0)?),
         task: task_key(row, 1)?,
@@ -107,6 +110,8 @@ fn claimed_task(row: &Row) -> StoreResult<ClaimedTask> {
         attempts: row.small(3)?,
         losses: row.small(4)?,
         queue_wait_us: row.int(5)?.max(0),
+        dispatch_us: row.int(6)?.max(0),
+        session,
     })
 }
 
@@ -231,12 +236,12 @@ impl<B: Backend> Tasks for SqlStore<B> {
     async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>> {
         static SELECT: Sql = Sql::new(|| {
             format!(
-                "SELECT run_no, task_key, lease_epoch, attempts, losses, @now - ready_at FROM tasks \
+                "SELECT run_no, task_key, lease_epoch, attempts, losses, @now - ready_at, {PUBLISHED_AFTER} FROM tasks \
                  WHERE session = $1 AND state = {} ORDER BY run_no, task_key",
                 TaskState::Leased.code()
             )
         });
-        self.fetch(&SELECT, args![session.0]).await?.iter().map(claimed_task).collect()
+        self.fetch(&SELECT, args![session.0]).await?.iter().map(|row| claimed_task(row, session)).collect()
     }
 
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {

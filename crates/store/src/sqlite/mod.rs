@@ -38,6 +38,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0003_money.sql"),
     "UPDATE bench_schema SET version = 4;",
     include_str!("../../../../migrations/sqlite/0005_systems.sql"),
+    "UPDATE bench_schema SET version = 6;",
+    include_str!("../../../../migrations/sqlite/0007_sight.sql"),
 ];
 
 /// The store in one file.

@@ -412,7 +412,13 @@ async fn explicit_pace_spaces_calls_and_long_waits_park() {
 
 #[test]
 fn timings_add_up() {
-    let call = CallTiming { rate_wait_us: 5, provider_us: 7, attempts: 2, calls: vec![(1, 3, 500), (6, 4, 200)] };
+    let call = CallTiming {
+        rate_wait_us: 5,
+        provider_us: 7,
+        attempts: 2,
+        calls: vec![(1, 3, 500), (6, 4, 200)],
+        waits: vec![],
+    };
     let mut timing = Timing::default();
     call.add_to(&mut timing, 100);
     assert_eq!(timing.calls, [(101, 3, 500), (106, 4, 200)]);

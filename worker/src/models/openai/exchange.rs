@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
+use bench_proto::trace::TRACEPARENT;
 use reqwest::Response;
 use tower::{Layer, Service};
 
@@ -109,6 +110,9 @@ impl Service<HttpRequestFactory> for SendOnce {
                 Err(other) => return Err(Fault::broken(Transport::Unsendable, other.to_string())),
             };
             *request.timeout_mut() = Some(timeout);
+            if let Some(traceparent) = crate::sight::next_traceparent().and_then(|text| text.parse().ok()) {
+                request.headers_mut().insert(TRACEPARENT, traceparent);
+            }
             client.execute(request).await.map_err(Fault::of)
         })
     }

@@ -28,8 +28,10 @@ use tokio::{
 use super::*;
 use bench_proto::{
     call::{CallOutcome, Phase},
-    ids::{RunNo, TaskKey},
+    ids::{RunId, RunNo, TaskKey},
     money::PicoUsd,
+    step::StepNo,
+    trace::{TraceContext, TraceId, span_of_call},
 };
 
 use crate::models::{
@@ -153,6 +155,33 @@ async fn an_attempt_sends_what_it_should_and_reads_what_came() {
     assert_eq!(attempt.pace, PaceHint { requests: Some((60, 59, 1000)), ..PaceHint::default() });
     assert!(attempt.duration_us > 0);
     assert_eq!(model.endpoint(), format!("http://{}/v1?api-version=1", server.address));
+}
+
+#[tokio::test]
+async fn p20_requests_of_a_traced_step_bring_its_context() {
+    let server = Server::start(|_, headers, _, _| {
+        let sent = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        completion(sent)
+    })
+    .await;
+    let model = server.model();
+    let run = crate::sight::RunTrace::of(&RunId("r".into()), &bench_store::conformance::spec());
+    let (task, step) = (TaskKey::question(0, 0), StepNo::ANSWER);
+    let replied = |attempt: Attempt| attempt.result.expect("a reply").text;
+    for number in 0..2 {
+        let asked = crate::sight::traced(Some(&run), "q", task, step, async {
+            let mut texts = Vec::new();
+            for _ in 0..=number {
+                texts.push(replied(model.attempt(&request()).await));
+            }
+            texts
+        });
+        let last = asked.await.pop().unwrap_or_default();
+        let context = TraceContext::parse(&last).expect("a context");
+        assert_eq!(context.trace, TraceId::of_question(&RunId("r".into()), "q"));
+        assert_eq!(context.span, span_of_call(&context.trace, task, step, number));
+    }
+    assert_eq!(replied(model.attempt(&request()).await), "", "without a collector nothing is sent along");
 }
 
 #[tokio::test]

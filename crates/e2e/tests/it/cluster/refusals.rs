@@ -45,7 +45,7 @@ fn unique() -> u32 {
 }
 
 fn nobody_listens() -> String {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let [port] = bench_testkit::ports::reserve().expect("a port");
     format!("127.0.0.1:{port}")
 }
 

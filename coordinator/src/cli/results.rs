@@ -1,0 +1,360 @@
+//! Flags of the verbs that work on results.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{LimitArgs, OutputArgs, SampleArgs, SubmitArgs};
+
+/// How several grades of one answer become one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Reduce {
+    /// Their mean
+    #[default]
+    Mean,
+    /// 1 when more than half of them pass, else 0
+    Majority,
+}
+
+/// Flags of `import`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportArgs {
+    /// Which questions
+    #[command(flatten)]
+    pub sample: SampleArgs,
+    /// JSON lines (question_id, answer?, retrieved?, score?, metric?), or JSON, or CSV; docs/IMPORT.md has the rest
+    #[arg(long, value_name = "FILE")]
+    pub answers: PathBuf,
+    /// The named questions are the sample; without it the others are not_run
+    #[arg(long)]
+    pub subset: bool,
+    /// Field of the grade, dotted, when the file has several
+    #[arg(long, value_name = "FIELD")]
+    pub score_field: Option<String>,
+    /// Divide grades by this
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub scale: f64,
+    /// How several grades of one answer become one
+    #[arg(long, value_enum, default_value = "mean")]
+    pub reduce: Reduce,
+    /// Name of the metric of the grades [default: imported]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Name of the run, for people
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Tag of the run; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub tag: Vec<String>,
+    /// Id of the run
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+    /// Name of the memory system that made the answers
+    #[arg(long, short = 'p', value_name = "NAME")]
+    pub system: Option<String>,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Where the report's files go
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// How runs are compared: flags of `compare` and `gate`.
+#[derive(Debug, Clone, Args)]
+pub struct PairingArgs {
+    /// Metric [default: the headline of the first run, or of the baseline]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// What may differ although more than one thing does: system, answerer, grading, all; separated by commas
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    pub under_test: Vec<String>,
+}
+
+/// Flags of `compare`.
+#[derive(Debug, Clone, Args)]
+pub struct CompareArgs {
+    /// Runs (id, unique prefix, `latest`) or folders with report.json and questions.jsonl; the first is the baseline
+    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// How they are compared
+    #[command(flatten)]
+    pub pairing: PairingArgs,
+    /// Change of the score that does not matter, as a fraction
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.02)]
+    pub tolerance: f64,
+    /// The same per category
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.03)]
+    pub category_tolerance: f64,
+    /// Flips that are listed: questions that one run passed and the other did not
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub flips: usize,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Write comparison.json, comparison.md and comparison.svg here too
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Flags of `gate`.
+#[derive(Debug, Clone, Args)]
+pub struct GateArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// A run, a folder or questions.jsonl, or last:K for the mean of the last K comparable runs before it
+    #[arg(long, value_name = "BASELINE", required_unless_present = "floor")]
+    pub baseline: Option<String>,
+    /// Policy in YAML; `--print-policy` shows the shipped one
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Print the shipped policy and stop
+    #[arg(long)]
+    pub print_policy: bool,
+    /// Lowest allowed headline score, as a fraction
+    #[arg(long, value_name = "FRACTION")]
+    pub floor: Option<f64>,
+    /// Say what was found, and exit 0
+    #[arg(long)]
+    pub advisory: bool,
+    /// An inconclusive gate exits 0
+    #[arg(long)]
+    pub allow_inconclusive: bool,
+    /// How it is compared
+    #[command(flatten)]
+    pub pairing: PairingArgs,
+    /// Write the rules as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Command that hears of warnings and failures: JSON on its standard input, BENCH_ALERT_SEVERITY in its environment
+    #[arg(long, value_name = "COMMAND")]
+    pub alert_command: Option<String>,
+    /// URL that hears of them by POST
+    #[arg(long, value_name = "URL")]
+    pub alert_url: Option<String>,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where a forked run begins to work by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ForkFrom {
+    /// Recall: banks are taken over
+    Recall,
+    /// Answer: recalls too
+    Answer,
+    /// Judge: answers too; deterministic scorers run again for nothing
+    Judge,
+}
+
+/// A run made from another: flags of `rejudge` and `rescore`.
+#[derive(Debug, Clone, Args)]
+pub struct RegradeArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Name of the new run, for people
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Tag of the new run; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub tag: Vec<String>,
+    /// Id of the new run
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+    /// Worker pool
+    #[arg(long, value_name = "NAME")]
+    pub pool: Option<String>,
+    /// What is shown, and where the files go
+    #[command(flatten, next_help_heading = "Output")]
+    pub output: OutputArgs,
+}
+
+/// Flags of `rejudge`.
+#[derive(Debug, Clone, Args)]
+pub struct RejudgeArgs {
+    /// What is graded
+    #[command(flatten)]
+    pub regrade: RegradeArgs,
+    /// Model judge; may be repeated
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", required = true)]
+    pub judge: Vec<String>,
+    /// Votes of each judge per answer (odd) [default: 1]
+    #[arg(long, value_name = "N")]
+    pub votes: Option<u32>,
+    /// How much it may use
+    #[command(flatten, next_help_heading = "Limits")]
+    pub limits: LimitArgs,
+    /// Price of models without a known one: dollars per million input and output tokens
+    #[arg(long, value_name = "IN,OUT", help_heading = "Limits")]
+    pub price: Option<String>,
+    /// Use models without a known price, counted as free
+    #[arg(long, help_heading = "Limits")]
+    pub unpriced_ok: bool,
+    /// Do not ask before an estimate above $5
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Flags of `rescore`.
+#[derive(Debug, Clone, Args)]
+pub struct RescoreArgs {
+    /// What is graded
+    #[command(flatten)]
+    pub regrade: RegradeArgs,
+    /// Scorer; may be repeated; the first heads the report
+    #[arg(long, value_name = "NAME", required = true)]
+    pub scorer: Vec<String>,
+}
+
+impl RegradeArgs {
+    /// The same as a forked `submit`.
+    fn into_submit(self) -> SubmitArgs {
+        SubmitArgs {
+            sample: SampleArgs::default(),
+            mode: None,
+            system: None,
+            answerer: None,
+            judge: Vec::new(),
+            scorer: Vec::new(),
+            top_k: None,
+            votes: None,
+            controls: false,
+            limits: LimitArgs::default(),
+            price: None,
+            unpriced_ok: false,
+            name: self.name,
+            tag: self.tag,
+            run_id: self.run_id,
+            pool: self.pool,
+            fork: Some(self.run),
+            from: Some(ForkFrom::Judge),
+            trace_url: None,
+            trace_content: false,
+            detach: false,
+            dry_run: false,
+            yes: false,
+            output: self.output,
+        }
+    }
+}
+
+impl RejudgeArgs {
+    /// The same as a forked `submit`.
+    pub(crate) fn into_submit(self) -> SubmitArgs {
+        SubmitArgs {
+            judge: self.judge,
+            votes: self.votes,
+            limits: self.limits,
+            price: self.price,
+            unpriced_ok: self.unpriced_ok,
+            yes: self.yes,
+            ..self.regrade.into_submit()
+        }
+    }
+}
+
+impl RescoreArgs {
+    /// The same as a forked `submit`.
+    pub(crate) fn into_submit(self) -> SubmitArgs {
+        SubmitArgs { scorer: self.scorer, ..self.regrade.into_submit() }
+    }
+}
+
+/// Flags of `export`.
+#[derive(Debug, Clone, Args)]
+pub struct ExportArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Formats, separated by commas: jsonl, csv, parquet
+    #[arg(long, value_delimiter = ',', value_name = "FORMATS", default_value = "jsonl")]
+    pub format: Vec<String>,
+    /// Write questions.FORMAT here; one format of text without a folder goes to standard output
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Which archive.
+#[derive(Debug, Clone, Args)]
+pub struct ArchiveAt {
+    /// Folder, or s3://BUCKET/PATH, gs://…, az://… [env: BENCH_ARCHIVE_URL]
+    #[arg(long, value_name = "URL")]
+    pub archive: Option<String>,
+}
+
+/// Verbs of `archive`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ArchiveVerb {
+    /// Bring a finished run into the archive; may be repeated
+    Push {
+        /// Run id, unique prefix, or `latest`; without one every finished run that is not archived yet
+        run: Option<String>,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+    },
+    /// All archived runs, oldest first
+    List {
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Get a run out: its files, or the whole run back into this store
+    Fetch {
+        /// Run id, unique prefix, or `latest`
+        run: String,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// Where the files go [default: $BENCH_HOME/runs/RUN]
+        #[arg(long, value_name = "DIR")]
+        output_dir: Option<PathBuf>,
+        /// Rebuild the run in the store, so that it can be reported, compared and judged again
+        #[arg(long)]
+        restore: bool,
+    },
+    /// Check every byte of a run, or of all
+    Verify {
+        /// Run id, unique prefix, or `latest`; all without one
+        run: Option<String>,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Scores over time with their intervals; only comparable runs stand on one line
+    Trajectory {
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// Only this dataset
+        #[arg(long, short = 'b', value_name = "NAME")]
+        dataset: Option<String>,
+        /// Only this memory system
+        #[arg(long, short = 'p', value_name = "NAME")]
+        system: Option<String>,
+        /// Only this preset
+        #[arg(long, value_name = "NAME")]
+        preset: Option<String>,
+        /// Write the picture here
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// JSON of a badge, as shields.io reads it
+    Badge {
+        /// Run id, unique prefix, or `latest`
+        #[arg(default_value = "latest")]
+        run: String,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+    },
+}

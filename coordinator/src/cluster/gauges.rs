@@ -1,0 +1,256 @@
+//! The cluster as gauges: read from the store and the broker when somebody looks, by the coordinator that leads.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bench_proto::{CLUSTER_DOMAIN, ids::Role, session::SessionInfo, task::QueueName};
+use bench_queue::Queue;
+use bench_store::{OpenByRole, RunFilter, RunRow, RunState, Store};
+use bench_telemetry::metrics::{Gauge, Series, catalogue};
+use tokio::sync::Mutex;
+use tracing::debug;
+
+use super::client::is_alive;
+use crate::{
+    dispatch::window::{Slots, window},
+    exit::CliError,
+    progress::ProgressMeter,
+};
+
+/// Looks closer together than this show the same.
+const FRESH: Duration = Duration::from_millis(500);
+/// Longest wait for the broker.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Open runs that are shown.
+const RUNS: u32 = 100;
+
+/// Reads the gauges of a cluster.
+pub(crate) struct ClusterGauges {
+    store: Arc<dyn Store>,
+    queue: Arc<dyn Queue>,
+    /// Whether this coordinator leads: the others show nothing of the cluster, so that sums are right.
+    pub leading: AtomicBool,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    looked: Option<Instant>,
+    meters: HashMap<i64, ProgressMeter>,
+    /// What a run had done when it last moved, and when that was seen.
+    moved: HashMap<i64, (i64, Instant)>,
+}
+
+/// Everything that one look found, by metric.
+#[derive(Default)]
+struct Found(BTreeMap<&'static str, (&'static Gauge, Vec<Series>)>);
+
+impl Found {
+    fn put(&mut self, gauge: &'static Gauge, labels: &[&str], value: f64) {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        self.0.entry(gauge.name()).or_insert_with(|| (gauge, Vec::new())).1.push((labels, value));
+    }
+}
+
+/// Gauges that a coordinator without the lead shows nothing of.
+const OF_CLUSTER: &[&Gauge] = &[
+    &catalogue::TASKS,
+    &catalogue::OLDEST_TASK_SECONDS,
+    &catalogue::QUEUE_DEPTH,
+    &catalogue::QUEUE_CONSUMERS,
+    &catalogue::WINDOW,
+    &catalogue::WORKERS,
+    &catalogue::DESIRED_WORKERS,
+    &catalogue::DEAD_LETTERS,
+    &catalogue::RUN_QUESTIONS,
+    &catalogue::RUN_PROGRESS,
+    &catalogue::RUN_ETA_SECONDS,
+    &catalogue::RUN_STILL_SECONDS,
+    &catalogue::RUN_COST_USD,
+    &catalogue::RUN_INFO,
+];
+
+impl ClusterGauges {
+    /// Gauges of a store and a broker.
+    pub(crate) fn new(store: Arc<dyn Store>, queue: Arc<dyn Queue>) -> Self {
+        Self { store, queue, leading: AtomicBool::new(false), memory: Mutex::default() }
+    }
+
+    /// Brings them up to date; what cannot be read is no longer shown.
+    pub(crate) async fn refresh(&self) {
+        let leading = self.leading.load(Ordering::Relaxed);
+        catalogue::LEADING.set(f64::from(u8::from(leading)));
+        let mut memory = self.memory.lock().await;
+        if memory.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
+            return;
+        }
+        memory.looked = Some(Instant::now());
+        let mut found = Found::default();
+        if leading && let Err(error) = self.look(&mut memory, &mut found).await {
+            debug!("some gauges could not be read: {}", error.message);
+        }
+        for gauge in OF_CLUSTER {
+            let series = found.0.remove(gauge.name()).map(|(_, series)| series);
+            gauge.set_all(series.unwrap_or_default());
+        }
+    }
+
+    async fn look(&self, memory: &mut Memory, found: &mut Found) -> Result<(), CliError> {
+        let filter = RunFilter { controls: true, limit: Some(RUNS), ..RunFilter::default() };
+        let mut runs = self.store.list_runs(&filter).await?;
+        runs.retain(|run| run.domain == CLUSTER_DOMAIN && matches!(run.state, RunState::Running | RunState::Paused));
+        let open_runs: BTreeSet<i64> = runs.iter().map(|run| run.run_no.0).collect();
+        memory.meters.retain(|run, _| open_runs.contains(run));
+        memory.moved.retain(|run, _| open_runs.contains(run));
+        for run in &runs {
+            look_at_run(memory, found, run);
+        }
+        let slots = self.look_at_workers(found).await?;
+        let running: Vec<_> = runs.iter().filter(|run| run.state == RunState::Running).map(|run| run.run_no).collect();
+        let open = self.store.open_tasks_of(&running).await?;
+        let mut by_pool: BTreeMap<&str, Vec<&OpenByRole>> = BTreeMap::new();
+        for run in &runs {
+            if let Some(of_run) = open.get(&run.run_no) {
+                by_pool.entry(&run.spec.limits.pool).or_default().push(of_run);
+            }
+        }
+        for (pool, of_runs) in &by_pool {
+            look_at_tasks(found, pool, of_runs);
+        }
+        for (run, role, ms) in self.store.oldest_ready(&running).await? {
+            if let Some(row) = runs.iter().find(|row| row.run_no == run) {
+                found.put(&catalogue::OLDEST_TASK_SECONDS, &[&row.spec.limits.pool, role.name()], ms as f64 / 1e3);
+            }
+        }
+        keep_largest(found, &catalogue::OLDEST_TASK_SECONDS);
+        let pools: BTreeSet<&str> = by_pool.keys().copied().chain(slots.keys().map(String::as_str)).collect();
+        for pool in &pools {
+            for role in Role::ALL {
+                let of_role = slots.get(*pool).and_then(|slots| slots.get(&role)).copied().unwrap_or(0);
+                found.put(&catalogue::WINDOW, &[pool, role.name()], window(of_role) as f64);
+            }
+        }
+        let looking = tokio::time::timeout(PATIENCE, self.look_at_broker(&pools, found));
+        if looking.await.is_err() {
+            debug!("the broker does not answer");
+        }
+        Ok(())
+    }
+
+    async fn look_at_workers(&self, found: &mut Found) -> Result<BTreeMap<String, Slots>, CliError> {
+        let mut slots: BTreeMap<String, Slots> = BTreeMap::new();
+        let mut counts: BTreeMap<(String, &str), u32> = BTreeMap::new();
+        for session in self.store.open_sessions(CLUSTER_DOMAIN).await? {
+            let info = SessionInfo::from_json(&session.info_json);
+            for state in ["alive", "silent"] {
+                counts.entry((info.pool.clone(), state)).or_default();
+            }
+            let state = if is_alive(&session) { "alive" } else { "silent" };
+            *counts.entry((info.pool.clone(), state)).or_default() += 1;
+            let of_pool = slots.entry(info.pool).or_default();
+            for (role, count) in info.slots {
+                *of_pool.entry(role).or_default() += count;
+            }
+        }
+        for ((pool, state), count) in counts {
+            found.put(&catalogue::WORKERS, &[&pool, state], f64::from(count));
+        }
+        Ok(slots)
+    }
+
+    async fn look_at_broker(&self, pools: &BTreeSet<&str>, found: &mut Found) {
+        for pool in pools {
+            for role in Role::ALL {
+                if let Ok(depth) = self.queue.depth(&QueueName::new(*pool, role)).await {
+                    found.put(&catalogue::QUEUE_DEPTH, &[pool, role.name()], depth.ready as f64);
+                    found.put(&catalogue::QUEUE_CONSUMERS, &[pool, role.name()], depth.consumers as f64);
+                }
+            }
+        }
+        if let Ok(count) = self.queue.dead_letter_count().await {
+            found.put(&catalogue::DEAD_LETTERS, &[], count as f64);
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl bench_telemetry::otlp::Refresh for ClusterGauges {
+    async fn refresh(&self) {
+        Self::refresh(self).await;
+    }
+}
+
+fn look_at_run(memory: &mut Memory, found: &mut Found, run: &RunRow) {
+    let id = run.run_id.0.as_str();
+    let counters = &run.counters;
+    let sample = i64::try_from(run.spec.sample.n).unwrap_or(i64::MAX);
+    for (state, count) in [
+        ("sample", sample),
+        ("scored", counters.scored),
+        ("abstained", counters.abstained),
+        ("infra_error", counters.infra_error),
+        ("open", sample - counters.ended()),
+    ] {
+        found.put(&catalogue::RUN_QUESTIONS, &[id, state], count.max(0) as f64);
+    }
+    let progress = if sample > 0 { counters.ended() as f64 / sample as f64 } else { 1.0 };
+    found.put(&catalogue::RUN_PROGRESS, &[id], progress.clamp(0.0, 1.0));
+    let snapshot = memory.meters.entry(run.run_no.0).or_default().look(run);
+    if let Some(eta) = snapshot.eta_seconds.filter(|eta| eta.is_finite()) {
+        found.put(&catalogue::RUN_ETA_SECONDS, &[id], eta);
+    }
+    if run.state == RunState::Running {
+        let done = counters.ended() + counters.answered + counters.entries_retained + counters.banks_ready;
+        let (before, since) = memory.moved.entry(run.run_no.0).or_insert((done, Instant::now()));
+        if *before != done {
+            (*before, *since) = (done, Instant::now());
+        }
+        found.put(&catalogue::RUN_STILL_SECONDS, &[id], since.elapsed().as_secs_f64());
+    } else {
+        memory.moved.remove(&run.run_no.0);
+    }
+    for (kind, usd) in [
+        ("spent", Some(counters.spent)),
+        ("reserved", Some(counters.reserved)),
+        ("uncertain", Some(counters.uncertain)),
+        ("cap", run.spec.limits.max_cost),
+    ] {
+        if let Some(usd) = usd {
+            found.put(&catalogue::RUN_COST_USD, &[id, kind], usd.usd());
+        }
+    }
+    let spec = &run.spec;
+    let labels = [id, &spec.dataset.name, &spec.system.name, &spec.answerer.display(), run.state.name()];
+    found.put(&catalogue::RUN_INFO, &labels, 1.0);
+}
+
+fn look_at_tasks(found: &mut Found, pool: &str, of_runs: &[&OpenByRole]) {
+    for role in Role::ALL {
+        let of_role = || of_runs.iter().filter_map(|open| open.get(&role));
+        for (state, count) in [
+            ("unpublished", of_role().map(|tasks| tasks.unpublished).sum::<i64>()),
+            ("queued", of_role().map(|tasks| tasks.queued).sum()),
+            ("delayed", of_role().map(|tasks| tasks.delayed).sum()),
+            ("leased", of_role().map(|tasks| tasks.leased).sum()),
+        ] {
+            found.put(&catalogue::TASKS, &[pool, role.name(), state], count as f64);
+        }
+    }
+}
+
+/// One series for each set of labels: the largest.
+fn keep_largest(found: &mut Found, gauge: &'static Gauge) {
+    let Some((_, series)) = found.0.get_mut(gauge.name()) else { return };
+    let mut largest: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+    for (labels, value) in series.drain(..) {
+        let entry = largest.entry(labels).or_insert(value);
+        *entry = entry.max(value);
+    }
+    series.extend(largest);
+}

@@ -1,0 +1,136 @@
+//! `compare A B …`: paired differences, flips, and what else stands side by side.
+
+use bench_aggregate::compare::{CompareOptions, common_metric, compare, correct_over_pairs};
+use bench_proto::comparison::{Comparison, Word};
+use bench_store::Store;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    cli::{CompareArgs, PairingArgs},
+    exit::{CliError, CliResult, Exit},
+    out, results,
+    sides::LoadedRun,
+};
+
+/// Runs the verb.
+pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
+    for (name, value) in [("--tolerance", args.tolerance), ("--category-tolerance", args.category_tolerance)] {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(CliError::usage(format!("{name} {value}: give a fraction; 2 points are 0.02")));
+        }
+    }
+    let store = app.open_store().await?;
+    let mut runs: Vec<LoadedRun> = Vec::with_capacity(args.runs.len());
+    for selector in &args.runs {
+        let like = runs.first().map(|run| run.spec.clone());
+        let like = match (&like, spec_for_folder(app, store.as_ref(), args, selector).await?) {
+            (Some(first), _) => Some(first.clone()),
+            (None, later) => later,
+        };
+        runs.push(LoadedRun::named(app, store.as_ref(), selector, like.as_ref()).await?);
+    }
+    let options = CompareOptions {
+        tolerance: args.tolerance,
+        category_tolerance: args.category_tolerance,
+        flips: args.flips,
+        ..options(app, &args.pairing)
+    };
+    let mut pairs = Vec::new();
+    for (i, a) in runs.iter().enumerate() {
+        for b in &runs[i + 1..] {
+            pairs.push(pair(store.as_ref(), a, b, &options, runs.len() == 2).await?);
+        }
+    }
+    if runs.len() > 2 {
+        correct_over_pairs(&mut pairs);
+    }
+    let (json, text, markdown) = rendered(&pairs);
+    if let Some(folder) = &args.output_dir {
+        results::check_writable(folder)?;
+        let pretty = serde_json::to_string_pretty(&json)
+            .map_err(|e| CliError::infrastructure(format!("the comparison cannot be written: {e}")))?;
+        let plot = bench_report::svg::forest(&pairs);
+        for (name, text) in [("comparison.json", &pretty), ("comparison.md", &markdown), ("comparison.svg", &plot)] {
+            results::write_atomically(&folder.join(name), |file| std::io::Write::write_all(file, text.as_bytes()))?;
+        }
+        out::note(&format!("comparison: {}", folder.display()));
+    }
+    if args.json {
+        out::json(&json);
+    } else {
+        out::result(&text);
+    }
+    Ok(exit_of(&pairs))
+}
+
+/// The settings that a folder in first place borrows: those of the first run of the store that is named.
+async fn spec_for_folder(
+    app: &App,
+    store: &dyn Store,
+    args: &CompareArgs,
+    selector: &str,
+) -> Result<Option<bench_proto::spec::RunSpec>, CliError> {
+    if !std::path::Path::new(selector).exists() {
+        return Ok(None);
+    }
+    match args.runs.iter().find(|other| !std::path::Path::new(other).exists()) {
+        Some(other) => LoadedRun::named(app, store, other, None).await.map(|run| Some(run.spec)),
+        None => Ok(None),
+    }
+}
+
+fn rendered(pairs: &[Comparison]) -> (serde_json::Value, String, String) {
+    use bench_report::comparison as view;
+    let colour = results::colour();
+    match pairs {
+        [one] => (json!(one), view::terminal(one, colour), view::markdown(one)),
+        pairs => (
+            json!({"schema_version": bench_proto::comparison::COMPARISON_SCHEMA_VERSION, "pairs": pairs}),
+            view::pairs_terminal(pairs, colour),
+            view::pairs_markdown(pairs),
+        ),
+    }
+}
+
+fn exit_of(pairs: &[Comparison]) -> Exit {
+    if pairs.iter().any(|pair| !pair.comparable) {
+        Exit::Invalid
+    } else if pairs.iter().any(|pair| pair.verdict == Word::Worse) {
+        Exit::Regression
+    } else {
+        Exit::Done
+    }
+}
+
+/// The options that `compare` and `gate` share.
+pub(super) fn options(app: &App, pairing: &PairingArgs) -> CompareOptions {
+    CompareOptions {
+        metric: pairing.metric.clone(),
+        under_test: pairing.under_test.clone(),
+        seed: app.settings().stats_seed,
+        ..CompareOptions::default()
+    }
+}
+
+/// Compares two runs; with texts in the flips when they are wanted.
+///
+/// # Errors
+/// What the store meets.
+pub(super) async fn pair(
+    store: &dyn Store,
+    a: &LoadedRun,
+    b: &LoadedRun,
+    options: &CompareOptions,
+    texts: bool,
+) -> Result<Comparison, CliError> {
+    let metric = common_metric(&a.spec, options);
+    let top_k = a.spec.system.top_k.min(b.spec.system.top_k);
+    let (of_a, of_b) = tokio::try_join!(a.facts(store, &metric, top_k), b.facts(store, &metric, top_k))?;
+    let mut comparison = compare(&a.side(&of_a), &b.side(&of_b), options);
+    if texts {
+        a.fill(store, &mut comparison.flips, |flip| &mut flip.a).await?;
+        b.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;
+    }
+    Ok(comparison)
+}

@@ -1,0 +1,350 @@
+//! `submit --fork RUN --from PHASE`, `rejudge`, `rescore`: a new run that takes over what another has stored.
+//!
+//! Everything before the phase is copied, so that no call is made for it; what was paid for it stands in the new report as
+//! saved. The new run belongs to the old one's lineage: calls that it makes all the same are found in the call store.
+
+use std::collections::HashMap;
+
+use bench_proto::{
+    call::Usage,
+    facts::QuestionFacts,
+    failure::Failure,
+    ids::{RunId, TaskKey},
+    money::PicoUsd,
+    spec::{IMPORTED_SYSTEM, RunSpec},
+    step::{StepFacts, StepNo, StepText, Timing},
+};
+use bench_settings::ModelRole;
+use bench_store::{AdoptedQuestion, BankRow, NewBank, NewRun, RunRow, RunState, Store, StoreError};
+use bench_worker::{
+    banks::BankData,
+    systems::{BuildContext, registry as systems},
+};
+
+use super::submit::{self, Ending};
+use crate::{
+    app::{App, Place},
+    carrier::Carrier,
+    cli::{ForkFrom, SubmitArgs},
+    exit::{CliError, CliResult},
+    local::Interrupts,
+    out,
+    planning::{self, DEFAULT_CAP},
+    results,
+    runs::{current_user, find_run},
+};
+
+/// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
+const FORK_EVENT: &str = "forked";
+
+/// Runs the verb.
+pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFrom) -> CliResult {
+    let store = app.open_store().await?;
+    let source = find_run(store.as_ref(), source).await?;
+    check_source(&source, from)?;
+    let spec = forked_spec(app, args, &source.spec, from)?;
+    if args.dry_run {
+        return Err(CliError::usage(
+            "--dry-run says nothing about a fork yet: its calls are those of the phases after --from",
+        ));
+    }
+    let place = app.place()?;
+    if args.detach && place == Place::Local {
+        return Err(CliError::usage("--detach needs a cluster that works on the run; leave it out"));
+    }
+    app.check_queue().await?;
+    let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
+    let run_id = run_id.unwrap_or_else(RunId::fresh);
+    let folder = args.output.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0));
+    results::check_writable(&folder)?;
+    if let Some(existing) = store.run_by_id(&run_id).await? {
+        return submit::attach(app, store, &spec, existing, args).await;
+    }
+    let carrier = Carrier::of(app, &run_id)?;
+    let judges: Vec<String> = spec.judges.iter().map(|judge| judge.display()).collect();
+    let graders = if judges.is_empty() {
+        spec.scorers.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ")
+    } else {
+        judges.join(", ")
+    };
+    out::note(&format!(
+        "run {run_id}: {} questions of run {} from {} on, graded by {graders}",
+        spec.sample.n,
+        source.run_id,
+        phase(from)
+    ));
+    let new_run = NewRun {
+        run_id: run_id.clone(),
+        name: args.name.clone(),
+        tags: args.tag.clone(),
+        user: current_user(),
+        spec,
+        lineage: source.lineage.clone(),
+        control_of: None,
+        domain: carrier.domain().to_owned(),
+        imported: false,
+        code_version: bench_proto::CODE_VERSION.to_owned(),
+    };
+    let interrupts = Interrupts::listen();
+    let run_no = match store.create_run(&new_run).await {
+        Err(StoreError::Exists(_)) => {
+            return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
+        }
+        created => created?,
+    };
+    store.add_event(run_no, FORK_EVENT, &format!("{} {}", phase(from), source.run_id)).await?;
+    let run = store.run(run_no).await?;
+    adopt(store.as_ref(), &run, &source, from).await?;
+    if args.detach {
+        return submit::detached(&run, args.output.json);
+    }
+    let end = carrier.carry(app, &store, &run, None, &args.output.watching(&interrupts)).await?;
+    let ending = Ending {
+        json: args.output.json,
+        output_dir: args.output.output_dir.as_deref(),
+        folder: &folder,
+        floor: args.output.floor,
+    };
+    submit::conclude(app, store.as_ref(), &run, end, &ending).await
+}
+
+const fn phase(from: ForkFrom) -> &'static str {
+    match from {
+        ForkFrom::Recall => "recall",
+        ForkFrom::Answer => "answer",
+        ForkFrom::Judge => "judge",
+    }
+}
+
+/// What can be taken over.
+fn check_source(source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+    if source.state != RunState::Finished {
+        return Err(CliError::usage(format!(
+            "run {0} is not finished: `bench-coord resume {0}` first, so that the fork has all its questions",
+            source.run_id
+        )));
+    }
+    let system = &source.spec.system;
+    if from == ForkFrom::Judge {
+        return Ok(());
+    }
+    if system.version == IMPORTED_SYSTEM && from == ForkFrom::Recall {
+        return Err(CliError::usage(format!(
+            "run {} was imported: there is no system that could recall",
+            source.run_id
+        )));
+    }
+    if from == ForkFrom::Recall {
+        let built = systems::build(&system.name, &system.settings, &BuildContext::default())
+            .map_err(|e| CliError::usage(e.to_string()))?;
+        if !built.capabilities().from_items {
+            return Err(CliError::usage(format!(
+                "the banks of {} belong to run {}: fork it --from answer, or submit a new run",
+                system.name, source.run_id
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The source's settings with what flags change; a flag for a phase that is taken over is refused.
+fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -> Result<RunSpec, CliError> {
+    let refused =
+        |flag: &str| CliError::usage(format!("{flag} cannot change what a fork --from {} takes over", phase(from)));
+    let prices = planning::user_prices(app, args)?;
+    let mut spec = source.clone();
+    if args.system.is_some() {
+        return Err(refused("--system"));
+    }
+    if let Some(top_k) = args.top_k {
+        if from != ForkFrom::Recall {
+            return Err(refused("--top-k"));
+        }
+        spec.system.top_k = top_k;
+    }
+    if let Some(answerer) = &args.answerer {
+        if from == ForkFrom::Judge {
+            return Err(refused("--answerer"));
+        }
+        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &prices, will_call(app)?)?;
+    }
+    if !args.judge.is_empty() {
+        let judge = |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &prices, will_call(app)?);
+        spec.judges = args.judge.iter().map(judge).collect::<Result<_, _>>()?;
+        spec.votes = args.votes.unwrap_or(1);
+        spec.headline = None;
+    } else if let Some(votes) = args.votes {
+        spec.votes = votes;
+    }
+    planning::check_votes(spec.votes)?;
+    if !args.scorer.is_empty() {
+        let named: Vec<&str> = args.scorer.iter().map(String::as_str).collect();
+        let before: Vec<String> = source.scorers.iter().map(|scorer| scorer.name.clone()).collect();
+        spec.scorers = planning::scorer_specs(&named, &before)?;
+        spec.headline = None;
+        if args.judge.is_empty() {
+            // scoring again makes no calls: judgements stay with the run that paid for them
+            spec.judges.clear();
+        }
+    }
+    if spec.judges.len() > 15 {
+        return Err(CliError::usage("at most 15 judges can grade a run"));
+    }
+    let prices_before = std::mem::take(&mut spec.limits.prices);
+    spec.limits = planning::limits(app, prices_before.into_iter().chain(prices).collect())?;
+    if let Some(pool) = &args.pool {
+        spec.limits.pool.clone_from(pool);
+    }
+    let pays = !spec.judges.is_empty() || from != ForkFrom::Judge;
+    if spec.limits.max_cost.is_none() && pays && planning::is_paid(&spec) {
+        spec.limits.max_cost = Some(DEFAULT_CAP);
+    }
+    Ok(spec)
+}
+
+/// In a cluster the keys are with the workers.
+fn will_call(app: &App) -> Result<bool, CliError> {
+    Ok(app.place()? == Place::Local)
+}
+
+/// Takes over again what a fork that was killed while it was being made has not yet; false when the run is no fork.
+///
+/// # Errors
+/// Exit 2 when its source is gone.
+pub(crate) async fn adopt_again(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
+    let events = store.events(run.run_no).await?;
+    let Some(said) = events.iter().find(|event| event.kind == FORK_EVENT) else { return Ok(false) };
+    let (word, id) = said.message.split_once(' ').unwrap_or_default();
+    let from = match word {
+        "recall" => ForkFrom::Recall,
+        "answer" => ForkFrom::Answer,
+        _ => ForkFrom::Judge,
+    };
+    let source = store.run_by_id(&RunId(id.to_owned())).await?;
+    let source =
+        source.ok_or_else(|| CliError::usage(format!("run {id}, from which {} was forked, is gone", run.run_id)))?;
+    adopt(store, run, &source, from).await?;
+    Ok(true)
+}
+
+/// Copies banks and steps, bank by bank. Idempotent.
+async fn adopt(store: &dyn Store, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+    for row in store.banks(source.run_no, None).await? {
+        let bank_no = row.bank_no;
+        let bank = NewBank {
+            bank_no,
+            bank_id: row.bank_id.clone(),
+            content: row.content,
+            questions: row.questions,
+            gold: row.gold,
+            segments: row.segments.clone(),
+        };
+        let questions = adopted(store, source, row, from).await?;
+        store.adopt(run.run_no, &[bank], &questions).await?;
+    }
+    store.finish_plan(run.run_no).await?;
+    Ok(())
+}
+
+/// The questions of a bank with what is taken over of each.
+async fn adopted(
+    store: &dyn Store,
+    source: &RunRow,
+    row: BankRow,
+    from: ForkFrom,
+) -> Result<Vec<AdoptedQuestion>, CliError> {
+    let (bank_no, bank_id, segments) = (row.bank_no, row.bank_id.clone(), row.segments.len());
+    if from == ForkFrom::Recall && segments > 1 {
+        return Err(CliError::usage(format!(
+            "bank {bank_id} is asked at {segments} points of its stream: a recall from its end would see the future; fork --from answer"
+        )));
+    }
+    let bank = BankData::read(store, row).await?;
+    let mut facts: HashMap<TaskKey, QuestionFacts> = results::facts_of_bank(store, source.run_no, &bank).await?;
+    let keys: Vec<TaskKey> = bank.questions().iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
+    let mut texts: HashMap<TaskKey, Vec<(StepNo, StepText)>> = HashMap::new();
+    for part in keys.chunks(256) {
+        for (task, step, text) in store.question_texts(source.run_no, part).await? {
+            texts.entry(task).or_default().push((step, text));
+        }
+    }
+    let adopt = |task: TaskKey| {
+        let stored = texts.remove(&task).unwrap_or_default();
+        AdoptedQuestion { task, steps: steps(facts.remove(&task), stored, from) }
+    };
+    Ok(keys.into_iter().map(adopt).collect())
+}
+
+/// The steps of a question up to the phase, made again from its facts and texts.
+fn steps(
+    facts: Option<QuestionFacts>,
+    texts: Vec<(StepNo, StepText)>,
+    from: ForkFrom,
+) -> Vec<(StepNo, StepFacts, Option<StepText>)> {
+    let needed = match from {
+        ForkFrom::Recall => return Vec::new(),
+        ForkFrom::Answer => StepNo::RECALL,
+        ForkFrom::Judge => StepNo::ANSWER,
+    };
+    let Some(facts) = facts else {
+        return vec![failed(Failure::permanent("not_run", "the run that this one was forked from did not run it"))];
+    };
+    if texts.iter().all(|(step, _)| *step != needed) {
+        let gone = || Failure::permanent("no_answer", "the run that this one was forked from holds no answer to it");
+        return vec![failed(facts.failure.clone().unwrap_or_else(gone))];
+    }
+    texts
+        .into_iter()
+        .filter(|(step, _)| *step <= needed)
+        .filter_map(|(step, text)| Some((step, step_facts(&facts, step, &text)?, Some(text))))
+        .collect()
+}
+
+fn step_facts(facts: &QuestionFacts, step: StepNo, text: &StepText) -> Option<StepFacts> {
+    let timing = |us: Option<u64>| Timing {
+        started_us: facts.times.started_us,
+        total_us: us.unwrap_or(0),
+        attempts: 1,
+        ..Timing::default()
+    };
+    match text {
+        StepText::Recalled { hits } => Some(StepFacts::Recalled {
+            generation: 1,
+            hits: u32::try_from(hits.len()).unwrap_or(u32::MAX),
+            effective_k: u32::try_from(hits.len()).unwrap_or(u32::MAX),
+            context_bytes: facts.context_bytes.unwrap_or_else(|| {
+                if facts.empty_context { 0 } else { hits.iter().map(|h| h.text.len() as u64).sum::<u64>().max(1) }
+            }),
+            retrieval: facts.retrieval.clone().unwrap_or_default(),
+            usage: saved(&facts.usage.recall),
+            timing: timing(facts.times.recall_us),
+        }),
+        StepText::Answered { .. } => Some(StepFacts::Answered {
+            finish: "stop".to_owned(),
+            usage: saved(&facts.usage.answer),
+            timing: timing(facts.times.answer_us),
+        }),
+        StepText::Judged { .. } => {
+            debug_assert!(step > StepNo::ANSWER);
+            None
+        }
+    }
+}
+
+fn failed(failure: Failure) -> (StepNo, StepFacts, Option<StepText>) {
+    (StepNo::FAILED, StepFacts::Failed { failure, usage: Usage::default(), timing: Timing::default() }, None)
+}
+
+/// Usage of another run, as if served from the call store: nothing is paid for it here.
+fn saved(usage: &Usage) -> Usage {
+    Usage {
+        calls: 0,
+        cached_calls: usage.calls + usage.cached_calls,
+        retries: 0,
+        rate_limited: 0,
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        cost: PicoUsd(0),
+        saved: usage.cost.saturating_add(usage.saved),
+    }
+}

@@ -1,0 +1,236 @@
+//! `gate RUN --baseline B`: pass or fail for CI, by a policy.
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use bench_aggregate::{
+    compare::{RunFacts, common_metric, compare, fingerprints},
+    gate::{GateFlags, Policy, gate, policy::DEFAULT_POLICY_YAML},
+};
+use bench_proto::{
+    comparison::Comparison,
+    gate::{GateReport, GateVerdict},
+    summary::Verdict,
+};
+use bench_report::gate as view;
+use bench_store::{RunFilter, RunState, Store};
+
+use super::compare::{options, pair};
+use crate::{
+    app::App,
+    cli::GateArgs,
+    exit::{CliError, CliResult, Exit},
+    out, results,
+    runs::find_run,
+    sides::LoadedRun,
+};
+
+/// Runs the verb.
+pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
+    if args.print_policy {
+        out::result(DEFAULT_POLICY_YAML);
+        return Ok(Exit::Done);
+    }
+    let policy = policy(args)?;
+    if let Some(path) = &args.junit {
+        results::check_writable(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    }
+    let store = app.open_store().await?;
+    let row = find_run(store.as_ref(), &args.run).await?;
+    if row.state != RunState::Finished {
+        return Err(CliError::resumable(format!(
+            "run {} is not finished; `bench-coord resume {}` goes on with it",
+            row.run_id, row.run_id
+        )));
+    }
+    let new = LoadedRun::of_row(app, store.as_ref(), row).await?;
+    let baseline = match &args.baseline {
+        None => None,
+        Some(named) => Some(against(app, store.as_ref(), args, named, &new).await?),
+    };
+    let flags = GateFlags { advisory: args.advisory, allow_inconclusive: args.allow_inconclusive };
+    let report = gate(&new.summary, baseline, &policy, flags);
+    show(args, &report)?;
+    alert(args, &report).await;
+    Ok(match (report.exit_code, report.verdict) {
+        (0, _) => Exit::Done,
+        (_, GateVerdict::Fail) => Exit::Regression,
+        (_, GateVerdict::Inconclusive) => Exit::Inconclusive,
+        _ => Exit::Invalid,
+    })
+}
+
+fn policy(args: &GateArgs) -> Result<Policy, CliError> {
+    let mut policy = match &args.policy {
+        None => Policy::default(),
+        Some(path) => {
+            let broken = |problem: String| CliError::usage(format!("{}: {problem}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|e| broken(e.to_string()))?;
+            serde_norway::from_str(&text).map_err(|e| broken(e.to_string()))?
+        }
+    };
+    policy.floors.overall = args.floor.or(policy.floors.overall);
+    let at = args.policy.as_ref().map_or_else(|| "--floor".to_owned(), |path| path.display().to_string());
+    policy.check().map_err(|problem| CliError::usage(format!("{at}: {problem}")))?;
+    Ok(policy)
+}
+
+/// The baseline's name and the comparison with it.
+async fn against(
+    app: &App,
+    store: &dyn Store,
+    args: &GateArgs,
+    named: &str,
+    new: &LoadedRun,
+) -> Result<(String, Comparison), CliError> {
+    let options = options(app, &args.pairing);
+    let Some(k) = named.strip_prefix("last:") else {
+        let old = LoadedRun::named(app, store, named, Some(&new.spec)).await?;
+        let name = old.summary.run.id.clone();
+        return Ok((name, pair(store, &old, new, &options, true).await?));
+    };
+    let k: usize = k
+        .parse()
+        .ok()
+        .filter(|k| (1..=1_000).contains(k))
+        .ok_or_else(|| CliError::usage(format!("--baseline {named}: give last:K with K from 1 to 1000")))?;
+    let mut olds = last(app, store, &args.run, new, k, &options.under_test).await?;
+    let metric = common_metric(&new.spec, &options);
+    let top_k = new.spec.system.top_k;
+    let mut facts = Vec::with_capacity(olds.len());
+    for old in &olds {
+        facts.push(old.facts(store, &metric, top_k).await?);
+    }
+    let mean = RunFacts::mean(facts);
+    let of_new = new.facts(store, &metric, top_k).await?;
+    let count = olds.len();
+    // the newest of them lends its settings, latency and cost
+    let newest = olds.swap_remove(0);
+    let mut comparison = compare(&newest.side(&mean), &new.side(&of_new), &options);
+    comparison.notes.push(format!(
+        "the baseline is the mean of the last {count} comparable {}, question by question; settings, latency and cost are those of the newest",
+        if count == 1 { "run" } else { "runs" }
+    ));
+    new.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;
+    Ok((format!("mean of the last {count}"), comparison))
+}
+
+/// The last `k` finished, valid runs before this one that it may be compared with, the newest first.
+async fn last(
+    app: &App,
+    store: &dyn Store,
+    selector: &str,
+    new: &LoadedRun,
+    k: usize,
+    under_test: &[String],
+) -> Result<Vec<LoadedRun>, CliError> {
+    let this = find_run(store, selector).await?;
+    let metric = new.spec.headline_metric();
+    let mut found = Vec::new();
+    for row in store.list_runs(&RunFilter::default()).await? {
+        if found.len() == k {
+            break;
+        }
+        if row.run_no.0 >= this.run_no.0 || row.state != RunState::Finished || row.control_of.is_some() {
+            continue;
+        }
+        let judged = |spec, imported| fingerprints::Judged { spec, imported };
+        let judgement = fingerprints::judge(
+            &judged(&row.spec, row.imported),
+            &judged(&new.spec, this.imported),
+            &metric,
+            under_test,
+        );
+        let same_sample = row.spec.sample.signature == new.spec.sample.signature;
+        if !judgement.reasons.is_empty() || !same_sample || row.spec.system.name != new.spec.system.name {
+            continue;
+        }
+        let old = LoadedRun::of_row(app, store, row).await?;
+        if old.summary.run.verdict == Verdict::Valid {
+            found.push(old);
+        }
+    }
+    if found.is_empty() {
+        return Err(CliError {
+            exit: Exit::Invalid,
+            message: format!(
+                "no finished, VALID run before {selector} has its dataset, sample, system and graders; name a baseline with --baseline RUN"
+            ),
+        });
+    }
+    Ok(found)
+}
+
+fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
+    if let Some(path) = &args.junit {
+        let xml = view::junit(report).map_err(|e| CliError::infrastructure(e.to_string()))?;
+        results::write_atomically(path, |file| file.write_all(xml.as_bytes()))?;
+    }
+    if args.json {
+        out::json(report);
+    } else {
+        out::result(&view::terminal(report, results::colour()));
+    }
+    // https://docs.github.com/actions: a summary is a file, annotations are lines of the log
+    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
+        let appended = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(view::markdown(report).as_bytes()));
+        if let Err(error) = appended {
+            out::note(&format!("the step summary cannot be written: {error}"));
+        }
+    }
+    if std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
+        view::annotations(report).iter().for_each(|line| out::note(line));
+    }
+    Ok(())
+}
+
+/// Tells whoever wants to hear; a deaf ear never changes the gate.
+async fn alert(args: &GateArgs, report: &GateReport) {
+    let Some(severity) = report.severity.as_deref() else { return };
+    let message = serde_json::json!({
+        "severity": severity, "run": report.run, "baseline": report.baseline, "verdict": report.verdict,
+        "exit_code": report.exit_code, "reasons": report.reasons, "checks": report.checks,
+    })
+    .to_string();
+    if let Some(command) = &args.alert_command
+        && let Err(error) = run_command(command, severity, &message)
+    {
+        out::note(&format!("the alert command failed: {error}"));
+    }
+    if let Some(url) = &args.alert_url
+        && let Err(error) = post(url, message).await
+    {
+        out::note(&format!("the alert was not delivered: {error}"));
+    }
+}
+
+fn run_command(command: &str, severity: &str, message: &str) -> std::io::Result<()> {
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .env("BENCH_ALERT_SEVERITY", severity)
+        .stdin(Stdio::piped())
+        // standard output is the gate's own
+        .stdout(std::io::stderr())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // a command that reads nothing is fine
+        let _ = stdin.write_all(message.as_bytes());
+    }
+    let status = child.wait()?;
+    if status.success() { Ok(()) } else { Err(std::io::Error::other(status.to_string())) }
+}
+
+async fn post(url: &str, message: String) -> Result<(), String> {
+    let client =
+        reqwest::Client::builder().timeout(std::time::Duration::from_secs(10)).build().map_err(|e| e.to_string())?;
+    let sent = client.post(url).header("content-type", "application/json").body(message).send().await;
+    // the URL may hold a secret: it is not repeated
+    sent.and_then(reqwest::Response::error_for_status).map(drop).map_err(|e| e.without_url().to_string())
+}

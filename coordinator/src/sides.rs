@@ -1,0 +1,261 @@
+//! Runs to be compared: from the store, or from a folder with a report and its questions.
+
+use std::path::Path;
+
+use bench_aggregate::compare::{RunFacts, Side};
+use bench_proto::{
+    comparison::{Flip, FlipSide},
+    facts::{PhaseTimes, PhaseUsage, QuestionFacts},
+    ids::TaskKey,
+    spec::RunSpec,
+    step::{RankHits, Retrieval, StepText},
+    summary::{JudgementLine, QuestionLine, Summary},
+};
+use bench_store::{RunRow, Store};
+use bench_worker::banks::BankData;
+
+use crate::{app::App, exit::CliError, results, runs::find_run};
+
+/// Facts read per page.
+const PAGE: u32 = 4096;
+
+/// A run with all that comparing needs.
+pub(crate) struct LoadedRun {
+    /// Effective settings; of a folder as far as its report says them.
+    pub(crate) spec: RunSpec,
+    /// Its summary.
+    pub(crate) summary: Summary,
+    /// Made elsewhere.
+    imported: bool,
+    /// Runs of one lineage share paid answers.
+    lineage: String,
+    source: Source,
+}
+
+enum Source {
+    Store(Box<RunRow>),
+    Folder(Vec<QuestionLine>),
+}
+
+impl LoadedRun {
+    /// A run of the store.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn of_row(app: &App, store: &dyn Store, row: RunRow) -> Result<Self, CliError> {
+        let summary = results::summary_of(app, store, &row).await?;
+        Ok(Self {
+            spec: row.spec.clone(),
+            summary,
+            imported: row.imported,
+            lineage: row.lineage.clone(),
+            source: Source::Store(Box::new(row)),
+        })
+    }
+
+    /// What a person names: a run, or a folder or `questions.jsonl` when there is one. `like` lends a folder the settings that
+    /// no report holds.
+    ///
+    /// # Errors
+    /// Exit 2 with what to do.
+    pub(crate) async fn named(
+        app: &App,
+        store: &dyn Store,
+        selector: &str,
+        like: Option<&RunSpec>,
+    ) -> Result<Self, CliError> {
+        let path = Path::new(selector);
+        if path.is_dir() || (path.is_file() && selector.ends_with(".jsonl")) {
+            return folder(path, like);
+        }
+        let row = find_run(store, selector).await?;
+        Self::of_row(app, store, row).await
+    }
+
+    /// Its questions by a metric.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn facts(&self, store: &dyn Store, metric: &str, top_k: u32) -> Result<RunFacts, CliError> {
+        let mut facts = RunFacts::new(metric, top_k);
+        match &self.source {
+            Source::Folder(lines) => lines.iter().for_each(|line| facts.add(&facts_of(line))),
+            Source::Store(row) => {
+                let mut after = None;
+                loop {
+                    let page = store.facts(row.run_no, after, PAGE).await?;
+                    let Some(last) = page.last() else { break };
+                    after = Some(last.task);
+                    page.iter().for_each(|of_question| facts.add(of_question));
+                }
+            }
+        }
+        Ok(facts)
+    }
+
+    /// As a side of a comparison.
+    pub(crate) fn side<'a>(&'a self, facts: &'a RunFacts) -> Side<'a> {
+        Side { spec: &self.spec, summary: &self.summary, facts, imported: self.imported, lineage: &self.lineage }
+    }
+
+    /// Fills one side of flips with what the run stored of them, and their question and gold.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn fill(
+        &self,
+        store: &dyn Store,
+        flips: &mut [Flip],
+        side: fn(&mut Flip) -> &mut FlipSide,
+    ) -> Result<(), CliError> {
+        match &self.source {
+            Source::Folder(lines) => {
+                let by_id: std::collections::HashMap<&str, &QuestionLine> =
+                    lines.iter().map(|line| (line.question_id.as_str(), line)).collect();
+                for flip in flips {
+                    let Some(line) = by_id.get(flip.question_id.as_str()) else { continue };
+                    flip.question.get_or_insert_with(|| line.question.clone());
+                    flip.gold = flip.gold.take().or_else(|| line.gold.clone());
+                    let of = side(flip);
+                    of.answer.clone_from(&line.answer);
+                    of.judgements.clone_from(&line.judgements);
+                }
+                Ok(())
+            }
+            Source::Store(row) => fill_from_store(store, row, flips, side).await,
+        }
+    }
+}
+
+async fn fill_from_store(
+    store: &dyn Store,
+    run: &RunRow,
+    flips: &mut [Flip],
+    side: fn(&mut Flip) -> &mut FlipSide,
+) -> Result<(), CliError> {
+    let mut places: std::collections::BTreeMap<String, Vec<usize>> = std::collections::BTreeMap::new();
+    for (place, flip) in flips.iter().enumerate() {
+        places.entry(flip.bank_id.clone()).or_default().push(place);
+    }
+    for row in store.banks(run.run_no, None).await? {
+        let Some(of_bank) = places.remove(&row.bank_id) else { continue };
+        let bank = BankData::read(store, row.clone()).await?;
+        let mut wanted: Vec<(TaskKey, usize)> = Vec::with_capacity(of_bank.len());
+        for place in of_bank {
+            let flip = &mut flips[place];
+            let Some(question) = bank.questions().iter().find(|q| q.question_id == flip.question_id) else { continue };
+            flip.question.get_or_insert_with(|| question.text.clone());
+            flip.gold = flip.gold.take().or_else(|| bank.gold(&question.question_id).map(|g| g.gold.text()));
+            wanted.push((TaskKey::question(row.bank_no, question.index), place));
+        }
+        wanted.sort_unstable();
+        let keys: Vec<TaskKey> = wanted.iter().map(|(key, _)| *key).collect();
+        for (task, _, text) in store.question_texts(run.run_no, &keys).await? {
+            let Ok(at) = wanted.binary_search_by_key(&task.question_of(), |(key, _)| *key) else { continue };
+            let of = side(&mut flips[wanted[at].1]);
+            match text {
+                StepText::Answered { answer, .. } => of.answer = Some(answer),
+                StepText::Judged { judge, vote, verdict, raw } => {
+                    of.judgements.push(JudgementLine { judge, vote, verdict, raw });
+                }
+                StepText::Recalled { .. } => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A folder with `report.json` and `questions.jsonl`, or the latter alone.
+fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
+    let (questions, report) = if path.is_dir() {
+        (path.join("questions.jsonl"), path.join("report.json"))
+    } else {
+        (path.to_owned(), path.with_file_name("report.json"))
+    };
+    let read =
+        |path: &Path| std::fs::read_to_string(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())));
+    let summary: Summary = serde_json::from_str(&read(&report)?)
+        .map_err(|e| CliError::usage(format!("{} is no report of schema version 1: {e}", report.display())))?;
+    let mut lines = Vec::new();
+    for (number, text) in (1..).zip(read(&questions)?.lines()) {
+        let line = serde_json::from_str(text)
+            .map_err(|e| CliError::usage(format!("{}: line {number}: {e}", questions.display())))?;
+        lines.push(line);
+    }
+    let spec = like.map(|like| spec_like(like, &summary)).ok_or_else(|| {
+        CliError::usage(format!(
+            "{}: a folder is compared with a run of the store: name that one first",
+            path.display()
+        ))
+    })?;
+    Ok(LoadedRun {
+        spec,
+        imported: false,
+        lineage: format!("folder:{}", summary.run.id),
+        summary,
+        source: Source::Folder(lines),
+    })
+}
+
+/// The settings that a report holds; what it does not hold is taken as equal.
+fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
+    let mut spec = like.clone();
+    if spec.fingerprint().hex() == summary.run.fingerprint {
+        return spec;
+    }
+    let (dataset, said) = (&summary.dataset, &summary.spec);
+    spec.dataset.name.clone_from(&dataset.name);
+    spec.dataset.version.clone_from(&dataset.version);
+    spec.dataset.sha256.clone_from(&dataset.sha256);
+    spec.sample.preset.clone_from(&dataset.sample.preset);
+    spec.sample.signature.clone_from(&dataset.sample.signature);
+    spec.sample.stratified = dataset.sample.stratified;
+    spec.sample.census = dataset.sample.census;
+    spec.system.name.clone_from(&said.system);
+    spec.system.version.clone_from(&said.system_version);
+    spec.system.settings.clone_from(&said.system_settings);
+    spec.system.top_k = said.top_k;
+    let named = |model: &mut bench_proto::spec::ModelSpec, display: &str| {
+        if model.display() != display {
+            let (provider, name) = display.split_once(':').unwrap_or((display, ""));
+            provider.clone_into(&mut model.provider);
+            name.clone_into(&mut model.name);
+        }
+    };
+    named(&mut spec.answerer, &said.answerer);
+    spec.answerer.params.clone_from(&said.answerer_params);
+    spec.judges.truncate(said.judges.len());
+    for (judge, display) in spec.judges.iter_mut().zip(&said.judges) {
+        named(judge, display);
+    }
+    spec.scorers.retain(|scorer| said.scorers.contains(&scorer.name));
+    spec.headline = Some(summary.headline.metric.clone());
+    spec
+}
+
+fn facts_of(line: &QuestionLine) -> QuestionFacts {
+    let ids = line.retrieved.iter().map(|hit| hit.id.as_str());
+    let sessions = line.retrieved.iter().map(|hit| hit.session_id.as_str());
+    QuestionFacts {
+        task: TaskKey::question(0, 0),
+        question_id: line.question_id.clone(),
+        bank_id: line.bank_id.clone(),
+        category: line.category.clone(),
+        outcome: line.outcome,
+        scores: line.scores.iter().map(|(metric, score)| (metric.clone(), *score)).collect(),
+        retrieval: (!line.retrieved.is_empty()).then(|| Retrieval {
+            turn: RankHits::of(ids, line.evidence.iter().map(String::as_str)),
+            session: RankHits::of(sessions, line.evidence_sessions.iter().map(String::as_str)),
+            unretained: 0,
+        }),
+        empty_context: false,
+        context_bytes: None,
+        judge_in_doubt: false,
+        answer_hash: 0,
+        times: PhaseTimes::default(),
+        usage: PhaseUsage::default(),
+        attempts: line.attempts,
+        failure: None,
+        kept: None,
+    }
+}

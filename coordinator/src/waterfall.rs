@@ -1,0 +1,294 @@
+//! A question's trace as a waterfall in the terminal. Pure: spans in, lines out.
+
+use bench_proto::trace::{Span, SpanClass, SpanValue};
+use bench_worker::sight::QuestionTrace;
+
+/// Characters of the time line.
+const BAR: usize = 48;
+/// Longest name with its indentation.
+const NAME: usize = 30;
+/// Longest remark behind a line.
+const REMARK: usize = 60;
+
+/// All lines: a heading, the time line, one line a span, and a legend.
+#[must_use]
+pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>) -> String {
+    let mut lines = vec![heading(trace, run)];
+    lines.push(match link {
+        Some(link) => format!("trace {}  {link}", trace.trace_id),
+        None => format!("trace {}", trace.trace_id),
+    });
+    let Some(root) = trace.spans.first() else {
+        lines.push("nothing of it has happened yet".to_owned());
+        return lines.join("\n");
+    };
+    let scale = Scale { start_us: root.start_us, whole_us: (root.end_us - root.start_us).max(1) };
+    lines.push(String::new());
+    lines.push(format!("{:NAME$}  {}", "", scale.ruler()));
+    for span in &trace.spans {
+        lines.push(line(trace, span, &scale));
+    }
+    lines.push(String::new());
+    lines.push("▓ step  █ call  ░ wait  ▒ checkpoint  ▄ a try that was given back".to_owned());
+    if let Some(linked) = linked(trace) {
+        lines.push(linked);
+    }
+    lines.join("\n")
+}
+
+fn heading(trace: &QuestionTrace, run: &str) -> String {
+    let subject = &trace.subject;
+    let mut words = vec![format!("question {} ({}) of run {run}", subject.question_id, subject.category)];
+    match &trace.facts {
+        None => words.push("not ended".to_owned()),
+        Some(facts) => {
+            words.push(facts.outcome.name().to_owned());
+            words.extend(facts.scores.iter().map(|(metric, score)| format!("{metric} {score:.3}")));
+            words.push(format!("own time {}", duration(i64::try_from(facts.times.question_us).unwrap_or(i64::MAX))));
+            let attempts = if facts.attempts == 1 { "1 attempt" } else { "attempts" };
+            words.push(if facts.attempts == 1 {
+                attempts.to_owned()
+            } else {
+                format!("{} {attempts}", facts.attempts)
+            });
+            if let Some(failure) = &facts.failure {
+                words.push(clipped(&failure.to_string(), REMARK));
+            }
+            if let Some(kept) = facts.kept {
+                words.push(format!("trace kept: {}", kept.name()));
+            }
+        }
+    }
+    words.join(", ")
+}
+
+struct Scale {
+    start_us: i64,
+    whole_us: i64,
+}
+
+impl Scale {
+    /// Column of a moment, from 0 to [`BAR`].
+    fn column(&self, us: i64) -> usize {
+        let share = (us - self.start_us) as f64 / self.whole_us as f64;
+        ((share * BAR as f64).round().max(0.0) as usize).min(BAR)
+    }
+
+    fn ruler(&self) -> String {
+        let (middle, end) = (duration(self.whole_us / 2), duration(self.whole_us));
+        let mut ruler = format!("{:<width$}{middle}", "0", width = BAR / 2 - middle.chars().count() / 2);
+        let room = BAR.saturating_sub(ruler.chars().count() + end.chars().count());
+        ruler.push_str(&" ".repeat(room));
+        ruler + &end
+    }
+
+    fn bar(&self, span: &Span) -> String {
+        let from = self.column(span.start_us).min(BAR - 1);
+        let to = self.column(span.end_us).clamp(from + 1, BAR);
+        let mark = match span.class {
+            SpanClass::Question | SpanClass::Run => "─",
+            SpanClass::Dispatch | SpanClass::Queue | SpanClass::Wait => "░",
+            SpanClass::Step => "▓",
+            SpanClass::Call => "█",
+            SpanClass::Attempt => "▄",
+            SpanClass::Checkpoint => "▒",
+        };
+        format!("{}{}{}", " ".repeat(from), mark.repeat(to - from), " ".repeat(BAR - to))
+    }
+}
+
+fn line(trace: &QuestionTrace, span: &Span, scale: &Scale) -> String {
+    let name = clipped(&format!("{}{}", "  ".repeat(depth(trace, span)), span.name), NAME);
+    let (offset, took) = (duration(span.start_us - scale.start_us), duration(span.end_us - span.start_us));
+    let line =
+        format!("{name:NAME$}  {}  {:>9} {:>9}  {}", scale.bar(span), format!("+{offset}"), took, remarks(trace, span));
+    line.trim_end().to_owned()
+}
+
+fn depth(trace: &QuestionTrace, span: &Span) -> usize {
+    let parent_of = |span: &Span| trace.spans.iter().find(|other| Some(other.id) == span.parent);
+    std::iter::successors(parent_of(span), |span| parent_of(span)).count()
+}
+
+/// What is worth knowing beside the times: who did it, how it ended.
+fn remarks(trace: &QuestionTrace, span: &Span) -> String {
+    let attribute = |name: &str| span.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+    let mut words = Vec::new();
+    if let Some(SpanValue::Int(status)) = attribute("http.response.status_code") {
+        words.push(format!("HTTP {status}"));
+    } else if let Some(error) = &span.error {
+        words.push(error.clone());
+    }
+    if let (SpanClass::Wait | SpanClass::Attempt, Some(SpanValue::Text(reason))) =
+        (span.class, attribute("bench.reason"))
+        && span.error.is_none()
+    {
+        words.push(reason.clone());
+    }
+    if span.class == SpanClass::Step {
+        let tokens = [attribute("gen_ai.usage.input_tokens"), attribute("gen_ai.usage.output_tokens")];
+        if let [Some(SpanValue::Int(prompt)), Some(SpanValue::Int(completion))] = tokens
+            && prompt + completion > 0
+        {
+            words.push(format!("{prompt} + {completion} tokens"));
+        }
+        if let Some(SpanValue::Number(usd)) = attribute("bench.cost_usd")
+            && *usd > 0.0
+        {
+            words.push(format!("${usd:.6}"));
+        }
+        words.extend(trace.workers.get(&span.session).cloned());
+    }
+    words.iter().map(|word| clipped(word, REMARK)).collect::<Vec<_>>().join(", ")
+}
+
+/// What happened before, in the run's own trace.
+fn linked(trace: &QuestionTrace) -> Option<String> {
+    let retains: Vec<&Span> = trace.linked.iter().filter(|span| span.name == "retain").collect();
+    let (first, last) = (retains.first()?, retains.last()?);
+    let root = trace.spans.first()?;
+    Some(format!(
+        "its bank {} was retained in {}, {} before",
+        trace.subject.bank_id,
+        duration(last.end_us - first.start_us),
+        duration((root.start_us - last.end_us).max(0))
+    ))
+}
+
+/// The slowest questions as one line each: where the time of each went.
+#[must_use]
+pub(crate) fn overview(questions: &[Slow]) -> String {
+    let longest = questions.iter().map(|slow| slow.ms).fold(0.0, f64::max).max(1e-9);
+    let width = questions.iter().map(|slow| slow.question_id.chars().count()).max().unwrap_or(0).min(NAME);
+    let line = |slow: &Slow| {
+        let mut bar = String::new();
+        let mut done = 0.0;
+        for (mark, ms) in [("▓", slow.recall_ms), ("█", slow.answer_ms), ("▒", slow.judge_ms)] {
+            done += ms;
+            let until = (done / longest * BAR as f64).round() as usize;
+            bar.push_str(&mark.repeat(until.min(BAR).saturating_sub(bar.chars().count())));
+        }
+        let kept = if slow.kept { "  trace kept" } else { "" };
+        let time = duration((slow.ms * 1e3) as i64);
+        format!("{:width$}  {bar:BAR$}  {time:>9}{kept}", clipped(&slow.question_id, NAME)).trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = questions.iter().map(line).collect();
+    lines.push("▓ recall  █ answer  ▒ judge".to_owned());
+    lines.join("\n")
+}
+
+/// A slow question, for the overview.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slow {
+    /// The dataset's id.
+    pub question_id: String,
+    /// Own time in milliseconds.
+    pub ms: f64,
+    /// Its recall.
+    pub recall_ms: f64,
+    /// Its answer.
+    pub answer_ms: f64,
+    /// Its slowest judgement.
+    pub judge_ms: f64,
+    /// Whether its trace is kept.
+    pub kept: bool,
+}
+
+/// A duration for people, with three digits that matter.
+fn duration(us: i64) -> String {
+    let us = us as f64;
+    match us.abs() {
+        below if below < 1e3 => format!("{us:.0} µs"),
+        below if below < 1e4 => format!("{:.1} ms", us / 1e3),
+        below if below < 1e6 => format!("{:.0} ms", us / 1e3),
+        below if below < 6e7 => format!("{:.2} s", us / 1e6),
+        _ => format!("{:.1} min", us / 6e7),
+    }
+}
+
+fn clipped(text: &str, most: usize) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if plain.chars().count() <= most {
+        return plain;
+    }
+    plain.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{
+        ids::TaskKey,
+        trace::{SpanId, SpanKind, TraceId},
+    };
+    use bench_worker::sight::Subject;
+
+    use super::*;
+
+    fn span(id: u8, parent: Option<u8>, name: &str, class: SpanClass, start_us: i64, end_us: i64) -> Span {
+        let id_of = |id| SpanId([0, 0, 0, 0, 0, 0, 0, id]);
+        Span {
+            trace: TraceId([1; 16]),
+            id: id_of(id),
+            parent: parent.map(id_of),
+            name: name.to_owned(),
+            class,
+            kind: SpanKind::Internal,
+            start_us,
+            end_us,
+            attributes: Vec::new(),
+            links: Vec::new(),
+            error: None,
+            session: 1,
+        }
+    }
+
+    #[test]
+    fn a_waterfall_shows_where_the_time_went() {
+        let mut refused = span(5, Some(4), "chat gpt-4o-mini", SpanClass::Call, 60_000, 65_000);
+        refused.attributes.push(("http.response.status_code", SpanValue::Int(429)));
+        let mut wait = span(6, Some(4), "retry_wait", SpanClass::Wait, 65_000, 1_000_000);
+        wait.attributes.push(("bench.reason", "asked to wait".into()));
+        let trace = QuestionTrace {
+            subject: Subject {
+                task: TaskKey::question(0, 0),
+                question_id: "conv-26:0".into(),
+                bank_id: "conv-26".into(),
+                category: "temporal".into(),
+            },
+            trace_id: "ab".repeat(16),
+            spans: vec![
+                span(1, None, "question", SpanClass::Question, 0, 2_000_000),
+                span(2, Some(1), "queue_wait", SpanClass::Queue, 0, 50_000),
+                span(3, Some(1), "recall", SpanClass::Step, 50_000, 60_000),
+                span(4, Some(1), "answer", SpanClass::Step, 60_000, 1_990_000),
+                refused,
+                wait,
+                span(7, Some(4), "chat gpt-4o-mini", SpanClass::Call, 1_000_000, 1_990_000),
+                span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 1_990_000, 2_000_000),
+            ],
+            linked: vec![span(9, None, "retain", SpanClass::Run, -9_000_000, -4_000_000)],
+            workers: [(1, "worker-1".to_owned())].into(),
+            facts: None,
+        };
+        insta::assert_snapshot!(draw(&trace, "nightly", Some("https://jaeger/trace/abab")));
+    }
+
+    #[test]
+    fn the_overview_has_one_line_a_question() {
+        let slow = |id: &str, ms, kept| Slow {
+            question_id: id.into(),
+            ms,
+            recall_ms: ms * 0.1,
+            answer_ms: ms * 0.5,
+            judge_ms: ms * 0.4,
+            kept,
+        };
+        insta::assert_snapshot!(overview(&[slow("conv-26:0", 12_000.0, true), slow("conv-1:17", 800.0, false)]));
+    }
+
+    #[test]
+    fn durations_keep_three_digits() {
+        let words = [0, 950, 1_500, 45_000, 999_000, 1_234_000, 90_000_000].map(duration);
+        assert_eq!(words, ["0 µs", "950 µs", "1.5 ms", "45 ms", "999 ms", "1.23 s", "1.5 min"]);
+    }
+}

@@ -1,0 +1,106 @@
+//! May two runs be compared? Only when what differs is one thing, and both were asked and graded alike.
+
+use std::collections::BTreeSet;
+
+use bench_proto::{comparison::MarkedDifference, spec::RunSpec};
+
+/// Groups that may be under test.
+pub const TESTABLE: [&str; 3] = ["system", "answerer", "grading"];
+
+/// A run as far as its settings are concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// Effective settings.
+    pub spec: &'a RunSpec,
+    /// Made elsewhere: who answered is not known, and belongs to the system.
+    pub imported: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// All differences, marked.
+    pub differences: Vec<MarkedDifference>,
+    /// Why the runs are not comparable; empty when they are.
+    pub reasons: Vec<String>,
+    /// What to know all the same.
+    pub notes: Vec<String>,
+    /// The groups that differ and may, joined by `+`.
+    pub under_test: Option<String>,
+}
+
+/// The group of a fingerprint's part.
+#[must_use]
+pub fn group_of(key: &str) -> &'static str {
+    match key.split('.').next().unwrap_or_default() {
+        "dataset" => "dataset",
+        "sample" => "sample",
+        "system" => "system",
+        "answerer" => "answerer",
+        _ => "grading",
+    }
+}
+
+/// Marks the differences of two runs that are compared by `metric`; `declared` are the groups that the user wants to
+/// differ.
+#[must_use]
+pub fn judge(a: &Judged<'_>, b: &Judged<'_>, metric: &str, declared: &[String]) -> Judgement {
+    let differences = a.spec.differences(b.spec);
+    let matters = |key: &str| group_of(key) != "grading" || grades(key, metric, a.spec, b.spec);
+    let unknown_answerer = a.imported || b.imported;
+    let differing: BTreeSet<&'static str> = differences
+        .iter()
+        .filter(|difference| matters(&difference.key))
+        .map(|difference| group_of(&difference.key))
+        .filter(|group| !(*group == "answerer" && unknown_answerer))
+        .collect();
+    let (mut reasons, mut notes) = (Vec::new(), Vec::new());
+    if differing.contains("dataset") {
+        reasons.push("the datasets differ".to_owned());
+    }
+    if differing.contains("sample") {
+        if a.spec.sample.max_sessions == b.spec.sample.max_sessions {
+            notes.push("the samples differ: only shared questions are compared".to_owned());
+        } else {
+            reasons.push("one run saw fewer sessions than the other (--max-sessions)".to_owned());
+        }
+    }
+    let testable: Vec<&str> = TESTABLE.into_iter().filter(|group| differing.contains(group)).collect();
+    let is_declared = |group: &str| declared.iter().any(|name| name == group || name == "all");
+    let undeclared: Vec<&str> = testable.iter().copied().filter(|group| !is_declared(group)).collect();
+    if undeclared.contains(&"grading") {
+        reasons.push(format!(
+            "the graders of '{metric}' differ, so a difference may be theirs (--under-test grading compares all the same)"
+        ));
+    }
+    let others = undeclared.iter().filter(|group| **group != "grading").count();
+    if others > 1 {
+        reasons.push(
+            "system and answerer differ both, so a difference may come from either (--under-test system,answerer compares all the same)"
+                .to_owned(),
+        );
+    }
+    if unknown_answerer && differences.iter().any(|difference| group_of(&difference.key) == "answerer") {
+        notes.push("a run was made elsewhere: its answerer is not known and counts as a part of the system".to_owned());
+    }
+    let differences = differences
+        .into_iter()
+        .map(|difference| {
+            let group = group_of(&difference.key);
+            let under_test = TESTABLE.contains(&group) && matters(&difference.key) && reasons.is_empty();
+            MarkedDifference::new(difference, group, under_test)
+        })
+        .collect();
+    let under_test = (!testable.is_empty()).then(|| testable.join("+"));
+    Judgement { differences, reasons, notes, under_test }
+}
+
+/// Whether a setting of the graders can change the compared metric.
+fn grades(key: &str, metric: &str, a: &RunSpec, b: &RunSpec) -> bool {
+    if let Some(scorer) = key.strip_prefix("scorers.") {
+        // a scorer that only one of them ran beside changes nothing
+        return scorer == metric;
+    }
+    let of_judges = |spec: &RunSpec| spec.judge_plan().metrics.iter().any(|name| name == metric);
+    of_judges(a) || of_judges(b)
+}

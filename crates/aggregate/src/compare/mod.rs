@@ -1,0 +1,274 @@
+//! Two runs on the same questions: paired differences, the flips, and whether the pair may be compared at all. Pure.
+//!
+//! The decision rests on one rule: the clustered t interval of the paired differences (b − a). McNemar's exact test and
+//! the wild cluster bootstrap stand beside it as checks.
+//!
+//! | module | question |
+//! |---|---|
+//! | `pairs` | which questions did both runs score, in few bytes? |
+//! | `difference` | mean, interval, p value, detectable difference, verdict word |
+//! | `mcnemar`, `holm` | the exact test; the correction over categories |
+//! | [`fingerprints`] | does more than one thing differ? |
+
+pub mod fingerprints;
+
+mod difference;
+mod holm;
+mod mcnemar;
+mod pairs;
+
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    comparison::{
+        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, RetrievalDifference,
+    },
+    spec::RunSpec,
+    summary::{Estimator, Summary, Verdict},
+};
+
+pub use pairs::{PairedFacts, RunFacts};
+
+use self::{
+    difference::{Means, paired_difference},
+    fingerprints::Judged,
+};
+
+/// What is to be compared and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompareOptions {
+    /// The metric; the first run's headline when not named.
+    pub metric: Option<String>,
+    /// Overall change that does not matter.
+    pub tolerance: f64,
+    /// The same per category.
+    pub category_tolerance: f64,
+    /// The same for retrieval.
+    pub retrieval_tolerance: f64,
+    /// From which score a question counts as passed.
+    pub pass_threshold: f64,
+    /// Groups of settings that may differ (`system`, `answerer`, …) although more than one does.
+    pub under_test: Vec<String>,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+    /// At most so many flips are listed.
+    pub flips: usize,
+}
+
+impl Default for CompareOptions {
+    fn default() -> Self {
+        Self {
+            metric: None,
+            tolerance: 0.02,
+            category_tolerance: 0.03,
+            retrieval_tolerance: 0.03,
+            pass_threshold: 0.5,
+            under_test: Vec::new(),
+            seed: crate::input::DEFAULT_STATS_SEED,
+            flips: 100,
+        }
+    }
+}
+
+/// One side: what was run, what it reported, and its questions.
+#[derive(Debug)]
+pub struct Side<'a> {
+    /// Effective settings.
+    pub spec: &'a RunSpec,
+    /// The run's summary.
+    pub summary: &'a Summary,
+    /// Its questions.
+    pub facts: &'a RunFacts,
+    /// Made elsewhere: its answerer is not known.
+    pub imported: bool,
+    /// Runs of one lineage share paid answers.
+    pub lineage: &'a str,
+}
+
+/// The metric that two runs are compared by.
+#[must_use]
+pub fn common_metric(a: &RunSpec, options: &CompareOptions) -> String {
+    options.metric.clone().unwrap_or_else(|| a.headline_metric())
+}
+
+/// Compares two runs.
+#[must_use]
+pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparison {
+    let metric = common_metric(a.spec, options);
+    let facts = PairedFacts::of(a.facts, b.facts);
+    let estimator = if stratified(a.spec) && stratified(b.spec) { Estimator::Weighted } else { Estimator::Mean };
+    let populations = &a.spec.dataset.population;
+    let means = Means { estimator, populations, categories: &facts.categories };
+    let all = paired_difference(&means, &facts.pairs, options.tolerance);
+    let mut by_category: Vec<CategoryDifference> = facts
+        .by_category()
+        .into_iter()
+        .map(|(name, pairs)| {
+            let mean = Means { estimator: Estimator::Mean, ..means };
+            CategoryDifference {
+                category: name.to_owned(),
+                paired: paired_difference(&mean, &pairs, options.category_tolerance),
+            }
+        })
+        .collect();
+    let p_values: Vec<Option<f64>> = by_category.iter().map(|category| category.paired.p_value).collect();
+    for (category, p_holm) in by_category.iter_mut().zip(holm::adjusted(&p_values)) {
+        category.paired.p_holm = p_holm;
+    }
+    let (bootstrap_ci95, bootstrap_note) = difference::bootstrap(&means, &facts.pairs, options.seed);
+    let judged = fingerprints::judge(
+        &Judged { spec: a.spec, imported: a.imported },
+        &Judged { spec: b.spec, imported: b.imported },
+        &metric,
+        &options.under_test,
+    );
+    let mut reasons = judged.reasons;
+    for (which, side) in [("first", a), ("second", b)] {
+        if side.summary.run.verdict == Verdict::Invalid {
+            reasons.push(format!(
+                "the {which} run ({}) is INVALID: {}",
+                side.summary.run.id,
+                side.summary.run.reasons.join("; ")
+            ));
+        }
+    }
+    if facts.pairs.is_empty() {
+        reasons.push(format!("no question has a score by '{metric}' in both runs"));
+    }
+    let mut notes = judged.notes;
+    let independent = a.lineage != b.lineage;
+    if !independent {
+        notes.push(
+            "the runs share paid answers (one was made from the other): their noise is not independent".to_owned(),
+        );
+    }
+    let retrieval = retrieval(a, b, &means, &facts, options);
+    let (flips, flip_counts) = flips(&facts, options);
+    Comparison {
+        schema_version: COMPARISON_SCHEMA_VERSION,
+        a: compared_run(a, &metric),
+        b: compared_run(b, &metric),
+        comparable: reasons.is_empty(),
+        reasons,
+        notes,
+        under_test: judged.under_test,
+        differences: judged.differences,
+        independent,
+        verdict: all.verdict,
+        mcnemar: mcnemar::test(facts.pairs.iter().map(|pair| (pair.a, pair.b)), options.pass_threshold),
+        paired: all,
+        bootstrap_ci95,
+        bootstrap_note,
+        unpaired: facts.unpaired,
+        by_category,
+        retrieval,
+        flip_counts,
+        flips,
+        metric,
+    }
+}
+
+fn stratified(spec: &RunSpec) -> bool {
+    spec.sample.stratified && !spec.sample.census
+}
+
+fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
+    let summary = side.summary;
+    let of_metric = summary.scores.iter().find(|score| score.metric == metric);
+    let headline = summary.headline.metric == metric;
+    ComparedRun {
+        id: summary.run.id.clone(),
+        name: summary.run.name.clone(),
+        system: summary.spec.system.clone(),
+        answerer: summary.spec.answerer.clone(),
+        judge: summary.spec.judge.clone(),
+        preset: summary.dataset.sample.preset.clone(),
+        fingerprint: summary.run.fingerprint.clone(),
+        verdict: summary.run.verdict,
+        reasons: summary.run.reasons.clone(),
+        value: if headline { summary.headline.value } else { of_metric.and_then(|score| score.micro) },
+        ci95: if headline { summary.headline.ci95.clone() } else { of_metric.and_then(|score| score.ci95.clone()) },
+        n: summary.outcomes.scored + summary.outcomes.abstained,
+        coverage: summary.outcomes.coverage,
+        result_digest: summary.result_digest.clone(),
+        retrieval: summary.retrieval.clone(),
+        latency_ms: summary.latency_ms.clone(),
+        usage: summary.usage.clone(),
+        usd_per_correct: summary.usd_per_correct,
+    }
+}
+
+/// Recall at the largest cut-off that both runs have, per level.
+fn retrieval(
+    a: &Side<'_>,
+    b: &Side<'_>,
+    means: &Means<'_>,
+    facts: &PairedFacts,
+    options: &CompareOptions,
+) -> Vec<RetrievalDifference> {
+    let k = a.spec.system.top_k.min(b.spec.system.top_k);
+    let Some(k) = bench_proto::retrieval::cutoffs(k).last() else { return Vec::new() };
+    [("turn", &facts.turn_recall), ("session", &facts.session_recall)]
+        .into_iter()
+        .filter(|(_, pairs)| !pairs.is_empty())
+        .map(|(level, pairs)| RetrievalDifference {
+            level: level.to_owned(),
+            k,
+            metric: "recall".to_owned(),
+            paired: paired_difference(
+                &Means { estimator: Estimator::Mean, ..*means },
+                pairs,
+                options.retrieval_tolerance,
+            ),
+        })
+        .collect()
+}
+
+/// The questions that one run passed and the other did not: lost ones first, the largest changes first.
+fn flips(facts: &PairedFacts, options: &CompareOptions) -> (Vec<Flip>, BTreeMap<String, u64>) {
+    let passed = |score: f64| score >= options.pass_threshold;
+    let mut flipped: Vec<usize> =
+        (0..facts.pairs.len()).filter(|i| passed(facts.pairs[*i].a) != passed(facts.pairs[*i].b)).collect();
+    let won = flipped.iter().filter(|i| passed(facts.pairs[**i].b)).count() as u64;
+    let counts = BTreeMap::from([("won".to_owned(), won), ("lost".to_owned(), flipped.len() as u64 - won)]);
+    let change = |i: &usize| facts.pairs[*i].b - facts.pairs[*i].a;
+    flipped.sort_by(|x, y| {
+        let lost_first = passed(facts.pairs[*x].b).cmp(&passed(facts.pairs[*y].b));
+        let largest = change(y).abs().total_cmp(&change(x).abs());
+        lost_first.then(largest).then_with(|| facts.ids[*x].cmp(&facts.ids[*y]))
+    });
+    flipped.truncate(options.flips);
+    let flip = |i: usize| {
+        let pair = &facts.pairs[i];
+        let side = |score| FlipSide { score, ..FlipSide::default() };
+        Flip {
+            question_id: facts.ids[i].to_string(),
+            bank_id: facts.banks[pair.cluster as usize].clone(),
+            category: facts.categories[usize::from(pair.category)].clone(),
+            direction: if passed(pair.b) { "won" } else { "lost" }.to_owned(),
+            question: None,
+            gold: None,
+            a: side(pair.a),
+            b: side(pair.b),
+        }
+    };
+    (flipped.into_iter().map(flip).collect(), counts)
+}
+
+/// Corrects the overall p values of all pairs of several runs together (Holm).
+pub fn correct_over_pairs(comparisons: &mut [Comparison]) {
+    let p_values: Vec<Option<f64>> = comparisons.iter().map(|c| c.paired.p_value).collect();
+    for (comparison, p_holm) in comparisons.iter_mut().zip(holm::adjusted(&p_values)) {
+        comparison.paired.p_holm = p_holm;
+    }
+}
+
+/// The smallest true difference that a paired comparison of `n` questions in `clusters` banks finds with 80 % power, when
+/// single differences have the standard deviation `sd` and the design effect `deff`.
+#[must_use]
+pub fn planned_mde(n: u64, clusters: u64, sd: f64, deff: f64) -> Option<f64> {
+    (n > 1 && clusters > 1).then(|| difference::detectable((deff / n as f64).sqrt() * sd, clusters as f64 - 1.0))
+}
+
+#[cfg(test)]
+mod tests;

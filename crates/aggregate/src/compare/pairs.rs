@@ -1,0 +1,215 @@
+//! The questions of two runs, joined by id, in few bytes.
+
+use std::collections::HashMap;
+
+use bench_proto::{
+    comparison::Unpaired,
+    facts::QuestionFacts,
+    retrieval::{RetrievalMetrics, cutoffs},
+    step::RankHits,
+};
+
+use crate::questions::has_score;
+
+/// One question of one run, by one metric.
+#[derive(Debug, Clone)]
+struct Row {
+    id: Box<str>,
+    /// NaN: not scored.
+    score: f64,
+    /// NaN: no ground truth, or nothing was recalled.
+    turn_recall: f32,
+    session_recall: f32,
+    bank: u32,
+    category: u16,
+}
+
+impl Row {
+    fn figures(&self) -> [f64; 3] {
+        [self.score, f64::from(self.turn_recall), f64::from(self.session_recall)]
+    }
+
+    /// Makes the figures the means of what they were, of so many runs each, and another run's.
+    fn average_in(&mut self, other: &Self, counts: &mut [u32; 3]) {
+        let mut means = self.figures();
+        for ((mean, other), count) in means.iter_mut().zip(other.figures()).zip(counts) {
+            if !other.is_nan() {
+                let so_far = if *count == 0 { 0.0 } else { *mean * f64::from(*count) };
+                *count += 1;
+                *mean = (so_far + other) / f64::from(*count);
+            }
+        }
+        self.score = means[0];
+        self.turn_recall = means[1] as f32;
+        self.session_recall = means[2] as f32;
+    }
+}
+
+/// The questions of a run, as far as comparing needs them.
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    metric: String,
+    k: u32,
+    rows: Vec<Row>,
+    banks: Names,
+    categories: Names,
+}
+
+/// Names by number of first appearance.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    list: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.numbers.get(name) {
+            return *known;
+        }
+        let new = self.list.len() as u32;
+        self.list.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), new);
+        new
+    }
+}
+
+impl RunFacts {
+    /// An empty one: scores by `metric`, recall at the largest cut-off up to `top_k` (the smaller one of both runs).
+    #[must_use]
+    pub fn new(metric: &str, top_k: u32) -> Self {
+        Self {
+            metric: metric.to_owned(),
+            k: cutoffs(top_k).last().unwrap_or(top_k),
+            rows: Vec::new(),
+            banks: Names::default(),
+            categories: Names::default(),
+        }
+    }
+
+    /// Adds a question that ended.
+    pub fn add(&mut self, facts: &QuestionFacts) {
+        let score = facts.scores.iter().find(|(name, _)| *name == self.metric).map(|(_, score)| *score);
+        let recall =
+            |hits: &RankHits| RetrievalMetrics::at(hits, self.k).map_or(f32::NAN, |metrics| metrics.recall as f32);
+        let row = Row {
+            id: facts.question_id.as_str().into(),
+            score: score.filter(|_| has_score(facts.outcome)).unwrap_or(f64::NAN),
+            turn_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.turn)),
+            session_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.session)),
+            bank: self.banks.number(&facts.bank_id),
+            category: self.categories.number(&facts.category) as u16,
+        };
+        self.rows.push(row);
+    }
+
+    /// The mean of several runs, question by question, over those that scored it. Of none: an empty one.
+    #[must_use]
+    pub fn mean(runs: Vec<Self>) -> Self {
+        let mut runs = runs.into_iter();
+        let Some(mut mean) = runs.next() else { return Self::new("", 0) };
+        let mut places: HashMap<Box<str>, usize> =
+            mean.rows.iter().enumerate().map(|(place, row)| (row.id.clone(), place)).collect();
+        let mut counts: Vec<[u32; 3]> =
+            mean.rows.iter().map(|row| row.figures().map(|f| u32::from(!f.is_nan()))).collect();
+        for run in runs {
+            for row in run.rows {
+                let place = *places.entry(row.id.clone()).or_insert_with(|| {
+                    let bank = mean.banks.number(&run.banks.list[row.bank as usize]);
+                    let category = mean.categories.number(&run.categories.list[usize::from(row.category)]) as u16;
+                    let nothing =
+                        Row { score: f64::NAN, turn_recall: f32::NAN, session_recall: f32::NAN, ..row.clone() };
+                    mean.rows.push(Row { bank, category, ..nothing });
+                    counts.push([0; 3]);
+                    mean.rows.len() - 1
+                });
+                mean.rows[place].average_in(&row, &mut counts[place]);
+            }
+        }
+        mean
+    }
+
+    /// Whether any question has a score by the metric.
+    #[must_use]
+    pub fn has_scores(&self) -> bool {
+        self.rows.iter().any(|row| !row.score.is_nan())
+    }
+}
+
+/// A question with both figures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pair {
+    pub(crate) a: f64,
+    pub(crate) b: f64,
+    pub(crate) cluster: u32,
+    pub(crate) category: u16,
+}
+
+/// The questions that both runs scored, in byte order of their ids, so that the order of arrival cannot show.
+#[derive(Debug, Clone)]
+pub struct PairedFacts {
+    pub(crate) ids: Vec<Box<str>>,
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) turn_recall: Vec<Pair>,
+    pub(crate) session_recall: Vec<Pair>,
+    pub(crate) banks: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) unpaired: Unpaired,
+}
+
+impl PairedFacts {
+    /// Joins two runs by question id. Banks and categories are those of the first.
+    #[must_use]
+    pub fn of(a: &RunFacts, b: &RunFacts) -> Self {
+        let mut of_b: Vec<&Row> = b.rows.iter().collect();
+        of_b.sort_unstable_by(|x, y| x.id.cmp(&y.id));
+        let mut of_a: Vec<&Row> = a.rows.iter().collect();
+        of_a.sort_unstable_by(|x, y| x.id.cmp(&y.id));
+        let mut joined = Self {
+            ids: Vec::new(),
+            pairs: Vec::new(),
+            turn_recall: Vec::new(),
+            session_recall: Vec::new(),
+            banks: a.banks.list.clone(),
+            categories: a.categories.list.clone(),
+            unpaired: Unpaired::default(),
+        };
+        let mut rest = of_b.into_iter().peekable();
+        for row in of_a {
+            while let Some(before) = rest.next_if(|other| other.id < row.id) {
+                joined.unpaired.only_b += u64::from(!before.score.is_nan());
+            }
+            match rest.next_if(|other| other.id == row.id) {
+                Some(other) => joined.join(row, other),
+                None => joined.unpaired.only_a += u64::from(!row.score.is_nan()),
+            }
+        }
+        joined.unpaired.only_b += rest.filter(|row| !row.score.is_nan()).count() as u64;
+        joined
+    }
+
+    fn join(&mut self, a: &Row, b: &Row) {
+        let pair = |x: f64, y: f64| Pair { a: x, b: y, cluster: a.bank, category: a.category };
+        match (a.score.is_nan(), b.score.is_nan()) {
+            (false, false) => {
+                self.ids.push(a.id.clone());
+                self.pairs.push(pair(a.score, b.score));
+            }
+            (false, true) => self.unpaired.only_a += 1,
+            (true, false) => self.unpaired.only_b += 1,
+            (true, true) => self.unpaired.neither += 1,
+        }
+        let recall = |x: f32, y: f32| (!x.is_nan() && !y.is_nan()).then(|| pair(f64::from(x), f64::from(y)));
+        self.turn_recall.extend(recall(a.turn_recall, b.turn_recall));
+        self.session_recall.extend(recall(a.session_recall, b.session_recall));
+    }
+
+    /// The pairs of each category, in the order of their names.
+    pub(crate) fn by_category(&self) -> Vec<(&str, Vec<Pair>)> {
+        let mut names: Vec<(usize, &str)> = self.categories.iter().map(String::as_str).enumerate().collect();
+        names.sort_unstable_by_key(|(_, name)| *name);
+        let of = |number: usize| self.pairs.iter().filter(|p| usize::from(p.category) == number).copied().collect();
+        let all = names.into_iter().map(|(number, name)| (name, of(number)));
+        all.filter(|(_, pairs): &(&str, Vec<Pair>)| !pairs.is_empty()).collect()
+    }
+}

@@ -1,0 +1,259 @@
+//! Values of scipy 1.17, numpy 2 and statsmodels 0.15 on data that both sides make by the same integer arithmetic:
+//!
+//! ```python
+//! i = np.arange(400); cl = (i*i//7) % 10; cat = (i*5 + i//9) % 4
+//! a = ((i*7919 + 13*cl*cl) % 101 < 55 + 4*cl).astype(float); b = ((i*104729 + 17*cl) % 97 < 60 + 3*cl).astype(float); d = b - a
+//! ```
+
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    comparison::{PairedDifference, Word},
+    facts::{Outcome, QuestionFacts},
+    summary::Interval,
+};
+
+use super::{
+    difference::{paired_difference, word},
+    pairs::Pair,
+    *,
+};
+use crate::{
+    Aggregator,
+    aggregator::tests::{input, question},
+};
+
+const NAMES: [&str; 4] = ["c0", "c1", "c2", "c3"];
+
+fn pairs() -> Vec<Pair> {
+    let of = |i: u64| {
+        let (cluster, category) = (i * i / 7 % 10, (i * 5 + i / 9) % 4);
+        let a = (i * 7_919 + 13 * cluster * cluster) % 101 < 55 + 4 * cluster;
+        let b = (i * 104_729 + 17 * cluster) % 97 < 60 + 3 * cluster;
+        let score = |right: bool| f64::from(u8::from(right));
+        Pair { a: score(a), b: score(b), cluster: cluster as u32, category: category as u16 }
+    };
+    (0..400).map(of).collect()
+}
+
+fn difference(pairs: &[Pair], estimator: Estimator) -> PairedDifference {
+    let populations: BTreeMap<String, u64> = NAMES.iter().map(|n| (*n).to_owned()).zip([841, 282, 321, 96]).collect();
+    let categories: Vec<String> = NAMES.iter().map(|n| (*n).to_owned()).collect();
+    paired_difference(&Means { estimator, populations: &populations, categories: &categories }, pairs, 0.02)
+}
+
+#[track_caller]
+fn near(got: Option<f64>, expected: f64) {
+    assert!(got.is_some_and(|got| (got - expected).abs() < 1e-9), "{got:?} instead of {expected}");
+}
+
+#[track_caller]
+fn near_interval(got: Option<&Interval>, low: f64, high: f64) {
+    near(got.map(|i| i.low), low);
+    near(got.map(|i| i.high), high);
+}
+
+#[test]
+fn paired_differences_match_statsmodels() {
+    // sm.OLS(d, np.ones(400)).fit(cov_type='cluster', cov_kwds={'groups': cl}, use_t=True); conf_int(), pvalues
+    // mde: (st.t.ppf(.975, 9) + st.t.ppf(.8, 9)) * bse; naive: st.t.interval(.95, 399, d.mean(), st.sem(d))
+    let paired = difference(&pairs(), Estimator::Mean);
+    near(paired.difference, 0.015);
+    near_interval(paired.ci95.as_ref(), -0.020_775_022_986_185_67, 0.050_775_022_986_185_69);
+    near(paired.p_value, 0.367_649_790_130_820_66);
+    near(paired.mde, 0.049_745_667_425_072_686);
+    near_interval(paired.naive_ci95.as_ref(), -0.048_766_016_908_069_49, 0.078_766_016_908_069_49);
+    assert_eq!((paired.n, paired.clusters, paired.verdict), (400, 10, Word::Inconclusive));
+    near(paired.b.zip(paired.a).map(|(b, a)| b - a), 0.015);
+}
+
+#[test]
+fn categories_and_their_correction_match_statsmodels() {
+    // the same regression within each category; multipletests(p, method='holm')[1]
+    let expected = [
+        (0.108_108_108_108_108_11, 0.002_340_113_278_767_042, 0.213_876_102_937_449_2, 0.046_069_757_409_835_044),
+        (0.011_235_955_056_179_775, -0.157_518_405_338_997_89, 0.179_990_315_451_357_44, 0.883_598_525_039_339_6),
+        (-0.009_009_009_009_009_009, -0.127_578_407_017_001_96, 0.109_560_388_998_983_9, 0.867_334_041_827_582_3),
+        (-0.067_415_730_337_078_65, -0.226_747_678_782_358_69, 0.091_916_218_108_201_43, 0.363_493_479_866_197_46),
+    ];
+    let mut p_values = Vec::new();
+    for (category, (mean, low, high, p)) in (0_u16..).zip(expected) {
+        let of: Vec<Pair> = pairs().into_iter().filter(|pair| pair.category == category).collect();
+        let paired = difference(&of, Estimator::Mean);
+        near(paired.difference, mean);
+        near_interval(paired.ci95.as_ref(), low, high);
+        near(paired.p_value, p);
+        p_values.push(paired.p_value);
+    }
+    let corrected = holm::adjusted(&p_values);
+    near(corrected[0], 0.184_279_029_639_340_17);
+    near(corrected[1], 1.0);
+}
+
+#[test]
+fn weighted_differences_match_statsmodels() {
+    // r = sm.OLS(d, D).fit(cov_type='cluster', cov_kwds={'groups': cl, 'use_correction': False}); W @ r.params
+    // ± t.ppf(.975, 9) * sqrt(W @ r.cov_params() @ W * 10/9)
+    let paired = difference(&pairs(), Estimator::Weighted);
+    near(paired.difference, 0.055_015_361_195_136_49);
+    near_interval(paired.ci95.as_ref(), -0.000_574_001_184_718_737_9, 0.110_604_723_574_991_71);
+    near(paired.p_value, 0.051_945_072_213_152_36);
+}
+
+#[test]
+fn words_follow_the_bounds_of_the_interval() {
+    let of = |low: f64, high: f64| word(&Interval { low, high, method: String::new() }, 0.02);
+    assert_eq!(of(-0.01, 0.019), Word::NoChange);
+    assert_eq!(of(0.001, 0.015), Word::NoChange, "a sure change that does not matter is none");
+    assert_eq!(of(0.001, 0.03), Word::Better);
+    assert_eq!(of(-0.05, -0.001), Word::Worse);
+    assert_eq!(of(-0.05, 0.01), Word::Inconclusive);
+}
+
+#[test]
+fn no_interval_below_three_banks_and_certainty_without_spread() {
+    let two: Vec<Pair> = pairs().into_iter().filter(|pair| pair.cluster < 2).collect();
+    let paired = difference(&two, Estimator::Mean);
+    assert_eq!((paired.ci95, paired.p_value, paired.verdict), (None, None, Word::Inconclusive));
+    let equal: Vec<Pair> = pairs().into_iter().map(|pair| Pair { b: pair.a, ..pair }).collect();
+    let paired = difference(&equal, Estimator::Mean);
+    assert_eq!((paired.difference, paired.p_value, paired.verdict), (Some(0.0), Some(1.0), Word::NoChange));
+    let worse: Vec<Pair> = pairs().into_iter().map(|pair| Pair { a: 1.0, b: 0.0, ..pair }).collect();
+    let paired = difference(&worse, Estimator::Mean);
+    assert_eq!((paired.p_value, paired.verdict), (Some(0.0), Word::Worse));
+}
+
+/// The comparison of two runs of `question`, the second one changed.
+fn compared(n: u64, change: impl Fn(u64, &mut QuestionFacts)) -> Comparison {
+    let input = input(n);
+    let side = |change: &dyn Fn(u64, &mut QuestionFacts)| {
+        let mut run = RunFacts::new("judge", 10);
+        let mut aggregator = Aggregator::new(input.clone());
+        for i in 0..n {
+            let mut facts = question(i);
+            change(i, &mut facts);
+            run.add(&facts);
+            aggregator.add(&facts);
+        }
+        (run, aggregator.finish(std::iter::empty::<&str>()))
+    };
+    let (of_a, mut summary_a) = side(&|_, _| {});
+    let (of_b, mut summary_b) = side(&change);
+    // one question in eleven fails by construction
+    summary_a.run.verdict = Verdict::Valid;
+    summary_b.run.verdict = Verdict::Valid;
+    let a = Side { spec: &input.spec, summary: &summary_a, facts: &of_a, imported: false, lineage: "a" };
+    let b = Side { spec: &input.spec, summary: &summary_b, facts: &of_b, imported: false, lineage: "b" };
+    compare(&a, &b, &CompareOptions::default())
+}
+
+fn set_judge(facts: &mut QuestionFacts, grade: f64) {
+    facts.scores.iter_mut().filter(|(metric, _)| metric == "judge").for_each(|(_, score)| *score = grade);
+}
+
+#[test]
+fn equal_runs_do_not_change() {
+    let comparison = compared(300, |_, _| {});
+    assert!(comparison.comparable, "{:?}", comparison.reasons);
+    assert_eq!((comparison.verdict, comparison.paired.difference), (Word::NoChange, Some(0.0)));
+    assert_eq!(comparison.mcnemar.p_value, 1.0);
+    assert!(comparison.flips.is_empty() && comparison.differences.is_empty());
+    assert_eq!(comparison.bootstrap_note.as_deref(), Some("all banks agree: nothing to draw from"));
+}
+
+#[test]
+fn only_questions_that_both_runs_scored_count_and_the_others_are_told() {
+    let comparison = compared(330, |i, facts| {
+        if i % 11 == 2 {
+            facts.outcome = Outcome::InfraError;
+            facts.scores.clear();
+        }
+    });
+    assert_eq!(comparison.unpaired, bench_proto::comparison::Unpaired { only_a: 30, only_b: 0, neither: 30 });
+    assert_eq!(comparison.paired.n, 270);
+    assert_eq!(comparison.paired.difference, Some(0.0));
+}
+
+#[test]
+fn flips_are_counted_listed_and_ordered_lost_first() {
+    let comparison = compared(300, |i, facts| match i % 50 {
+        7 => set_judge(facts, 0.0),
+        8 | 9 => set_judge(facts, 1.0),
+        _ => {}
+    });
+    let counts = &comparison.flip_counts;
+    assert_eq!(counts["won"] + counts["lost"], comparison.flips.len() as u64);
+    assert_eq!(comparison.mcnemar.only_a, counts["lost"]);
+    assert_eq!(comparison.mcnemar.only_b, counts["won"]);
+    let directions: Vec<&str> = comparison.flips.iter().map(|flip| flip.direction.as_str()).collect();
+    assert!(directions.is_sorted(), "lost before won: {directions:?}");
+}
+
+#[test]
+fn one_thing_may_differ_and_two_may_not() {
+    let judged = |change: &dyn Fn(&mut RunSpec), declared: &[&str]| {
+        let a = crate::aggregator::tests::spec(10);
+        let mut b = a.clone();
+        change(&mut b);
+        let declared: Vec<String> = declared.iter().map(|group| (*group).to_owned()).collect();
+        let side = |spec| Judged { spec, imported: false };
+        fingerprints::judge(&side(&a), &side(&b), "judge", &declared)
+    };
+    let system = |spec: &mut RunSpec| spec.system.top_k = 5;
+    let both = |spec: &mut RunSpec| {
+        spec.system.top_k = 5;
+        spec.answerer.version += 1;
+    };
+    let judge = |spec: &mut RunSpec| spec.judges[0].version += 1;
+    let found = judged(&system, &[]);
+    assert!(found.reasons.is_empty() && found.under_test.as_deref() == Some("system"), "{found:?}");
+    assert!(found.differences[0].under_test);
+    assert_eq!(judged(&both, &[]).reasons.len(), 1);
+    assert!(judged(&both, &["system", "answerer"]).reasons.is_empty());
+    assert_eq!(judged(&judge, &[]).reasons.len(), 1);
+    assert!(judged(&judge, &["grading"]).reasons.is_empty());
+    assert_eq!(judged(&|spec| spec.dataset.sha256 = "x".into(), &["all"]).reasons, ["the datasets differ"]);
+    let further =
+        judged(&|spec| spec.scorers.push(bench_proto::spec::ScorerSpec { name: "exact".into(), version: 1 }), &[]);
+    assert!(
+        further.reasons.is_empty() && further.under_test.is_none(),
+        "a further scorer changes no judge: {further:?}"
+    );
+    let sample = judged(&|spec| spec.sample.signature = "other".into(), &[]);
+    assert!(sample.reasons.is_empty() && sample.notes.len() == 1, "{sample:?}");
+}
+
+/// Do the paired intervals cover the truth? Two runs over ten conversations: shared difficulty, and an effect of the second
+/// run that differs from conversation to conversation.
+#[test]
+fn paired_intervals_cover_the_truth_and_naive_ones_do_not() {
+    let mut state = 0x5EED_u64;
+    let mut fraction = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let sizes = [199, 105, 193, 260, 242, 158, 190, 239, 196, 204];
+    let (truth, draws) = (0.03, 4_000);
+    let (mut clustered, mut naive) = (0, 0);
+    for _ in 0..draws {
+        let mut pairs = Vec::with_capacity(2_000);
+        for (cluster, size) in (0_u32..).zip(sizes) {
+            let (level, effect) = (0.5 + 0.3 * (fraction() - 0.5), truth + 0.16 * (fraction() - 0.5));
+            for _ in 0..size / 4 {
+                // the same draw for both: answers to one question are alike
+                let draw = fraction();
+                let grade = |p: f64| f64::from(u8::from(draw < p));
+                pairs.push(Pair { a: grade(level), b: grade(level + effect), cluster, category: 0 });
+            }
+        }
+        let paired = difference(&pairs, Estimator::Mean);
+        let covers = |interval: Option<Interval>| interval.is_some_and(|i| i.low <= truth && truth <= i.high);
+        clustered += u32::from(covers(paired.ci95));
+        naive += u32::from(covers(paired.naive_ci95));
+    }
+    let share = |covered: u32| f64::from(covered) / f64::from(draws);
+    let (clustered, naive) = (share(clustered), share(naive));
+    eprintln!("paired 95 % intervals cover {clustered} (clustered), {naive} (naive)");
+    assert!((0.93..=0.97).contains(&clustered), "clustered intervals cover {clustered}");
+    assert!(naive < 0.9, "naive intervals cover {naive}");
+}

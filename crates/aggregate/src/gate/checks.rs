@@ -1,0 +1,145 @@
+//! The rules of a policy, one by one.
+
+use bench_proto::{
+    comparison::{Comparison, PairedDifference},
+    gate::{Check, CheckOutcome, Level},
+    summary::{LatencySummary, Percentiles, Summary, UsageSummary},
+};
+
+use super::policy::{Floors, LatencyRule, Policy, Ratio, Tolerance};
+
+/// Below this probability a category's change is no accident, all categories counted.
+const SIGNIFICANT: f64 = 0.05;
+/// Latencies that differ by less than so many milliseconds are the same.
+const SAME_MS: f64 = 1.0;
+
+fn points(fraction: f64) -> String {
+    format!("{:+.2}", fraction * 100.0)
+}
+
+/// Floors hold for the unrounded score.
+pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
+    let overall = floors.overall.map(|floor| ("floor:overall".to_owned(), summary.headline.value, floor));
+    let by_category = summary.scores.first().map_or(&[][..], |score| score.by_category.as_slice());
+    let of_category = |name: &str| by_category.iter().find(|c| c.category == name).and_then(|c| c.value);
+    let categories = floors.category.iter().map(|(name, floor)| (format!("floor:{name}"), of_category(name), *floor));
+    overall
+        .into_iter()
+        .chain(categories)
+        .map(|(rule, value, floor)| {
+            let (outcome, detail) = match value {
+                None => (CheckOutcome::NotChecked, "there is no score".to_owned()),
+                // sums of fractions may be off by their last bit
+                Some(value) if value >= floor - 1e-12 => {
+                    (CheckOutcome::Pass, format!("{:.2} % is not below {:.2} %", value * 100.0, floor * 100.0))
+                }
+                Some(value) => {
+                    (CheckOutcome::Regression, format!("{:.2} % is below {:.2} %", value * 100.0, floor * 100.0))
+                }
+            };
+            Check { rule, level: Level::Critical, outcome, value, bound: Some(floor), detail }
+        })
+        .collect()
+}
+
+/// All rules that need a baseline.
+pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if let Some(rule) = policy.overall {
+        checks.push(difference("overall".to_owned(), rule, &comparison.paired, None));
+    }
+    for category in &comparison.by_category {
+        let rule = policy.categories.get(&category.category).copied().or(policy.category);
+        if let Some(rule) = rule {
+            let name = format!("category:{}", category.category);
+            checks.push(difference(name, rule, &category.paired, Some(SIGNIFICANT)));
+        }
+    }
+    if let Some(rule) = policy.retrieval {
+        let of_level = comparison.retrieval.iter();
+        checks.extend(
+            of_level
+                .map(|level| difference(format!("retrieval:{}@{}", level.level, level.k), rule, &level.paired, None)),
+        );
+    }
+    let (a, b) = (&comparison.a, &comparison.b);
+    checks.extend(policy.latency.iter().map(|rule| latency(rule, &a.latency_ms, &b.latency_ms)));
+    checks.extend(policy.cost.map(|rule| cost(rule, (&a.usage, a.n), (&b.usage, b.n))));
+    checks
+}
+
+/// A paired difference against a tolerance, by the bounds of its interval. With `significant`, a regression must also
+/// survive the correction over the categories.
+fn difference(rule: String, tolerance: Tolerance, paired: &PairedDifference, significant: Option<f64>) -> Check {
+    let Tolerance { tolerance, level } = tolerance;
+    let bound = Some(-tolerance);
+    let Some(interval) = &paired.ci95 else {
+        let why = paired.ci95_note.clone().unwrap_or_else(|| "there is no interval".to_owned());
+        let outcome = if paired.n == 0 { CheckOutcome::NotChecked } else { CheckOutcome::Inconclusive };
+        return Check { rule, level, outcome, value: None, bound, detail: why };
+    };
+    let survives = significant.is_none_or(|limit| paired.p_holm.is_none_or(|p| p < limit));
+    let outcome = if interval.low >= -tolerance {
+        CheckOutcome::Pass
+    } else if interval.high < 0.0 && survives {
+        CheckOutcome::Regression
+    } else {
+        CheckOutcome::Inconclusive
+    };
+    let detail = format!(
+        "{} points, 95 % {} to {}, tolerance {:.1}, {} questions in {} banks{}",
+        points(paired.difference.unwrap_or(0.0)),
+        points(interval.low),
+        points(interval.high),
+        tolerance * 100.0,
+        paired.n,
+        paired.clusters,
+        paired.p_holm.map(|p| format!(", p {p:.3} (Holm)")).unwrap_or_default()
+    );
+    Check { rule, level, outcome, value: Some(interval.low), bound, detail }
+}
+
+fn latency(rule: &LatencyRule, a: &LatencySummary, b: &LatencySummary) -> Check {
+    let of = |latency: &LatencySummary| {
+        let phase: &Option<Percentiles> = match rule.phase.as_str() {
+            "retain" => &latency.retain,
+            "recall" => &latency.recall,
+            "answer" => &latency.answer,
+            "judge" => &latency.judge,
+            _ => &latency.question,
+        };
+        phase.as_ref().map(|p| match rule.percentile.as_str() {
+            "p50" => p.p50,
+            "p99" => p.p99,
+            _ => p.p95,
+        })
+    };
+    let name = format!("latency:{}:{}", rule.phase, rule.percentile);
+    let (Some(old), Some(new)) = (of(a), of(b)) else {
+        return not_checked(name, rule.level, rule.ratio, "a run has no such latency");
+    };
+    let quotient = if (new - old).abs() <= SAME_MS { 1.0 } else { new / old.max(f64::MIN_POSITIVE) };
+    let unit = format!("{new:.1} ms after {old:.1} ms");
+    quotient_check(name, rule.level, quotient, rule.ratio, &unit)
+}
+
+fn cost(rule: Ratio, (a, n_a): (&UsageSummary, u64), (b, n_b): (&UsageSummary, u64)) -> Check {
+    let per_question = |usage: &UsageSummary, n: u64| (n > 0).then(|| usage.total.usd_list / n as f64);
+    let name = "cost".to_owned();
+    match (per_question(a, n_a), per_question(b, n_b)) {
+        (Some(old), Some(new)) if old > 0.0 => {
+            quotient_check(name, rule.level, new / old, rule.ratio, &format!("${new:.6} after ${old:.6} per question"))
+        }
+        _ => not_checked(name, rule.level, rule.ratio, "the baseline cost nothing"),
+    }
+}
+
+fn quotient_check(rule: String, level: Level, quotient: f64, ratio: f64, unit: &str) -> Check {
+    let outcome = if quotient <= ratio { CheckOutcome::Pass } else { CheckOutcome::Regression };
+    let detail = format!("{unit}: {quotient:.2} times, at most {ratio} allowed");
+    Check { rule, level, outcome, value: Some(quotient), bound: Some(ratio), detail }
+}
+
+fn not_checked(rule: String, level: Level, bound: f64, why: &str) -> Check {
+    Check { rule, level, outcome: CheckOutcome::NotChecked, value: None, bound: Some(bound), detail: why.to_owned() }
+}

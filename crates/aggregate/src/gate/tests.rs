@@ -1,0 +1,133 @@
+use bench_proto::{
+    comparison::{CategoryDifference, Comparison, PairedDifference},
+    gate::{CheckOutcome, GateVerdict},
+    summary::{Interval, Summary, Verdict},
+};
+
+use super::*;
+use crate::{
+    Aggregator,
+    aggregator::tests::{input, question},
+    compare::{CompareOptions, RunFacts, Side, compare},
+};
+
+fn summary() -> Summary {
+    let mut aggregator = Aggregator::new(input(300));
+    (0..300).for_each(|i| aggregator.add(&question(i)));
+    let mut summary = aggregator.finish(std::iter::empty::<&str>());
+    summary.run.verdict = Verdict::Valid;
+    summary.run.reasons.clear();
+    summary
+}
+
+/// A comparison of a run with itself, to be changed by the tests.
+fn comparison() -> Comparison {
+    let (input, summary) = (input(300), summary());
+    let mut facts = RunFacts::new("judge", 10);
+    (0..300).for_each(|i| facts.add(&question(i)));
+    let side = |lineage| Side { spec: &input.spec, summary: &summary, facts: &facts, imported: false, lineage };
+    compare(&side("a"), &side("b"), &CompareOptions::default())
+}
+
+fn set(paired: &mut PairedDifference, low: f64, high: f64) {
+    paired.ci95 = Some(Interval { low, high, method: String::new() });
+    paired.difference = Some(f64::midpoint(low, high));
+}
+
+fn gated(change: impl Fn(&mut Comparison)) -> GateReport {
+    let mut comparison = comparison();
+    change(&mut comparison);
+    gate(&summary(), Some(("base".to_owned(), comparison)), &Policy::default(), GateFlags::default())
+}
+
+#[test]
+fn the_shipped_policy_is_the_default_one() {
+    let shipped: Policy = serde_norway::from_str(policy::DEFAULT_POLICY_YAML).expect("the shipped policy is a policy");
+    assert_eq!(shipped, Policy::default());
+    assert_eq!(shipped.check(), Ok(()));
+}
+
+#[test]
+fn exit_codes_follow_the_bounds() {
+    let overall = |low: f64, high: f64| gated(|c| set(&mut c.paired, low, high)).exit_code;
+    assert_eq!(overall(0.0, 0.0), 0);
+    assert_eq!(overall(-0.02, 0.05), 0, "the bound itself is allowed");
+    assert_eq!(overall(-0.06, -0.01), 1);
+    assert_eq!(overall(-0.06, 0.01), 6);
+    let invalid = gated(|c| {
+        c.comparable = false;
+        c.reasons = vec!["the datasets differ".to_owned()];
+    });
+    assert_eq!((invalid.exit_code, invalid.verdict), (5, GateVerdict::Invalid));
+}
+
+#[test]
+fn flags_forgive() {
+    let mut comparison = comparison();
+    set(&mut comparison.paired, -0.06, 0.01);
+    let with = |flags| gate(&summary(), Some(("base".to_owned(), comparison.clone())), &Policy::default(), flags);
+    assert_eq!(with(GateFlags { allow_inconclusive: true, ..GateFlags::default() }).exit_code, 0);
+    let advisory = with(GateFlags { advisory: true, ..GateFlags::default() });
+    assert_eq!((advisory.exit_code, advisory.verdict), (0, GateVerdict::Inconclusive));
+    assert_eq!(advisory.severity.as_deref(), Some("warning"));
+}
+
+#[test]
+fn a_category_must_survive_the_correction() {
+    let with = |p_holm: f64| {
+        gated(|c| {
+            let temporal: &mut CategoryDifference =
+                c.by_category.iter_mut().find(|c| c.category == "temporal").expect("there is one");
+            set(&mut temporal.paired, -0.10, -0.01);
+            temporal.paired.p_holm = Some(p_holm);
+        })
+    };
+    assert_eq!(with(0.01).exit_code, 1);
+    let chance = with(0.2);
+    assert_eq!(chance.exit_code, 0, "supporting rules do not stop at what may be chance");
+    let check = chance.checks.iter().find(|check| check.rule == "category:temporal").expect("is checked");
+    assert_eq!(check.outcome, CheckOutcome::Inconclusive);
+}
+
+#[test]
+fn advisory_rules_are_only_said() {
+    let slow = gated(|c| {
+        let p = |p95: f64| Some(bench_proto::summary::Percentiles { p50: 1.0, p95, p99: p95, n: 10 });
+        c.a.latency_ms.question = p(100.0);
+        c.b.latency_ms.question = p(400.0);
+    });
+    let check = slow.checks.iter().find(|check| check.rule == "latency:question:p95").expect("is checked");
+    assert_eq!((check.outcome, slow.exit_code), (CheckOutcome::Regression, 0));
+    assert_eq!(slow.severity.as_deref(), Some("warning"));
+}
+
+#[test]
+fn floors_need_no_baseline_and_hold_for_the_unrounded_score() {
+    let summary = summary();
+    let value = summary.headline.value.expect("has a score");
+    let with = |floor: f64| {
+        let policy = Policy { floors: Floors { overall: Some(floor), ..Floors::default() }, ..Policy::default() };
+        gate(&summary, None, &policy, GateFlags::default()).exit_code
+    };
+    assert_eq!((with(value), with(value + 1e-6), with(value - 1e-6)), (0, 1, 0));
+}
+
+#[test]
+fn an_invalid_run_passes_no_gate() {
+    let mut invalid = summary();
+    invalid.run.verdict = Verdict::Invalid;
+    invalid.run.reasons = vec!["coverage".to_owned()];
+    assert_eq!(gate(&invalid, None, &Policy::default(), GateFlags::default()).exit_code, 5);
+}
+
+#[test]
+fn broken_policies_name_their_rule() {
+    let broken = |yaml: &str| {
+        let policy: Policy = serde_norway::from_str(yaml).expect("is YAML");
+        policy.check().expect_err("is refused")
+    };
+    assert!(broken("version: 2").contains("version"));
+    assert!(broken("version: 1\noverall: { tolerance: 2, level: critical }").contains("2 points are 0.02"));
+    assert!(broken("version: 1\nfloors: { overall: 90 }").contains("floors.overall"));
+    assert!(serde_norway::from_str::<Policy>("version: 1\ntolerence: 1").is_err(), "unknown keys are errors");
+}

@@ -1,0 +1,202 @@
+//! Results as they are used: imported, compared, gated.
+
+use std::io::Write;
+
+use bench_testkit::bench::{Bench, Done};
+use serde_json::{Value, json};
+
+fn submit(bench: &Bench, id: &str, more: &[&str]) -> Done {
+    let preset: &[&str] = if more.contains(&"--preset") { &[] } else { &["--preset", "fair"] };
+    let args = ["submit", "--dataset", "locomo-sim", "--display", "none", "--json", "--run-id", id];
+    bench.run(args.iter().chain(preset).chain(more))
+}
+
+fn write(bench: &Bench, name: &str, text: &str) {
+    std::fs::write(bench.path().join(name), text).expect("the folder is writable");
+}
+
+/// Ids and texts of the questions of a run's file, by bank.
+fn questions_by_bank(bench: &Bench, run: &str) -> Vec<(String, Vec<(String, String)>)> {
+    let mut banks: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for line in bench.questions(run) {
+        let text = |key: &str| line[key].as_str().expect("text").to_owned();
+        let question = (text("question_id"), text("question"));
+        match banks.iter_mut().find(|(bank, _)| *bank == text("bank_id")) {
+            Some((_, questions)) => questions.push(question),
+            None => banks.push((text("bank_id"), vec![question])),
+        }
+    }
+    // files count conversations in the dataset's order
+    banks.sort();
+    banks
+}
+
+#[test]
+fn a_worse_run_is_found_listed_and_stopped() {
+    let bench = Bench::new();
+    let _ = submit(&bench, "good", &["--preset", "full"]).expect_code(0);
+    let _ = submit(&bench, "poor", &["--preset", "full", "--top-k", "3"]).expect_code(0);
+    let compared = bench.run(["compare", "good", "poor", "--json", "--output-dir", "out"]).expect_code(1).json();
+    assert_eq!((&compared["verdict"], &compared["comparable"]), (&json!("WORSE"), &json!(true)));
+    assert_eq!(compared["paired"]["n"], 1986);
+    assert_eq!(compared["under_test"], "system");
+    assert_eq!(compared["differences"][0]["key"], "system.top_k");
+    let (low, high) = (compared["paired"]["ci95"]["low"].as_f64(), compared["paired"]["ci95"]["high"].as_f64());
+    assert!(low < high && high < Some(0.0), "{low:?} {high:?}");
+    let flips = compared["flips"].as_array().expect("flips");
+    assert!(!flips.is_empty());
+    for flip in flips {
+        assert!(
+            flip["question"].is_string() && flip["a"]["answer"].is_string() && flip["b"]["answer"].is_string(),
+            "{flip}"
+        );
+    }
+    for name in ["comparison.json", "comparison.md", "comparison.svg"] {
+        assert!(bench.path().join("out").join(name).exists(), "{name}");
+    }
+    assert_eq!(bench.run(["compare", "good", "good", "--json"]).expect_code(0).json()["verdict"], "NO CHANGE");
+
+    let gated =
+        bench.run(["gate", "poor", "--baseline", "good", "--json", "--junit", "gate.xml"]).expect_code(1).json();
+    assert_eq!((&gated["verdict"], &gated["severity"]), (&json!("FAIL"), &json!("critical")));
+    let junit = std::fs::read_to_string(bench.path().join("gate.xml")).expect("written");
+    assert!(junit.contains("<failure"), "{junit}");
+    let _ = bench.run(["gate", "poor", "--baseline", "good", "--advisory"]).expect_code(0);
+    let _ = bench.run(["gate", "good", "--baseline", "good"]).expect_code(0);
+    let _ = bench.run(["gate", "good", "--floor", "0.999"]).expect_code(1);
+    let _ = bench.run(["gate", "good", "--floor", "0.001"]).expect_code(0);
+    let folder = bench.path().join(".bench/runs/good").display().to_string();
+    let from_files = bench.run(["gate", "poor", "--baseline", &folder, "--json"]).expect_code(1).json();
+    assert_eq!(from_files["comparison"]["paired"]["difference"], gated["comparison"]["paired"]["difference"]);
+}
+
+#[test]
+fn gates_tell_whoever_listens() {
+    let bench = Bench::new().with_env("GITHUB_ACTIONS", "true").with_env("GITHUB_STEP_SUMMARY", "summary.md");
+    let _ = submit(&bench, "good", &[]).expect_code(0);
+    let _ = submit(&bench, "poor", &["--system", "none"]).expect_code(0);
+    let args = [
+        "gate",
+        "poor",
+        "--baseline",
+        "good",
+        "--alert-command",
+        "cat > alert.json; echo $BENCH_ALERT_SEVERITY > severity",
+    ];
+    let done = bench.run(args).expect_code(1);
+    assert!(done.stderr.contains("::error title=bench-coord gate%3A overall::"), "{}", done.stderr);
+    let read = |name: &str| std::fs::read_to_string(bench.path().join(name)).expect("written");
+    assert!(read("summary.md").contains("| overall | critical | regression |"), "{}", read("summary.md"));
+    let alert: Value = serde_json::from_str(&read("alert.json")).expect("JSON");
+    assert_eq!(
+        (&alert["severity"], &alert["run"], read("severity").trim()),
+        (&json!("critical"), &json!("poor"), "critical")
+    );
+}
+
+#[test]
+fn policies_and_the_mean_of_the_last_runs() {
+    let bench = Bench::new();
+    for id in ["one", "two"] {
+        let _ = submit(&bench, id, &[]).expect_code(0);
+    }
+    let _ = submit(&bench, "new", &[]).expect_code(0);
+    let gated = bench.run(["gate", "new", "--baseline", "last:2", "--json"]).expect_code(0).json();
+    assert_eq!(gated["baseline"], "mean of the last 2");
+    assert_eq!(gated["comparison"]["paired"]["difference"], 0.0);
+    let refused = bench.run(["gate", "one", "--baseline", "last:2"]).expect_code(5);
+    assert!(refused.stderr.contains("--baseline RUN"), "{}", refused.stderr);
+    let shipped = bench.run(["gate", "new", "--print-policy", "--floor", "0"]).expect_code(0).stdout;
+    write(&bench, "policy.yaml", &shipped.replace("overall: null", "overall: 0.99"));
+    let _ = bench.run(["gate", "new", "--baseline", "one", "--policy", "policy.yaml"]).expect_code(1);
+    write(&bench, "policy.yaml", "version: 1\noverall: { tolerance: 2, level: critical }\n");
+    let refused = bench.run(["gate", "new", "--baseline", "one", "--policy", "policy.yaml"]).expect_code(2);
+    assert!(refused.stderr.contains("2 points are 0.02"), "{}", refused.stderr);
+    let _ = submit(&bench, "floored", &["--floor", "0.99"]).expect_code(1);
+}
+
+#[test]
+fn few_questions_leave_a_gate_inconclusive() {
+    let bench = Bench::new();
+    // two banks make no interval
+    for id in ["one", "two"] {
+        let _ =
+            submit(&bench, id, &["--max-banks", "2", "--limit", "30", "--top-k", if id == "one" { "5" } else { "4" }]);
+    }
+    let gated = bench.run(["gate", "two", "--baseline", "one", "--json"]);
+    assert_eq!(gated.code, 6, "{}", gated.stdout);
+    let _ = bench.run(["gate", "two", "--baseline", "one", "--allow-inconclusive"]).expect_code(0);
+    assert_eq!(bench.run(["compare", "one", "two", "--json"]).expect_code(0).json()["verdict"], "INCONCLUSIVE");
+}
+
+#[test]
+fn runs_that_differ_in_two_things_are_not_comparable() {
+    let bench = Bench::new();
+    let _ = submit(&bench, "one", &[]).expect_code(0);
+    let _ = submit(&bench, "two", &["--set", "sim.seed=9"]).expect_code(0);
+    let compared = bench.run(["compare", "one", "two", "--json"]).expect_code(5).json();
+    assert_eq!(compared["reasons"][0], "the datasets differ");
+    let _ = bench.run(["gate", "two", "--baseline", "one"]).expect_code(5);
+}
+
+#[test]
+fn grades_of_many_forms_are_imported_to_the_same_figures() {
+    let bench = Bench::new();
+    let full = ["submit", "--dataset", "locomo-sim", "--preset", "full", "--display", "none", "--run-id", "own"];
+    let _ = bench.run(full).expect_code(0);
+    let banks = questions_by_bank(&bench, "own");
+    // three votes for each question, by its number: 0, 1, 2 or 3 of them pass
+    let votes = |n: usize| [n.is_multiple_of(2), n.is_multiple_of(3), n.is_multiple_of(5)];
+    let mut number = 0;
+    let (mut lines, mut nested, mut table) = (String::new(), serde_json::Map::new(), String::from("qid,llm_score\n"));
+    for (place, (_, questions)) in banks.iter().enumerate() {
+        let mut rows = Vec::new();
+        for (id, text) in questions {
+            let of = votes(number);
+            let score = of.iter().filter(|pass| **pass).count() as f64 / 3.0;
+            lines += &format!("{}\n", json!({"question_id": id, "score": score, "metric": "published"}));
+            table += &format!("{id},{score}\n");
+            let of = json!({"judgment_1": of[0], "judgment_2": of[1], "judgment_3": of[2]});
+            rows.push(
+                json!({"question": text, "answer": "gold", "response": format!("said {number}"), "llm_judgments": of}),
+            );
+            number += 1;
+        }
+        nested.insert(format!("experiment_user_{place}"), Value::Array(rows));
+    }
+    write(&bench, "lines.jsonl", &lines);
+    write(&bench, "table.csv", &table);
+    let document = json!({"total": number, "detailed_results": nested}).to_string();
+    let mut gzip = std::process::Command::new("gzip")
+        .args(["-c"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::fs::File::create(bench.path().join("nested.json.gz")).expect("writable"))
+        .spawn()
+        .expect("gzip is everywhere");
+    gzip.stdin.take().expect("a pipe").write_all(document.as_bytes()).expect("gzip reads");
+    assert!(gzip.wait().expect("gzip ends").success());
+    let import = |file: &str, more: &[&str]| {
+        let args = ["import", "--dataset", "locomo-sim", "--answers", file, "--json"];
+        bench.run(args.iter().chain(more)).expect_code(0).json()
+    };
+    let expected =
+        (0..number).map(|n| votes(n).iter().filter(|pass| **pass).count() as f64).sum::<f64>() / 3.0 / number as f64;
+    let published = import("lines.jsonl", &[]);
+    let value = published["headline"]["value"].as_f64().expect("a value");
+    assert!((value - expected).abs() < 1e-12, "{value} instead of {expected}");
+    assert_eq!(published["headline"]["metric"], "published");
+    assert!(published["headline"]["ci95"]["method"].as_str().is_some_and(|m| m.starts_with("cluster-robust t")));
+    assert!(published["latency_ms"]["question"].is_null(), "nothing was timed");
+    for other in [import("table.csv", &["--metric", "published"]), import("nested.json.gz", &["--metric", "published"])]
+    {
+        assert_eq!(other["headline"], published["headline"]);
+    }
+    let majority = import("nested.json.gz", &["--reduce", "majority"]);
+    let passed = (0..number).filter(|n| votes(*n).iter().filter(|pass| **pass).count() >= 2).count() as f64;
+    assert!((majority["headline"]["value"].as_f64().expect("a value") - passed / number as f64).abs() < 1e-12);
+    // what others graded can be compared with what they graded at another time
+    let runs = bench.run(["list", "--json"]).expect_code(0).json();
+    let id = |place: usize| runs[place]["id"].as_str().expect("an id").to_owned();
+    let compared = bench.run(["compare", &id(1), &id(2), "--json"]).expect_code(0).json();
+    assert_eq!(compared["paired"]["difference"], 0.0);
+}

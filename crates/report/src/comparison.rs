@@ -1,0 +1,284 @@
+//! Two runs side by side, for a terminal and for pull requests; several runs as a table of all pairs.
+
+use bench_proto::comparison::{Comparison, Flip, PairedDifference, Word};
+use bench_proto::summary::Percentiles;
+
+use crate::{
+    document::{Block, heading, table},
+    figures::{
+        NONE, count, counted, interval, ms, one_line, p_value, percent, percent_or_none, points, points_interval, usd,
+    },
+    markdown, terminal,
+};
+
+/// Flips shown to people; the JSON has more.
+const FLIPS_SHOWN: usize = 10;
+/// Longest piece of a text that is shown.
+const TEXT_WIDTH: usize = 70;
+
+/// A comparison for a terminal.
+#[must_use]
+pub fn terminal(comparison: &Comparison, colour: bool) -> String {
+    terminal::render_blocks(&document(comparison), colour)
+}
+
+/// A comparison as Markdown.
+#[must_use]
+pub fn markdown(comparison: &Comparison) -> String {
+    markdown::render_blocks(&document(comparison))
+}
+
+/// All pairs of several runs for a terminal.
+#[must_use]
+pub fn pairs_terminal(pairs: &[Comparison], colour: bool) -> String {
+    terminal::render_blocks(&pairs_document(pairs), colour)
+}
+
+/// All pairs of several runs as Markdown.
+#[must_use]
+pub fn pairs_markdown(pairs: &[Comparison]) -> String {
+    markdown::render_blocks(&pairs_document(pairs))
+}
+
+fn name_of(run: &bench_proto::comparison::ComparedRun) -> String {
+    run.name.as_deref().map_or_else(|| run.id.clone(), |name| format!("{} ({})", one_line(name, 40), run.id))
+}
+
+fn verdict_line(comparison: &Comparison) -> String {
+    let paired = &comparison.paired;
+    format!(
+        "{}: {} points, 95 % interval {}, {} in {}",
+        comparison.verdict.name(),
+        points(paired.difference),
+        points_interval(paired.ci95.as_ref()),
+        counted(paired.n, "shared question"),
+        counted(paired.clusters, "bank"),
+    )
+}
+
+pub(crate) fn document(comparison: &Comparison) -> Vec<Block> {
+    let (a, b) = (&comparison.a, &comparison.b);
+    let mut blocks =
+        vec![Block::Title(format!("{} against {}", name_of(b), name_of(a))), Block::Headline(verdict_line(comparison))];
+    if !comparison.comparable {
+        blocks.push(Block::Labels(vec!["NOT COMPARABLE".to_owned()]));
+        blocks.push(Block::List(comparison.reasons.clone()));
+    }
+    let mut notes: Vec<String> = comparison.notes.clone();
+    let rest = &comparison.unpaired;
+    if rest.only_a + rest.only_b + rest.neither > 0 {
+        notes.push(format!(
+            "left out: {} scored by the first run only, {} by the second only, {} by neither",
+            count(rest.only_a),
+            count(rest.only_b),
+            count(rest.neither)
+        ));
+    }
+    if !notes.is_empty() {
+        blocks.push(Block::List(notes));
+    }
+    blocks.extend(checks(comparison));
+    blocks.extend(categories(comparison));
+    blocks.extend(side_by_side(comparison));
+    blocks.extend(flips(comparison));
+    blocks.extend(differences(comparison));
+    blocks
+}
+
+fn checks(comparison: &Comparison) -> Vec<Block> {
+    let (paired, mcnemar) = (&comparison.paired, &comparison.mcnemar);
+    let row = |name: &str, value: String, how: String| vec![name.to_owned(), value, how];
+    let note = |interval: Option<&bench_proto::summary::Interval>, note: &Option<String>| {
+        let method = interval.map(|interval| interval.method.clone());
+        method.into_iter().chain(note.clone()).collect::<Vec<_>>().join("; ")
+    };
+    let decides = format!(
+        "{}; decides, tolerance {:.1} points",
+        note(paired.ci95.as_ref(), &paired.ci95_note),
+        paired.tolerance * 100.0
+    );
+    let rows = vec![
+        row("First", percent_or_none(paired.a), format!("{} on the shared questions", paired.estimator.name())),
+        row("Second", percent_or_none(paired.b), format!("{} on the shared questions", paired.estimator.name())),
+        row("Difference", points(paired.difference), "points, second minus first".to_owned()),
+        row("95 %", points_interval(paired.ci95.as_ref()), decides),
+        row("p", p_value(paired.p_value), "two-sided, of the same t".to_owned()),
+        row(
+            "Check: bootstrap",
+            points_interval(comparison.bootstrap_ci95.as_ref()),
+            note(comparison.bootstrap_ci95.as_ref(), &comparison.bootstrap_note),
+        ),
+        row(
+            "Check: McNemar",
+            p_value(Some(mcnemar.p_value)),
+            format!(
+                "exact, ignores banks: {} lost, {} won, pass from {}",
+                count(mcnemar.only_a),
+                count(mcnemar.only_b),
+                mcnemar.pass_threshold
+            ),
+        ),
+        row("Naive 95 %", points_interval(paired.naive_ci95.as_ref()), "questions taken as independent".to_owned()),
+        row(
+            "Detectable",
+            paired.mde.map_or_else(|| NONE.to_owned(), |mde| format!("{:.2}", mde * 100.0)),
+            "points that these questions find with 80 % power".to_owned(),
+        ),
+    ];
+    vec![heading(format!("Difference: {}", comparison.metric)), table(&["", ">Value", "How"], rows)]
+}
+
+fn paired_row(name: String, paired: &PairedDifference, p: Option<f64>) -> Vec<String> {
+    vec![
+        name,
+        percent_or_none(paired.a),
+        percent_or_none(paired.b),
+        points(paired.difference),
+        points_interval(paired.ci95.as_ref()),
+        p_value(p),
+        count(paired.n),
+        count(paired.clusters),
+        paired.verdict.name().to_owned(),
+    ]
+}
+
+fn categories(comparison: &Comparison) -> Vec<Block> {
+    let of_category = comparison
+        .by_category
+        .iter()
+        .map(|category| paired_row(category.category.clone(), &category.paired, category.paired.p_holm));
+    let of_retrieval = comparison.retrieval.iter().map(|level| {
+        paired_row(format!("{} {}@{}", level.level, level.metric, level.k), &level.paired, level.paired.p_value)
+    });
+    let columns = ["", ">First", ">Second", ">Points", ">95 %", ">p (Holm)", ">n", ">Banks", "Verdict"];
+    let mut blocks = Vec::new();
+    let rows: Vec<_> = of_category.collect();
+    if !rows.is_empty() {
+        blocks.extend([heading("Categories"), table(&columns, rows)]);
+    }
+    let rows: Vec<_> = of_retrieval.collect();
+    if !rows.is_empty() {
+        let columns = ["", ">First", ">Second", ">Points", ">95 %", ">p", ">n", ">Banks", "Verdict"];
+        blocks.extend([heading("Retrieval"), table(&columns, rows)]);
+    }
+    blocks
+}
+
+fn side_by_side(comparison: &Comparison) -> Vec<Block> {
+    let (a, b) = (&comparison.a, &comparison.b);
+    let mut rows = vec![
+        vec!["Verdict of the run".to_owned(), a.verdict.name().to_owned(), b.verdict.name().to_owned()],
+        vec![
+            format!("{}, all its questions", comparison.metric),
+            format!("{} ({})", percent_or_none(a.value), interval(a.ci95.as_ref())),
+            format!("{} ({})", percent_or_none(b.value), interval(b.ci95.as_ref())),
+        ],
+        vec!["Coverage".to_owned(), percent_or_none(a.coverage), percent_or_none(b.coverage)],
+    ];
+    let p = |p: &Option<Percentiles>| {
+        p.as_ref().map_or_else(|| NONE.to_owned(), |p| format!("{} / {} / {}", ms(p.p50), ms(p.p95), ms(p.p99)))
+    };
+    let (la, lb) = (&a.latency_ms, &b.latency_ms);
+    let phases = [
+        ("retain", &la.retain, &lb.retain),
+        ("recall", &la.recall, &lb.recall),
+        ("answer", &la.answer, &lb.answer),
+        ("judge", &la.judge, &lb.judge),
+        ("question", &la.question, &lb.question),
+        ("rate-limit wait", &la.rate_wait, &lb.rate_wait),
+    ];
+    for (phase, x, y) in phases {
+        if x.is_some() || y.is_some() {
+            rows.push(vec![format!("{phase} p50 / p95 / p99 ms"), p(x), p(y)]);
+        }
+    }
+    let money = |run: &bench_proto::comparison::ComparedRun| {
+        let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each)));
+        format!("{}{}", usd(run.usage.total.usd_list), per_correct.unwrap_or_default())
+    };
+    rows.push(vec!["Cost".to_owned(), money(a), money(b)]);
+    let tokens = |run: &bench_proto::comparison::ComparedRun| {
+        format!("{} / {}", count(run.usage.total.used.prompt_tokens), count(run.usage.total.used.completion_tokens))
+    };
+    rows.push(vec!["Tokens in / out".to_owned(), tokens(a), tokens(b)]);
+    let first = format!("First: {} {}", a.system, a.answerer);
+    let second = format!("Second: {} {}", b.system, b.answerer);
+    vec![heading("Side by side"), table(&["", &first, &second], rows)]
+}
+
+fn flips(comparison: &Comparison) -> Vec<Block> {
+    let counted_as = |name: &str| comparison.flip_counts.get(name).copied().unwrap_or(0);
+    let (lost, won) = (counted_as("lost"), counted_as("won"));
+    if lost + won == 0 {
+        return Vec::new();
+    }
+    let row = |flip: &Flip| {
+        let text = |text: &Option<String>| text.as_deref().map_or_else(|| NONE.to_owned(), |t| one_line(t, TEXT_WIDTH));
+        let side = |side: &bench_proto::comparison::FlipSide| {
+            let verdicts: Vec<&str> = side.judgements.iter().map(|j| j.verdict.as_str()).collect();
+            let judged = if verdicts.is_empty() { percent(side.score) } else { verdicts.join(", ") };
+            format!("{} [{judged}]", text(&side.answer))
+        };
+        vec![
+            flip.direction.clone(),
+            flip.question_id.clone(),
+            text(&flip.question),
+            text(&flip.gold),
+            side(&flip.a),
+            side(&flip.b),
+        ]
+    };
+    let shown: Vec<_> = comparison.flips.iter().take(FLIPS_SHOWN).map(row).collect();
+    let mut blocks = vec![
+        heading("Flips"),
+        Block::Text(format!("{} lost, {} won; {} shown, --json lists more.", count(lost), count(won), shown.len())),
+    ];
+    if !shown.is_empty() {
+        blocks.push(table(&["", "Question", "Text", "Gold", "First", "Second"], shown));
+    }
+    blocks
+}
+
+fn differences(comparison: &Comparison) -> Vec<Block> {
+    if comparison.differences.is_empty() {
+        return vec![Block::Text("The fingerprints are equal.".to_owned())];
+    }
+    let row = |d: &bench_proto::comparison::MarkedDifference| {
+        let mark = if d.under_test { "under test" } else { "" };
+        vec![d.key.clone(), one_line(&d.left, 40), one_line(&d.right, 40), mark.to_owned()]
+    };
+    let rows = comparison.differences.iter().map(row).collect();
+    vec![heading("What differs"), table(&["Setting", "First", "Second", ""], rows)]
+}
+
+pub(crate) fn pairs_document(pairs: &[Comparison]) -> Vec<Block> {
+    let row = |c: &Comparison| {
+        vec![
+            c.a.id.clone(),
+            c.b.id.clone(),
+            percent_or_none(c.paired.a),
+            percent_or_none(c.paired.b),
+            points(c.paired.difference),
+            points_interval(c.paired.ci95.as_ref()),
+            p_value(c.paired.p_holm),
+            count(c.paired.n),
+            if c.comparable { c.verdict.name().to_owned() } else { format!("{} (not comparable)", c.verdict.name()) },
+        ]
+    };
+    let columns = ["First", "Second", ">First", ">Second", ">Points", ">95 %", ">p (Holm)", ">n", "Verdict"];
+    let mut blocks = vec![
+        Block::Title(format!("All pairs: {}", pairs.first().map_or("", |c| c.metric.as_str()))),
+        table(&columns, pairs.iter().map(row).collect()),
+    ];
+    let mut reasons: Vec<String> = pairs
+        .iter()
+        .flat_map(|c| c.reasons.iter().map(|reason| format!("{} and {}: {reason}", c.a.id, c.b.id)))
+        .collect();
+    reasons.dedup();
+    if !reasons.is_empty() {
+        blocks.push(Block::List(reasons));
+    }
+    let worse = pairs.iter().filter(|c| c.verdict == Word::Worse).count() as u64;
+    blocks.push(Block::Text(format!("{} of {} are worse.", count(worse), counted(pairs.len() as u64, "pair"))));
+    blocks
+}

@@ -1,0 +1,158 @@
+//! A gate for people, for pull requests (GitHub step summary and annotations) and for CI systems (JUnit).
+
+use bench_proto::gate::{Check, CheckOutcome, GateReport, GateVerdict, Level};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use crate::{
+    comparison,
+    document::{Block, heading, table},
+    markdown,
+    registry::RenderError,
+    terminal,
+};
+
+/// The gate for a terminal.
+#[must_use]
+pub fn terminal(report: &GateReport, colour: bool) -> String {
+    terminal::render_blocks(&document(report), colour)
+}
+
+/// The gate as Markdown, with the comparison that it rests on: fit for a step summary or a pull request.
+#[must_use]
+pub fn markdown(report: &GateReport) -> String {
+    let mut blocks = document(report);
+    if let Some(comparison) = &report.comparison {
+        blocks.extend(comparison::document(comparison));
+    }
+    markdown::render_blocks(&blocks)
+}
+
+fn document(report: &GateReport) -> Vec<Block> {
+    let against = report.baseline.as_deref().map(|baseline| format!(" against {baseline}")).unwrap_or_default();
+    let advisory = if report.advisory { " (advisory: exit 0)" } else { "" };
+    let mut blocks = vec![Block::Headline(format!("{}{advisory}: {}{against}", report.verdict.name(), report.run))];
+    if !report.reasons.is_empty() {
+        blocks.push(Block::List(report.reasons.clone()));
+    }
+    let row = |check: &Check| {
+        vec![check.rule.clone(), check.level.name().to_owned(), check.outcome.name().to_owned(), check.detail.clone()]
+    };
+    blocks.push(heading("Rules"));
+    blocks.push(table(&["Rule", "Level", "Outcome", "Seen"], report.checks.iter().map(row).collect()));
+    blocks
+}
+
+/// Workflow commands that GitHub shows as annotations, one a line.
+#[must_use]
+pub fn annotations(report: &GateReport) -> Vec<String> {
+    let line = |kind: &str, title: &str, text: &str| format!("::{kind} title={}::{}", property(title), data(text));
+    let mut lines: Vec<String> = Vec::new();
+    if report.verdict == GateVerdict::Invalid {
+        lines.extend(report.reasons.iter().map(|reason| line("error", "bench-coord gate", reason)));
+    }
+    for check in &report.checks {
+        let kind = match (check.outcome, check.level) {
+            (CheckOutcome::Regression, Level::Critical | Level::Supporting) if !report.advisory => "error",
+            (CheckOutcome::Regression, _) | (CheckOutcome::Inconclusive, Level::Critical) => "warning",
+            (CheckOutcome::Inconclusive, _) => "notice",
+            (CheckOutcome::Pass | CheckOutcome::NotChecked, _) => continue,
+        };
+        lines.push(line(kind, &format!("bench-coord gate: {}", check.rule), &check.detail));
+    }
+    lines
+}
+
+/// Escapes the text of a workflow command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes a property of one.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// Each rule as a JUnit test case: regressions fail, inconclusive critical rules too, the rest is skipped or passes.
+///
+/// # Errors
+/// Never for writing to memory.
+pub fn junit(report: &GateReport) -> Result<String, RenderError> {
+    let mut suite = TestSuite::new("gate");
+    suite.add_property(("verdict", report.verdict.name()));
+    suite.add_property(("exit_code", report.exit_code.to_string().as_str()));
+    for reason in &report.reasons {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status.set_message(reason.as_str());
+        suite.add_test_case(case("comparable", status));
+    }
+    for check in &report.checks {
+        let mut status = match (check.outcome, check.level) {
+            (CheckOutcome::Pass, _) => TestCaseStatus::success(),
+            (CheckOutcome::Regression, Level::Critical | Level::Supporting)
+            | (CheckOutcome::Inconclusive, Level::Critical) => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            _ => TestCaseStatus::skipped(),
+        };
+        if check.outcome != CheckOutcome::Pass {
+            status.set_message(format!("{}: {}", check.outcome.name(), check.detail));
+        }
+        let mut case = case(&check.rule, status);
+        case.set_system_out(check.detail.as_str());
+        suite.add_test_case(case);
+    }
+    let mut document = Report::new(format!("bench-coord gate {}", report.run));
+    document.add_test_suite(suite);
+    document.to_string().map_err(|error| RenderError::Junit(error.to_string()))
+}
+
+fn case(name: &str, status: TestCaseStatus) -> TestCase {
+    let mut case = TestCase::new(name, status);
+    case.set_classname("gate");
+    case
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> GateReport {
+        let check = |rule: &str, level, outcome| Check {
+            rule: rule.to_owned(),
+            level,
+            outcome,
+            value: Some(-0.05),
+            bound: Some(-0.02),
+            detail: "-3.0 points, 95 % -5.0 to -1.0\nof 200".to_owned(),
+        };
+        GateReport {
+            schema_version: 1,
+            run: "new".into(),
+            baseline: Some("old".into()),
+            verdict: GateVerdict::Fail,
+            exit_code: 1,
+            advisory: false,
+            reasons: vec![],
+            checks: vec![
+                check("overall", Level::Critical, CheckOutcome::Regression),
+                check("category:temporal", Level::Supporting, CheckOutcome::Inconclusive),
+                check("cost", Level::Advisory, CheckOutcome::Regression),
+                check("retrieval:turn@10", Level::Supporting, CheckOutcome::Pass),
+            ],
+            severity: Some("critical".into()),
+            comparison: None,
+        }
+    }
+
+    #[test]
+    fn a_gate_reads_well_everywhere() {
+        insta::assert_snapshot!("gate_terminal", terminal(&report(), false));
+        insta::assert_snapshot!("gate_markdown", markdown(&report()));
+        insta::assert_snapshot!("gate_annotations", annotations(&report()).join("\n"));
+        insta::assert_snapshot!("gate_junit", junit(&report()).expect("renders"));
+    }
+
+    #[test]
+    fn advisory_gates_only_warn() {
+        let advisory = GateReport { advisory: true, exit_code: 0, ..report() };
+        assert!(annotations(&advisory).iter().all(|line| !line.starts_with("::error")));
+    }
+}

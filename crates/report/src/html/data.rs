@@ -1,0 +1,154 @@
+//! The questions as the page's script reads them: arrays instead of objects where there are many, shared texts once.
+
+use std::collections::HashMap;
+
+use bench_proto::{
+    facts::Outcome,
+    summary::{QuestionLine, Summary},
+};
+use serde::Serialize;
+
+use super::{MOST_QUESTIONS, Page};
+
+/// Longest text that travels, in characters; longer ones are cut and marked.
+const MOST_CHARACTERS: usize = 6_000;
+
+/// What the script reads.
+#[derive(Serialize)]
+pub(super) struct Data<'a> {
+    metric: &'a str,
+    pass: f64,
+    trace_url: Option<&'a str>,
+    categories: Vec<&'a str>,
+    texts: Vec<&'a str>,
+    questions: Vec<Question<'a>>,
+}
+
+#[derive(Serialize)]
+struct Question<'a> {
+    id: &'a str,
+    bank: &'a str,
+    cat: usize,
+    q: std::borrow::Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gold: Option<std::borrow::Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ans: Option<std::borrow::Cow<'a, str>>,
+    out: &'static str,
+    /// (metric, score).
+    s: Vec<(&'a str, f64)>,
+    /// (id, session, score, text number, 1 when it is evidence).
+    hits: Vec<(&'a str, &'a str, Option<f64>, usize, u8)>,
+    /// Evidence that is not among the hits.
+    miss: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fail: Vec<&'a str>,
+    /// (judge, vote, verdict, raw).
+    j: Vec<(&'a str, u32, &'a str, std::borrow::Cow<'a, str>)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    err: Option<&'a str>,
+    /// Milliseconds of recall, answer, judge, queue wait, rate wait.
+    t: [Option<f64>; 5],
+    usd: f64,
+    tr: &'a str,
+    /// `won` or `lost` against the baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flip: Option<&'a str>,
+}
+
+fn cut(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(MOST_CHARACTERS) {
+        Some((at, _)) => format!("{}… ({} characters left out)", &text[..at], text[at..].chars().count()).into(),
+        None => text.into(),
+    }
+}
+
+fn rounded(ms: Option<f64>) -> Option<f64> {
+    ms.map(|ms| (ms * 100.0).round() / 100.0)
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn of(page: &Page<'a>) -> Self {
+        let summary: &'a Summary = page.summary;
+        let pass = summary.scores.first().map_or(0.5, |score| score.pass_threshold);
+        let flips: HashMap<&str, &str> = page
+            .comparison
+            .map(|comparison| &comparison.flips[..])
+            .unwrap_or_default()
+            .iter()
+            .map(|flip| (flip.question_id.as_str(), flip.direction.as_str()))
+            .collect();
+        let mut data = Self {
+            metric: &summary.headline.metric,
+            pass,
+            trace_url: page.trace_url,
+            categories: Vec::new(),
+            texts: Vec::new(),
+            questions: Vec::new(),
+        };
+        let mut numbers: HashMap<&'a str, usize> = HashMap::new();
+        for line in page.questions.iter().take(MOST_QUESTIONS) {
+            let question = data.question(line, &mut numbers, &flips);
+            data.questions.push(question);
+        }
+        data
+    }
+
+    fn question(
+        &mut self,
+        line: &'a QuestionLine,
+        numbers: &mut HashMap<&'a str, usize>,
+        flips: &HashMap<&str, &'a str>,
+    ) -> Question<'a> {
+        let cat = self.categories.iter().position(|name| *name == line.category).unwrap_or_else(|| {
+            self.categories.push(&line.category);
+            self.categories.len() - 1
+        });
+        let is_evidence = |id: &str, session: &str| {
+            line.evidence.iter().any(|e| e == id)
+                || (line.evidence.is_empty() && line.evidence_sessions.iter().any(|e| e == session))
+        };
+        let mut number = |text: &'a str| {
+            *numbers.entry(text).or_insert_with(|| {
+                self.texts.push(text);
+                self.texts.len() - 1
+            })
+        };
+        let hits = line
+            .retrieved
+            .iter()
+            .map(|hit| {
+                let marked = u8::from(is_evidence(&hit.id, &hit.session_id));
+                (hit.id.as_str(), hit.session_id.as_str(), hit.score, number(&hit.text), marked)
+            })
+            .collect();
+        let found = |id: &&String| line.retrieved.iter().all(|hit| hit.id != **id);
+        let t = &line.timing_ms;
+        let timed = line.outcome != Outcome::NotRun;
+        Question {
+            id: &line.question_id,
+            bank: &line.bank_id,
+            cat,
+            q: cut(&line.question),
+            gold: line.gold.as_deref().map(cut),
+            ans: line.answer.as_deref().map(cut),
+            out: line.outcome.name(),
+            s: line.scores.iter().map(|(metric, score)| (metric.as_str(), *score)).collect(),
+            hits,
+            miss: line.evidence.iter().filter(found).map(String::as_str).collect(),
+            fail: line.failures.iter().map(String::as_str).collect(),
+            j: line.judgements.iter().map(|j| (j.judge.as_str(), j.vote, j.verdict.as_str(), cut(&j.raw))).collect(),
+            err: line.error.as_deref(),
+            t: [t.recall, t.answer, t.judge, timed.then_some(t.queue_wait), timed.then_some(t.rate_wait)].map(rounded),
+            usd: line.usage.recall.usd + line.usage.answer.usd + line.usage.judge.usd,
+            tr: &line.trace_id,
+            flip: flips.get(line.question_id.as_str()).copied(),
+        }
+    }
+
+    /// JSON that no HTML parser mistakes for markup.
+    pub(super) fn to_script(&self) -> Result<String, serde_json::Error> {
+        let json = serde_json::to_string(self)?;
+        Ok(json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
+    }
+}

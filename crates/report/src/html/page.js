@@ -1,0 +1,166 @@
+"use strict";
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const STEP = 100;
+  const phases = ["recall", "answer", "judge"];
+
+  function element(tag, attributes, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value !== null && value !== undefined) node.setAttribute(name, value);
+    }
+    // text nodes only: nothing of a dataset or a model is ever markup
+    for (const child of children) node.append(child);
+    return node;
+  }
+
+  const scoreOf = (q) => {
+    const found = q.s.find(([metric]) => metric === data.metric);
+    return found ? found[1] : null;
+  };
+  const timeOf = (q) => q.t.slice(0, 3).reduce((sum, ms) => sum + (ms || 0), 0);
+  const passed = (q) => { const score = scoreOf(q); return score === null ? null : score >= data.pass; };
+  for (const q of data.questions) {
+    q.text = [q.id, q.bank, q.q, q.gold || "", q.ans || "", q.err || ""].join("\n").toLowerCase();
+  }
+  const hitText = (q) => q.hits.map(([id, , , text]) => id + " " + data.texts[text]).join("\n").toLowerCase();
+
+  function options(id, values) {
+    for (const value of values) byId(id).append(element("option", { value }, value));
+  }
+  options("category", [...data.categories].sort());
+  options("outcome", [...new Set(data.questions.map((q) => q.out))].sort());
+  options("cause", [...new Set(data.questions.flatMap((q) => q.fail || []))].sort());
+  if (data.questions.some((q) => q.flip)) options("result", ["won", "lost"]);
+
+  let matching = [];
+  let drawn = 0;
+
+  function matches(q, wanted) {
+    if (wanted.category && data.categories[q.cat] !== wanted.category) return false;
+    if (wanted.outcome && q.out !== wanted.outcome) return false;
+    if (wanted.cause && !(q.fail || []).includes(wanted.cause)) return false;
+    if (wanted.result === "passed" && passed(q) !== true) return false;
+    if (wanted.result === "failed" && passed(q) !== false) return false;
+    if ((wanted.result === "won" || wanted.result === "lost") && q.flip !== wanted.result) return false;
+    return wanted.words.every((word) => q.text.includes(word) || hitText(q).includes(word));
+  }
+
+  function filter() {
+    const wanted = { words: byId("search").value.toLowerCase().split(/\s+/).filter(Boolean) };
+    for (const id of ["category", "outcome", "result", "cause"]) wanted[id] = byId(id).value;
+    matching = data.questions.filter((q) => matches(q, wanted));
+    const low = (q) => { const score = scoreOf(q); return score === null ? 2 : score; };
+    const orders = { score: (a, b) => low(a) - low(b), slow: (a, b) => timeOf(b) - timeOf(a), usd: (a, b) => b.usd - a.usd };
+    const order = orders[byId("order").value];
+    if (order) matching = [...matching].sort(order);
+    byId("shown").textContent = matching.length + " of " + data.questions.length;
+    byId("list").replaceChildren();
+    drawn = 0;
+    more();
+  }
+
+  function more() {
+    const rows = matching.slice(drawn, drawn + STEP).map(row);
+    byId("list").append(...rows);
+    drawn += rows.length;
+    byId("more").hidden = drawn >= matching.length;
+  }
+
+  function row(q) {
+    const score = scoreOf(q);
+    const shown = score === null ? q.out : (score * 100).toFixed(score === 0 || score === 1 ? 0 : 1) + " %";
+    const good = passed(q);
+    const button = element("button", { class: "row", type: "button", "aria-expanded": "false" },
+      element("span", { class: good === null ? "" : good ? "pass" : "failing" }, shown),
+      element("span", { class: "id", title: q.id }, q.id),
+      element("span", {}, q.q, ...(q.fail || []).concat(q.flip || []).map((name) => element("span", { class: "tag" }, name.replaceAll("_", " ")))),
+      element("span", { class: "ms" }, timeOf(q) ? timeOf(q).toFixed(1) + " ms" : ""));
+    const item = element("li", { "data-id": q.id }, button);
+    button.addEventListener("click", () => toggle(item, button, q));
+    return item;
+  }
+
+  function toggle(item, button, q) {
+    const open = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!open));
+    if (open) item.lastChild.remove();
+    else item.append(detail(q));
+  }
+
+  function detail(q) {
+    const list = element("dl");
+    const put = (name, ...value) => list.append(element("dt", {}, name), element("dd", {}, ...value));
+    put("question", q.q);
+    put("gold", q.gold === undefined ? "–" : q.gold);
+    put("answer", q.ans === undefined ? "–" : q.ans === "" ? "(empty)" : q.ans);
+    put("category", data.categories[q.cat] + " · " + q.bank + " · " + q.out);
+    if (q.s.length) put("scores", q.s.map(([metric, score]) => metric + " " + score.toFixed(4)).join(" · "));
+    if (q.err) put("error", q.err);
+    for (const [judge, vote, verdict, raw] of q.j) {
+      put("judgement", element("strong", {}, verdict), " " + judge + ", vote " + (vote + 1), element("pre", {}, raw));
+    }
+    put("time", timing(q));
+    if (q.usd) put("cost", "$" + q.usd.toFixed(6));
+    put("trace", trace(q.tr));
+    const box = element("div", { class: "detail" }, list);
+    box.append(element("strong", {}, q.hits.length + " retrieved" + (q.miss.length ? ", not among them: " + q.miss.join(", ") : "")));
+    box.append(element("ol", { class: "hits" }, ...q.hits.map(([id, session, score, text, evidence]) =>
+      element("li", { class: evidence ? "evidence" : null, title: evidence ? "evidence" : null },
+        element("code", {}, id + (session && session !== id ? " (" + session + ")" : "") + (score === null ? "" : " " + score.toFixed(3)) + " "),
+        data.texts[text]))));
+    return box;
+  }
+
+  function timing(q) {
+    const wait = (q.t[4] || 0);
+    const all = timeOf(q) + (q.t[3] || 0);
+    const bar = element("div", { class: "timing", role: "img" });
+    const parts = phases.map((phase, i) => [phase, q.t[i]]).concat([["wait", q.t[3]]]).filter(([, ms]) => ms);
+    for (const [phase, ms] of parts) {
+      const piece = element("i", { class: phase, title: phase + " " + ms + " ms" });
+      piece.style.width = (100 * ms / all) + "%";
+      bar.append(piece);
+    }
+    const words = parts.map(([phase, ms]) => (phase === "wait" ? "queue" : phase) + " " + ms + " ms");
+    if (wait) words.push("of it rate limits " + wait + " ms");
+    bar.setAttribute("aria-label", words.join(", "));
+    const box = element("div", {});
+    if (parts.length) box.append(bar);
+    box.append(words.join(" · ") || "–");
+    return box;
+  }
+
+  function trace(id) {
+    if (data.trace_url && /^https?:\/\//.test(data.trace_url)) {
+      return element("a", { href: data.trace_url.replaceAll("{trace_id}", id), rel: "noreferrer" }, id);
+    }
+    return element("code", {}, id);
+  }
+
+  let waiting = 0;
+  byId("search").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 80); });
+  for (const id of ["category", "outcome", "result", "cause", "order"]) byId(id).addEventListener("change", filter);
+  byId("filters").addEventListener("submit", (event) => { event.preventDefault(); filter(); });
+  byId("more").addEventListener("click", more);
+  byId("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+  });
+  // keys: / searches, j and k (or arrows) walk the rows
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+    if (event.key === "/" && !typing) { event.preventDefault(); byId("search").focus(); return; }
+    if (event.key === "Escape" && typing) { document.activeElement.blur(); return; }
+    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
+    if (!step || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const rows = [...document.querySelectorAll("#list .row")];
+    const at = rows.indexOf(document.activeElement);
+    if (at < 0 && event.key.startsWith("Arrow")) return;
+    const next = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
+    if (next) { event.preventDefault(); next.focus(); }
+  });
+  filter();
+})();

@@ -1,0 +1,200 @@
+//! The page's static part: summary cards, plots, tables.
+
+use std::fmt::Write as _;
+
+use bench_proto::summary::{Percentiles, Summary, Verdict};
+
+use super::{MOST_QUESTIONS, Page, data::Data};
+use crate::{
+    document::{Block, Detail, Table, document},
+    figures::{count, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
+    registry::RenderError,
+    svg::{self, escape},
+};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The whole page.
+///
+/// # Errors
+/// Never for data that JSON can hold.
+pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
+    let summary = page.summary;
+    let data = Data::of(page).to_script()?;
+    let title = title(summary);
+    let mut html = String::with_capacity(data.len() + 64 * 1024);
+    // writing to a String cannot fail
+    let _ = write!(
+        html,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <title>{0}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <header><h1>{0}</h1><button id=\"theme\" type=\"button\" aria-label=\"switch light and dark\">◐</button></header>\n<main>\n",
+        escape(&title)
+    );
+    html.push_str(&verdict(summary));
+    html.push_str(&cards(summary));
+    html.push_str(&plots(page));
+    html.push_str(&browser(page));
+    html.push_str("<section id=\"details\"><h2>All figures</h2>\n");
+    for block in document(summary, Detail::Full) {
+        html.push_str(&self::block(&block));
+    }
+    let _ = write!(
+        html,
+        "</section>\n</main>\n<footer>run {} · fingerprint {} · digest {} · bench-coord {}</footer>\n\
+         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        escape(&summary.run.id),
+        escape(&summary.run.fingerprint),
+        escape(&summary.result_digest),
+        escape(&summary.run.code_version),
+    );
+    Ok(html)
+}
+
+fn title(summary: &Summary) -> String {
+    let name = summary.run.name.as_deref().unwrap_or(&summary.run.id);
+    format!("{name}: {} {} · {}", summary.dataset.name, summary.dataset.sample.preset, summary.spec.system)
+}
+
+fn verdict(summary: &Summary) -> String {
+    let class = if summary.run.verdict == Verdict::Valid { "valid" } else { "invalid" };
+    let mut html = format!("<p class=\"verdict {class}\"><strong>{}</strong>", summary.run.verdict.name());
+    for label in &summary.labels {
+        let _ = write!(html, " <span class=\"label\">{}</span>", escape(label));
+    }
+    html.push_str("</p>\n");
+    if !summary.run.reasons.is_empty() {
+        let items = summary.run.reasons.iter().map(|reason| format!("<li>{}</li>", escape(reason)));
+        let _ = writeln!(html, "<ul class=\"reasons\">{}</ul>", items.collect::<String>());
+    }
+    html
+}
+
+fn cards(summary: &Summary) -> String {
+    let (headline, outcomes) = (&summary.headline, &summary.outcomes);
+    let p50 = |p: &Option<Percentiles>| p.as_ref().map_or_else(|| "–".to_owned(), |p| format!("{} ms", ms(p.p50)));
+    let p95 = |p: &Option<Percentiles>| p.as_ref().map(|p| format!("p95 {} ms", ms(p.p95))).unwrap_or_default();
+    let deepest = summary.retrieval.turn.iter().next_back().filter(|(_, at)| at.n > 0);
+    let mut cards = vec![
+        (
+            headline.metric.clone(),
+            percent_or_none(headline.value),
+            format!("95 % {}", interval(headline.ci95.as_ref())),
+        ),
+        (
+            "coverage".to_owned(),
+            percent_down(outcomes.coverage),
+            format!(
+                "{} of {}, strict {}",
+                count(outcomes.scored + outcomes.abstained),
+                count(outcomes.sample),
+                percent_or_none(headline.strict)
+            ),
+        ),
+    ];
+    cards.extend(deepest.map(|(k, at)| {
+        (format!("turn recall@{k}"), percent_or_none(at.recall), format!("any {}", percent_or_none(at.recall_any)))
+    }));
+    cards.push(("question".to_owned(), p50(&summary.latency_ms.question), p95(&summary.latency_ms.question)));
+    cards.push(("recall".to_owned(), p50(&summary.latency_ms.recall), p95(&summary.latency_ms.recall)));
+    let each = summary.usd_per_correct.map(|each| format!("{} per correct", usd(each))).unwrap_or_default();
+    cards.push(("cost".to_owned(), usd(summary.usage.total.used.usd), each));
+    if let Some(context) = &summary.context {
+        cards.push((
+            "context".to_owned(),
+            format!("{} tokens", count(context.mean_tokens.round() as u64)),
+            "mean, estimated".to_owned(),
+        ));
+    }
+    cards.extend(summary.judge_agreement.iter().map(|agreement| {
+        let kappa = agreement.kappa.map_or_else(|| "–".to_owned(), |kappa| format!("{kappa:.3}"));
+        (format!("{}'s kappa", agreement.statistic), kappa, format!("{}, n {}", agreement.between, count(agreement.n)))
+    }));
+    let card = |(name, value, more): (String, String, String)| {
+        format!(
+            "<div class=\"card\"><dt>{}</dt><dd>{}</dd><small>{}</small></div>",
+            escape(&name),
+            escape(&value),
+            escape(&more)
+        )
+    };
+    format!("<dl class=\"cards\">{}</dl>\n", cards.into_iter().map(card).collect::<String>())
+}
+
+fn plots(page: &Page<'_>) -> String {
+    let mut html = String::from("<section class=\"plots\">\n");
+    let figure = |title: &str, svg: &str| format!("<figure>{svg}<figcaption>{}</figcaption></figure>\n", escape(title));
+    if let Some(comparison) = page.comparison {
+        let paired = &comparison.paired;
+        let title = format!(
+            "against {}: {}, {} points, 95 % {}",
+            comparison.a.id,
+            comparison.verdict.name(),
+            points(paired.difference),
+            points_interval(paired.ci95.as_ref())
+        );
+        html.push_str(&figure(&title, &svg::forest_plain(std::slice::from_ref(comparison))));
+    }
+    for plot in svg::plots(page.summary) {
+        html.push_str(&figure(&plot.title, &plot.svg));
+    }
+    html.push_str("</section>\n");
+    html
+}
+
+fn browser(page: &Page<'_>) -> String {
+    let (shown, all) = (page.questions.len().min(MOST_QUESTIONS), page.summary.outcomes.sample);
+    let note = if (shown as u64) < all {
+        format!("<p class=\"note\">{} of {} questions; questions.jsonl has all.</p>", count(shown as u64), count(all))
+    } else {
+        String::new()
+    };
+    format!(
+        "<section id=\"browser\"><h2>Questions</h2>{note}\n\
+         <form id=\"filters\" role=\"search\">\n\
+         <input id=\"search\" type=\"search\" placeholder=\"search questions, answers, hits ( / )\" aria-label=\"search\">\n\
+         <select id=\"category\" aria-label=\"category\"><option value=\"\">all categories</option></select>\n\
+         <select id=\"outcome\" aria-label=\"outcome\"><option value=\"\">all outcomes</option></select>\n\
+         <select id=\"result\" aria-label=\"result\"><option value=\"\">passed and failed</option><option value=\"passed\">passed</option><option value=\"failed\">failed</option></select>\n\
+         <select id=\"cause\" aria-label=\"cause\"><option value=\"\">all causes</option></select>\n\
+         <select id=\"order\" aria-label=\"order\"><option value=\"\">file order</option><option value=\"score\">lowest score</option><option value=\"slow\">slowest</option><option value=\"usd\">most expensive</option></select>\n\
+         <output id=\"shown\" aria-live=\"polite\"></output></form>\n\
+         <ol id=\"list\"></ol><button id=\"more\" type=\"button\" hidden>show more</button>\n\
+         <noscript>The question browser needs scripts; questions.jsonl has the same.</noscript></section>\n"
+    )
+}
+
+fn block(block: &Block) -> String {
+    let list = |lines: &[String]| {
+        let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
+        format!("<ul>{items}</ul>\n")
+    };
+    match block {
+        // the head of the page says these
+        Block::Title(_) | Block::Labels(_) | Block::Verdict(..) => String::new(),
+        Block::Heading(text) => format!("<h3>{}</h3>\n", escape(text)),
+        Block::Headline(text) => format!("<p><strong>{}</strong></p>\n", escape(text)),
+        Block::Text(text) => format!("<p>{}</p>\n", escape(text)),
+        Block::List(lines) => list(lines),
+        Block::Table(table) => self::table(table),
+    }
+}
+
+fn table(table: &Table) -> String {
+    let class = |right: bool| if right { " class=\"right\"" } else { "" };
+    let head = table.columns.iter().map(|(title, right)| format!("<th{}>{}</th>", class(*right), escape(title)));
+    let row = |row: &Vec<String>| {
+        let cells = row.iter().zip(&table.columns);
+        let cells: String =
+            cells.map(|(cell, (_, right))| format!("<td{}>{}</td>", class(*right), escape(cell))).collect();
+        format!("<tr>{cells}</tr>")
+    };
+    format!(
+        "<div class=\"scroll\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>\n",
+        head.collect::<String>(),
+        table.rows.iter().map(row).collect::<String>()
+    )
+}

@@ -1,0 +1,64 @@
+//! Scores over time with their intervals; runs that cannot be compared are not joined by a line.
+
+use super::{circle, figure, line, short, text, with_style};
+use crate::figures::percent;
+
+const LEFT: f64 = 56.0;
+const TOP: f64 = 16.0;
+const HEIGHT: f64 = 240.0;
+const STEP: f64 = 64.0;
+
+/// One run of a history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryPoint {
+    /// What stands below it: a date, a version.
+    pub label: String,
+    /// Its score.
+    pub value: f64,
+    /// Its interval.
+    pub interval: Option<(f64, f64)>,
+    /// Runs of one group may be joined.
+    pub group: usize,
+    /// Whether it may be used.
+    pub valid: bool,
+}
+
+/// The history as a picture that stands alone; oldest first.
+#[must_use]
+pub fn history(title: &str, points: &[HistoryPoint]) -> String {
+    let bounds = points.iter().flat_map(|p| {
+        let (low, high) = p.interval.unwrap_or((p.value, p.value));
+        [low, high, p.value]
+    });
+    let (low, high) = bounds.fold((1.0_f64, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
+    let (low, high) = if points.is_empty() { (0.0, 1.0) } else { (low, high) };
+    // whole steps of ten points, at least one
+    let (low, high) = ((low * 10.0).floor() / 10.0, (high * 10.0).ceil() / 10.0);
+    let high = high.max(low + 0.1);
+    let width = STEP * points.len().max(4) as f64;
+    let x = |i: usize| LEFT + STEP * (i as f64 + 0.5);
+    let y = |value: f64| TOP + HEIGHT * (1.0 - (value - low) / (high - low));
+    let mut shapes = String::new();
+    for step in 0..=((high - low) * 10.0).round() as u32 {
+        let value = low + f64::from(step) / 10.0;
+        shapes += &line(LEFT, y(value), LEFT + width, y(value), "rule");
+        shapes += &text(LEFT - 6.0, y(value) + 4.0, "end", "soft", &format!("{:.0} %", value * 100.0));
+    }
+    let mut last_of: std::collections::BTreeMap<usize, usize> = std::collections::BTreeMap::new();
+    for (i, point) in points.iter().enumerate() {
+        if let Some(before) = last_of.insert(point.group, i) {
+            let class = format!("path s{}", point.group % 4);
+            shapes += &line(x(before), y(points[before].value), x(i), y(point.value), &class);
+        }
+    }
+    for (i, point) in points.iter().enumerate() {
+        if let Some((low, high)) = point.interval {
+            shapes += &line(x(i), y(low), x(i), y(high), "whisker");
+        }
+        let class = if point.valid { format!("f{}", point.group % 4) } else { "bad".to_owned() };
+        shapes += &circle(x(i), y(point.value), 5.0, &class);
+        shapes += &text(x(i), y(point.value) - 10.0, "middle", "", &percent(point.value));
+        shapes += &text(x(i), TOP + HEIGHT + 16.0, "middle", "soft", &short(&point.label, 10));
+    }
+    with_style(&figure(LEFT + width + 16.0, TOP + HEIGHT + 28.0, title, &shapes))
+}

@@ -1,0 +1,118 @@
+//! Plots as SVG: the same pictures stand in `report.html` and beside it as files.
+//!
+//! | module | plot |
+//! |---|---|
+//! | `bars` | scores of categories with their intervals |
+//! | `forest` | paired differences with their intervals |
+//! | `curves` | latency by share of the questions |
+//! | `cost` | dollars and tokens by phase |
+//! | `history` | scores over time |
+//!
+//! A plot is text, shapes and classes; colours come from [`STYLE`] (light and dark), so that pages can bring their own.
+
+mod bars;
+mod cost;
+mod curves;
+mod forest;
+mod history;
+
+use bench_proto::summary::Summary;
+
+pub use forest::{forest, forest_plain};
+pub use history::{HistoryPoint, history};
+
+/// Colours of the plots, for a file that stands alone.
+pub const STYLE: &str = "svg{--ink:#1c2530;--soft:#5d6b7a;--line:#d4dae1;--fill:#2f6f9f;--naive:#b9c6d2;--good:#20794b;--bad:#b3372f;--paper:#fff;--a:#2f6f9f;--b:#b06a1f;--c:#20794b;--d:#7b4fa3;background:var(--paper);font:12px system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{--ink:#e6eaee;--soft:#9aa7b4;--line:#38424d;--fill:#6fb1e0;--naive:#4d5a67;--good:#5fc48d;--bad:#f08a80;--paper:#14191f;--a:#6fb1e0;--b:#e0a35c;--c:#5fc48d;--d:#b691d8}}text{fill:var(--ink)}.soft{fill:var(--soft)}.rule{stroke:var(--line)}.zero{stroke:var(--soft);stroke-dasharray:3 3}.bar{fill:var(--fill)}.band{fill:var(--line);opacity:.5}.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}.thin{stroke:var(--naive);stroke-width:5;fill:none}.good{fill:var(--good)}.bad{fill:var(--bad)}.dot{fill:var(--ink)}.s0{stroke:var(--a)}.s1{stroke:var(--b)}.s2{stroke:var(--c)}.s3{stroke:var(--d)}.f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.path{fill:none;stroke-width:2}";
+
+/// A plot: its file's name and its picture without colours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// Name of its file.
+    pub file_name: &'static str,
+    /// Its heading.
+    pub title: String,
+    /// `<svg …>…</svg>` without a style.
+    pub svg: String,
+}
+
+impl Plot {
+    /// The picture as a file that stands alone.
+    #[must_use]
+    pub fn standalone(&self) -> String {
+        with_style(&self.svg)
+    }
+}
+
+/// All plots of a run that have data.
+#[must_use]
+pub fn plots(summary: &Summary) -> Vec<Plot> {
+    [bars::plot(summary), curves::plot(summary), cost::plot(summary)].into_iter().flatten().collect()
+}
+
+fn with_style(svg: &str) -> String {
+    let at = svg.find('>').map_or(0, |at| at + 1);
+    format!("{}<style>{STYLE}</style>{}\n", &svg[..at], &svg[at..])
+}
+
+/// Wraps shapes; the title is read out where the picture cannot be seen.
+fn figure(width: f64, height: f64, title: &str, shapes: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         role=\"img\" aria-label=\"{0}\"><title>{0}</title>{shapes}</svg>",
+        escape(title)
+    )
+}
+
+/// Text that is safe in XML and HTML; control characters, which XML does not know, become blanks.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn text(x: f64, y: f64, anchor: &str, class: &str, words: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{}</text>", escape(words))
+}
+
+fn line(x1: f64, y1: f64, x2: f64, y2: f64, class: &str) -> String {
+    format!("<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"{class}\"/>")
+}
+
+fn rect(x: f64, y: f64, width: f64, height: f64, class: &str) -> String {
+    format!(
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\" class=\"{class}\"/>",
+        width.max(0.0)
+    )
+}
+
+fn circle(x: f64, y: f64, r: f64, class: &str) -> String {
+    format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\" class=\"{class}\"/>")
+}
+
+/// Piece of a name that fits beside a plot.
+fn short(text: &str, most: usize) -> String {
+    crate::figures::one_line(text, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_the_picture() {
+        let svg = figure(10.0, 10.0, "<script>\u{1}\"", &text(0.0, 0.0, "start", "", "a<b"));
+        assert!(!svg.contains("<script>") && svg.contains("&lt;script&gt; &quot;") && svg.contains("a&lt;b"));
+        assert!(with_style(&svg).starts_with("<svg") && with_style(&svg).contains("><style>"));
+    }
+}

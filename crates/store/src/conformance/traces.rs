@@ -1,0 +1,74 @@
+//! What traces are built of.
+
+use bench_proto::{
+    facts::Outcome,
+    ids::{Role, TaskKey},
+    step::{Opens, StepNo},
+    trace::{AttemptEnd, AttemptNote},
+};
+
+use super::{Fresh, Scene, bank};
+use crate::SessionId;
+
+/// Steps come back with the time of their commit, questions apart from what was retained for their bank.
+pub async fn p20_steps_tell_when_they_were_stored(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(2, &[0, 1])])]).await;
+    let oldest = store.oldest_ready(&[scene.run]).await.expect("are read");
+    assert_eq!(oldest.iter().map(|(run, role, _)| (*run, *role)).collect::<Vec<_>>(), [(scene.run, Role::Retain)]);
+    scene.make_ready(0, 2).await;
+    let [q0, q1] = [0, 1].map(|index| TaskKey::question(0, index));
+    scene.answer(q0, 1.0, Opens::Nothing).await;
+    scene.conclude(q0, Outcome::Scored, 1.0).await;
+    let spans = store.spans(scene.run, &[q1, q0, q0]).await.expect("are read");
+    assert_eq!(spans.iter().map(|s| (s.task, s.step)).collect::<Vec<_>>(), [0, 1, 2].map(|step| (q0, StepNo(step))));
+    let stored: Vec<i64> = spans.iter().map(|s| s.stored_us.expect("is known")).collect();
+    assert!(stored.iter().all(|us| *us > 1_600_000_000_000_000), "{stored:?}");
+    let retained = store.bank_steps(scene.run, 0).await.expect("are read");
+    let tasks: Vec<_> = retained.iter().map(|s| (s.task, s.step)).collect();
+    let task = TaskKey::retain(0, 0);
+    assert_eq!(tasks, [(task, StepNo(0)), (task, StepNo(1)), (TaskKey::ready(0, 0), StepNo::READY)]);
+    assert_eq!(store.bank_steps(scene.run, 1).await.expect("are read"), []);
+
+    let facts = store.facts_of(scene.run, &[q1, q0]).await.expect("are read");
+    assert_eq!(facts.iter().map(|f| f.task).collect::<Vec<_>>(), [q0]);
+    assert_eq!(store.facts_of_id(scene.run, "bank-0:0").await.expect("is read").map(|f| f.task), Some(q0));
+    assert_eq!(store.facts_of_id(scene.run, "bank-0:1").await.expect("is read"), None);
+    let names = store.session_names(&[scene.session, SessionId(-1)]).await.expect("are read");
+    assert_eq!(names, [(scene.session, "w1".to_owned())]);
+}
+
+/// A second note of the same claim changes nothing; notes of judge tasks belong to their question.
+pub async fn p20_tries_that_stored_nothing_are_noted_once(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0])])]).await;
+    let (question, judge) = (TaskKey::question(0, 0), TaskKey::judge(0, 0, 0, 1));
+    let note = |task, epoch, reason: &str| AttemptNote {
+        task,
+        epoch,
+        started_us: 7,
+        total_us: 8,
+        queue_wait_us: 9,
+        session: scene.session.0,
+        end: AttemptEnd::Retried,
+        delay_us: 10,
+        reason: reason.to_owned(),
+    };
+    let (first, second, vote) = (note(question, 1, "first"), note(question, 2, "second"), note(judge, 1, "vote\u{0}"));
+    store.note_attempts(scene.run, &[second.clone(), vote.clone()]).await.expect("are noted");
+    store.note_attempts(scene.run, &[first.clone(), note(question, 2, "again")]).await.expect("are noted");
+    assert_eq!(store.attempts(scene.run, question).await.expect("are read"), [first, second, vote]);
+    assert_eq!(store.attempts(scene.run, TaskKey::question(0, 1)).await.expect("are read"), []);
+}
+
+/// Processes add to one spread, and each learns of all.
+pub async fn p20_the_spread_of_times_is_added_up(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0])])]).await;
+    assert_eq!(store.add_latencies(scene.run, &[]).await.expect("is read"), []);
+    assert_eq!(store.add_latencies(scene.run, &[(9, 2), (3, 1)]).await.expect("is added"), [(3, 1), (9, 2)]);
+    assert_eq!(
+        store.add_latencies(scene.run, &[(9, 5), (511, 1)]).await.expect("is added"),
+        [(3, 1), (9, 7), (511, 1)]
+    );
+}

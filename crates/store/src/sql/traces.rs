@@ -1,0 +1,150 @@
+//! What traces are built of (P20).
+
+use async_trait::async_trait;
+use bench_proto::{
+    facts::QuestionFacts,
+    ids::{Role, RunNo, TaskKey, TaskKind},
+    step::StepNo,
+    task::TaskState,
+    trace::{AttemptNote, StoredSpan},
+};
+
+use super::{
+    Backend, Batch, Row, Sql, SqlStore, args,
+    results::{distinct, of_questions},
+    role_range, task_key,
+};
+use crate::{
+    SessionId, StoreError, StoreResult, Traces,
+    codec::{escape, from_json, to_json, unescape},
+};
+
+fn stored_span(mut row: Row) -> StoreResult<StoredSpan> {
+    let (task, step) = (task_key(&row, 0)?, StepNo(row.small(1)?));
+    let facts = from_json(&row.text(2)?, || format!("step {} of {task:?}", step.0))?;
+    Ok(StoredSpan { task, step, facts, stored_us: row.opt_int(3)? })
+}
+
+fn facts(mut row: Row) -> StoreResult<QuestionFacts> {
+    from_json(&row.text(0)?, || "the facts of a question".to_owned())
+}
+
+#[async_trait]
+impl<B: Backend> Traces for SqlStore<B> {
+    async fn spans(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<StoredSpan>> {
+        static SELECT: Sql = Sql::new(|| of_questions("checkpoints", &["task_key", "step_no", "facts", "stored_us"]));
+        let rows = self.fetch(&SELECT, args![run.0, distinct(questions)]).await?;
+        let mut spans: Vec<StoredSpan> = rows.into_iter().map(stored_span).collect::<StoreResult<_>>()?;
+        spans.sort_by_key(|span| (span.task.question_of(), span.task, span.step));
+        Ok(spans)
+    }
+
+    async fn bank_steps(&self, run: RunNo, bank_no: u32) -> StoreResult<Vec<StoredSpan>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT task_key, step_no, facts, stored_us FROM checkpoints \
+             WHERE run_no = $1 AND (task_key BETWEEN $2 AND $3 OR task_key BETWEEN $4 AND $5) ORDER BY task_key, step_no"
+                .to_owned()
+        });
+        let (retain, ready) = (TaskKey::range(TaskKind::Retain, bank_no), TaskKey::range(TaskKind::Ready, bank_no));
+        let args = args![run.0, retain.0.0, retain.1.0, ready.0.0, ready.1.0];
+        self.fetch(&SELECT, args).await?.into_iter().map(stored_span).collect()
+    }
+
+    async fn note_attempts(&self, run: RunNo, attempts: &[AttemptNote]) -> StoreResult<()> {
+        static INSERT: Sql = Sql::new(|| {
+            "INSERT INTO attempts (run_no, task_key, epoch, doc) SELECT $1, b.task, b.epoch, b.doc \
+             FROM @rows($2: task int, epoch int, doc text) AS b WHERE true ON CONFLICT (run_no, task_key, epoch) DO NOTHING"
+                .to_owned()
+        });
+        if attempts.is_empty() {
+            return Ok(());
+        }
+        let docs: Vec<String> = attempts.iter().map(to_json).collect::<StoreResult<_>>()?;
+        let batch = Batch::default()
+            .int(attempts.iter().map(|attempt| attempt.task.0))
+            .int(attempts.iter().map(|attempt| attempt.epoch))
+            .text(docs);
+        self.execute(&INSERT, args![run.0, batch]).await.map(drop)
+    }
+
+    async fn attempts(&self, run: RunNo, question: TaskKey) -> StoreResult<Vec<AttemptNote>> {
+        static SELECT: Sql = Sql::new(|| of_questions("attempts", &["task_key", "epoch", "doc"]));
+        let rows = self.fetch(&SELECT, args![run.0, distinct(&[question])]).await?;
+        let read = |mut row: Row| from_json(&row.text(2)?, || "a try of a task".to_owned());
+        let mut attempts: Vec<AttemptNote> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
+        attempts.sort_by_key(|attempt| (attempt.task, attempt.epoch));
+        Ok(attempts)
+    }
+
+    async fn facts_of_id(&self, run: RunNo, question_id: &str) -> StoreResult<Option<QuestionFacts>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT doc FROM facts WHERE run_no = $1 AND question_id = $2 ORDER BY task_key LIMIT 1".to_owned()
+        });
+        let rows = self.fetch(&SELECT, args![run.0, escape(question_id)]).await?;
+        rows.into_iter().next().map(facts).transpose()
+    }
+
+    async fn facts_of(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<QuestionFacts>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT c.doc FROM @rows($2: task int) AS b JOIN facts AS c ON c.run_no = @each($1, b.task) AND c.task_key = b.task \
+             ORDER BY c.task_key"
+                .to_owned()
+        });
+        self.fetch(&SELECT, args![run.0, distinct(questions)]).await?.into_iter().map(facts).collect()
+    }
+
+    async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>> {
+        static ADD: Sql = Sql::new(|| {
+            "INSERT INTO latencies (run_no, bucket, questions) SELECT $1, b.bucket, b.questions \
+             FROM @rows($2: bucket int, questions int) AS b WHERE true \
+             ON CONFLICT (run_no, bucket) DO UPDATE SET questions = latencies.questions + excluded.questions"
+                .to_owned()
+        });
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT CAST(bucket AS bigint), questions FROM latencies WHERE run_no = $1 ORDER BY bucket".to_owned()
+        });
+        if !counts.is_empty() {
+            let mut counts = counts.to_vec();
+            // several processes at once: rows are locked in one order
+            counts.sort_unstable();
+            let batch = Batch::default()
+                .int(counts.iter().map(|(bucket, _)| i64::from(*bucket)))
+                .int(counts.iter().map(|(_, count)| i64::try_from(*count).unwrap_or(i64::MAX)));
+            self.execute(&ADD, args![run.0, batch]).await?;
+        }
+        let rows = self.fetch(&SELECT, args![run.0]).await?;
+        rows.iter().map(|row| Ok((row.small(0)?, u64::try_from(row.int(1)?).unwrap_or(0)))).collect()
+    }
+
+    async fn oldest_ready(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, Role, i64)>> {
+        static SELECT: Sql = Sql::new(|| {
+            let roles = Role::ALL.into_iter().enumerate().fold(String::new(), |cases, (number, role)| {
+                let (low, high) = role_range(role);
+                format!("{cases} WHEN t.task_key BETWEEN {} AND {} THEN {number}", low.0, high.0)
+            });
+            format!(
+                "SELECT t.run_no, CAST(CASE{roles} END AS bigint) AS role, @now - min(t.ready_at) \
+                 FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
+                 WHERE t.state = {} AND t.not_before <= @now AND t.ready_at <= @now GROUP BY 1, 2 ORDER BY 1, 2",
+                TaskState::Ready.code()
+            )
+        });
+        let rows = self.fetch(&SELECT, args![Batch::default().int(runs.iter().map(|run| run.0))]).await?;
+        let read = |row: &Row| {
+            let role = usize::try_from(row.int(1)?).ok().and_then(|number| Role::ALL.get(number).copied());
+            let role = role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".to_owned()))?;
+            Ok((RunNo(row.int(0)?), role, row.int(2)?.max(0) / 1000))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT s.session_id, s.worker FROM @rows($1: session int) AS b JOIN sessions AS s ON s.session_id = b.session \
+             ORDER BY s.session_id"
+                .to_owned()
+        });
+        let rows = self.fetch(&SELECT, args![Batch::default().int(sessions.iter().map(|session| session.0))]).await?;
+        rows.into_iter().map(|mut row| Ok((SessionId(row.int(0)?), unescape(row.text(1)?)))).collect()
+    }
+}

@@ -1,0 +1,126 @@
+//! Every metric of bench-coord. Units are in names; labels are few and bounded (runs that are open, pools, roles, accounts).
+
+use super::{Counter, Gauge, Histogram, Metric, MetricKind};
+
+/// Seconds of steps and calls.
+const SECONDS: &[f64] = &[0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0];
+/// Seconds of transactions.
+const SHORT_SECONDS: &[f64] = &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+/// Rows of a batch.
+const ROWS: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+
+const fn metric(
+    name: &'static str,
+    labels: &'static [&'static str],
+    kind: MetricKind,
+    buckets: &'static [f64],
+    help: &'static str,
+) -> Metric {
+    Metric { name, help, labels, kind, buckets }
+}
+
+macro_rules! catalogue {
+    ($($kind:ident $ident:ident = $name:literal [$($label:literal),*] $(in $buckets:ident)? : $help:literal;)+) => {
+        $(
+            #[doc = $help]
+            pub static $ident: $kind = $kind(metric(
+                $name, &[$($label),*], MetricKind::$kind, catalogue!(@buckets $($buckets)?), $help,
+            ));
+        )+
+
+        /// All of them.
+        #[must_use]
+        pub fn all() -> Vec<&'static Metric> {
+            vec![$(&$ident.0),+]
+        }
+    };
+    (@buckets) => { &[] };
+    (@buckets $buckets:ident) => { $buckets };
+}
+
+catalogue! {
+    Counter QUESTIONS = "bench_questions_total" ["outcome"]: "questions that ended, by outcome";
+    Counter STEPS = "bench_steps_total" ["step", "outcome"]: "steps that were stored: retain, ready, recall, answer, score, judge; ok or failed";
+    Histogram STEP_SECONDS = "bench_step_seconds" ["step"] in SECONDS: "seconds of a step, waits included, queue excluded";
+    Histogram PROVIDER_SECONDS = "bench_provider_seconds" ["step"] in SECONDS: "seconds of a step inside calls to the memory system or model";
+    Histogram WAIT_SECONDS = "bench_wait_seconds" ["wait"] in SECONDS: "seconds of single waits: queue_wait, rate_wait, budget_wait, retry_wait";
+    Counter RATE_WAIT_SECONDS = "bench_rate_wait_seconds_total" ["step"]: "seconds that steps waited for allowances, money and repeats";
+    Counter CALLS = "bench_model_calls_total" ["account", "model", "outcome"]: "HTTP attempts at models: ok, rate_limited, error, transport";
+    Histogram CALL_SECONDS = "bench_model_call_seconds" ["account", "model"] in SECONDS: "seconds of an HTTP attempt at a model";
+    Counter RATE_LIMITED = "bench_rate_limited_total" ["account"]: "attempts that were answered with 429";
+    Counter RETRIES = "bench_retries_total" ["phase"]: "attempts beside the used ones, 429s included";
+    Counter CACHED_CALLS = "bench_cached_calls_total" ["phase"]: "calls that were served from the call store, for free";
+    Counter TOKENS = "bench_tokens_total" ["phase", "direction"]: "tokens by the provider's count: prompt, completion";
+    Counter COST_USD = "bench_cost_usd_total" ["phase"]: "dollars of calls, by phase";
+    Gauge RATE_LIMIT = "bench_rate_limit_per_minute" ["account", "unit"]: "configured allowance of an account: requests, tokens";
+    Histogram CHECKPOINT_ROWS = "bench_checkpoint_rows" [] in ROWS: "rows of a checkpoint transaction";
+    Histogram CHECKPOINT_SECONDS = "bench_checkpoint_seconds" [] in SHORT_SECONDS: "seconds of a checkpoint transaction";
+    Counter TASK_RETRIES = "bench_task_retries_total" ["role"]: "tasks that failed and were handed back for another attempt";
+    Counter TASKS_PARKED = "bench_tasks_parked_total" ["role"]: "tasks that were handed back to wait";
+    Gauge SLOTS = "bench_slots" ["role"]: "slots of this worker";
+    Gauge SLOTS_BUSY = "bench_slots_busy" ["role"]: "slots in use of this worker";
+    Gauge LEADING = "bench_coordinator_leading" []: "1 while this coordinator leads";
+    Gauge TASKS = "bench_tasks" ["pool", "role", "state"]: "open tasks: unpublished, queued, delayed, leased";
+    Gauge OLDEST_TASK_SECONDS = "bench_oldest_task_seconds" ["pool", "role"]: "age of the oldest task that is due and not claimed";
+    Gauge QUEUE_DEPTH = "bench_queue_depth" ["pool", "role"]: "messages ready in the broker's queue";
+    Gauge QUEUE_CONSUMERS = "bench_queue_consumers" ["pool", "role"]: "consumers of the broker's queue";
+    Gauge WINDOW = "bench_window" ["pool", "role"]: "tasks that may be handed out at once";
+    Gauge WORKERS = "bench_workers" ["pool", "state"]: "workers with an open session: alive, silent";
+    Gauge DESIRED_WORKERS = "bench_desired_workers" ["pool", "role"]: "workers that scaling asks for";
+    Gauge DEAD_LETTERS = "bench_dead_letters" []: "messages in the dead letters";
+    Counter LEASES_LOST = "bench_leases_lost_total" []: "tasks taken from workers that fell silent";
+    Gauge RUN_QUESTIONS = "bench_run_questions" ["run", "state"]: "questions of an open run: sample, scored, abstained, infra_error, open";
+    Gauge RUN_PROGRESS = "bench_run_progress_ratio" ["run"]: "share of a run's questions that have ended";
+    Gauge RUN_ETA_SECONDS = "bench_run_eta_seconds" ["run"]: "seconds until a run ends at its pace of the last minutes";
+    Gauge RUN_STILL_SECONDS = "bench_run_still_seconds" ["run"]: "seconds since anything of a running run moved";
+    Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap";
+    Gauge RUN_INFO = "bench_run_info" ["run", "dataset", "system", "answerer", "status"]: "1 for every open run";
+    Counter TRACES = "bench_traces_total" ["reason"]: "questions whose traces were kept: failed, slow, retried, sampled";
+    Counter TRACES_DROPPED = "bench_traces_dropped_total" []: "kept questions whose traces could not be sent";
+    Counter SPANS = "bench_spans_total" ["outcome"]: "spans on their way to the collector: sent, dropped";
+}
+
+/// Labels that are in use, each once.
+#[must_use]
+pub fn labels() -> Vec<&'static str> {
+    let mut labels: Vec<&str> = all().iter().flat_map(|metric| metric.labels).copied().collect();
+    labels.sort_unstable();
+    labels.dedup();
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_well_formed_and_unique() {
+        let names: BTreeSet<&str> = all().iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), all().len());
+        for metric in all() {
+            let good = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            assert!(metric.name.starts_with("bench_") && good(metric.name), "{}", metric.name);
+            assert!(metric.labels.iter().all(|label| good(label)), "{}", metric.name);
+            assert_eq!(metric.name.ends_with("_total"), metric.kind == MetricKind::Counter, "{}", metric.name);
+            assert_eq!(metric.buckets.is_empty(), metric.kind != MetricKind::Histogram, "{}", metric.name);
+            assert!(metric.buckets.is_sorted(), "{}", metric.name);
+            let first = metric.help.chars().next();
+            assert!(first.is_some_and(|c| !c.is_ascii_uppercase()) && !metric.help.ends_with('.'), "{}", metric.help);
+        }
+    }
+
+    #[test]
+    fn every_metric_is_documented() {
+        let document = include_str!("../../../../docs/TELEMETRY.md");
+        for metric in all() {
+            let labels = metric.labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
+            let kind = format!("{:?}", metric.kind).to_lowercase();
+            let row = format!("| `{}` | {kind} | {labels} | {} |", metric.name, metric.help);
+            assert!(document.contains(&row), "docs/TELEMETRY.md lacks the row\n{row}");
+        }
+        let rows = document.lines().filter(|line| line.starts_with("| `bench_")).count();
+        assert_eq!(rows, all().len(), "docs/TELEMETRY.md has rows of metrics that are not there");
+    }
+}

@@ -1,0 +1,254 @@
+//! Sends spans and metrics to a collector by OTLP, over gRPC or HTTP.
+//!
+//! Nothing waits for a collector: spans come from the store when they are sent, metrics are sums, and both give up after
+//! [`PATIENCE`]. What could not be sent is counted and gone.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use async_trait::async_trait;
+use opentelemetry::{
+    InstrumentationScope, KeyValue, SpanId, TraceFlags, TraceId,
+    trace::{Link, SpanContext, SpanKind, Status, TraceState},
+};
+use opentelemetry_otlp::{MetricExporter, Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::{
+    metrics::{data::ResourceMetrics, exporter::PushMetricExporter as _, reader::MetricReader as _},
+    trace::{SpanData, SpanExporter as _, SpanLinks},
+};
+use tokio::{sync::Mutex, task::JoinHandle};
+
+use crate::{
+    metrics::{self, catalogue},
+    redact_url,
+    spans::{FinishedSpan, Kind, SpanSink, Value},
+};
+
+/// Longest wait for a collector.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Spans in one request.
+const SPANS_AT_ONCE: usize = 512;
+
+/// Where a collector is, and who is speaking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtlpOptions {
+    /// Its URL (`http://localhost:4317`).
+    pub endpoint: String,
+    /// HTTP with protobuf bodies instead of gRPC.
+    pub http: bool,
+    /// How often metrics are sent.
+    pub metrics_interval: Duration,
+    /// Name of the service (`bench-worker`).
+    pub service: String,
+    /// Name of the process.
+    pub instance: String,
+}
+
+/// A collector that cannot be spoken to, whatever it does.
+#[derive(Debug, thiserror::Error)]
+#[error("telemetry.endpoint {endpoint}: {reason}")]
+pub struct OtlpError {
+    /// The endpoint, without its password.
+    pub endpoint: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl OtlpOptions {
+    fn failed(&self, reason: impl ToString) -> OtlpError {
+        OtlpError { endpoint: redact_url(&self.endpoint).into_owned(), reason: reason.to_string() }
+    }
+
+    /// The URL of a signal: over HTTP each has a path of its own.
+    fn url(&self, path: &str) -> String {
+        let base = self.endpoint.trim_end_matches('/');
+        if self.http { format!("{base}/{path}") } else { base.to_owned() }
+    }
+
+    fn spans(&self) -> Result<SpanExporter, OtlpError> {
+        let builder = SpanExporter::builder();
+        let built = if self.http {
+            let http = builder.with_http().with_protocol(Protocol::HttpBinary);
+            http.with_endpoint(self.url("v1/traces")).with_timeout(PATIENCE).build()
+        } else {
+            builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE).build()
+        };
+        built.map_err(|e| self.failed(e))
+    }
+
+    fn metrics(&self) -> Result<MetricExporter, OtlpError> {
+        let builder = MetricExporter::builder();
+        let built = if self.http {
+            let http = builder.with_http().with_protocol(Protocol::HttpBinary);
+            http.with_endpoint(self.url("v1/metrics")).with_timeout(PATIENCE).build()
+        } else {
+            builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE).build()
+        };
+        built.map_err(|e| self.failed(e))
+    }
+}
+
+/// Opens the way for spans. The collector need not be there yet.
+///
+/// # Errors
+/// When the endpoint makes no sense.
+pub fn span_sink(options: &OtlpOptions) -> Result<Arc<dyn SpanSink>, OtlpError> {
+    Ok(Arc::new(OtlpSpans { options: options.clone(), exporter: Mutex::new(options.spans()?) }))
+}
+
+struct OtlpSpans {
+    options: OtlpOptions,
+    /// One request at a time: its resource says whose spans they are.
+    exporter: Mutex<SpanExporter>,
+}
+
+#[async_trait]
+impl SpanSink for OtlpSpans {
+    async fn send(&self, spans: Vec<FinishedSpan>) -> Result<(), String> {
+        let mut by_process: BTreeMap<String, Vec<SpanData>> = BTreeMap::new();
+        for span in spans {
+            let process = if span.process.is_empty() { self.options.instance.clone() } else { span.process.clone() };
+            by_process.entry(process).or_default().push(span_data(span));
+        }
+        let mut exporter = self.exporter.lock().await;
+        let mut failed = Ok(());
+        for (process, spans) in by_process {
+            exporter.set_resource(&metrics::resource(&self.options.service, &process));
+            for part in spans.chunks(SPANS_AT_ONCE) {
+                let sent = tokio::time::timeout(PATIENCE, exporter.export(part.to_vec())).await;
+                let outcome = match sent {
+                    Ok(Ok(())) => "sent",
+                    Ok(Err(error)) => {
+                        failed = Err(error.to_string());
+                        "dropped"
+                    }
+                    Err(_) => {
+                        failed = Err(format!("no answer within {} s", PATIENCE.as_secs()));
+                        "dropped"
+                    }
+                };
+                catalogue::SPANS.add(part.len() as f64, &[outcome]);
+            }
+        }
+        failed
+    }
+}
+
+fn span_data(span: FinishedSpan) -> SpanData {
+    let context = |trace, id| {
+        SpanContext::new(
+            TraceId::from_bytes(trace),
+            SpanId::from_bytes(id),
+            TraceFlags::SAMPLED,
+            false,
+            TraceState::NONE,
+        )
+    };
+    let mut links = SpanLinks::default();
+    links.links = span.links.iter().map(|(trace, id)| Link::new(context(*trace, *id), Vec::new(), 0)).collect();
+    SpanData {
+        span_context: context(span.trace, span.id),
+        parent_span_id: span.parent.map_or(SpanId::INVALID, SpanId::from_bytes),
+        parent_span_is_remote: false,
+        span_kind: match span.kind {
+            Kind::Internal => SpanKind::Internal,
+            Kind::Client => SpanKind::Client,
+            Kind::Producer => SpanKind::Producer,
+            Kind::Consumer => SpanKind::Consumer,
+        },
+        name: span.name.into(),
+        start_time: time(span.start_us),
+        end_time: time(span.end_us),
+        attributes: span.attributes.into_iter().map(|(name, value)| KeyValue::new(name, attribute(value))).collect(),
+        dropped_attributes_count: 0,
+        events: Default::default(),
+        links,
+        status: span.error.map_or(Status::Unset, Status::error),
+        instrumentation_scope: InstrumentationScope::builder("bench-coord")
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .build(),
+    }
+}
+
+fn attribute(value: Value) -> opentelemetry::Value {
+    match value {
+        Value::Text(text) => text.into(),
+        Value::Int(number) => number.into(),
+        Value::Number(number) => number.into(),
+        Value::Bool(yes) => yes.into(),
+    }
+}
+
+fn time(us: i64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(us).unwrap_or(0))
+}
+
+/// Brings gauges up to date before they are sent.
+#[async_trait]
+pub trait Refresh: Send + Sync {
+    /// Brings them up to date.
+    async fn refresh(&self);
+}
+
+/// Sends metrics from time to time until it is closed.
+#[derive(Debug)]
+pub struct MetricsPusher {
+    stop: tokio::sync::watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl MetricsPusher {
+    /// Starts sending; metrics must be enabled.
+    ///
+    /// # Errors
+    /// When the endpoint makes no sense.
+    pub fn start(options: &OtlpOptions, refresh: Option<Arc<dyn Refresh>>) -> Result<Self, OtlpError> {
+        let exporter = options.metrics()?;
+        let reader = metrics::Reader::of_this_process().ok_or_else(|| options.failed("metrics are not recorded"))?;
+        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let interval = options.metrics_interval.max(Duration::from_millis(100));
+        let task = tokio::spawn(async move {
+            let mut silent = false;
+            loop {
+                let last = tokio::select! {
+                    () = tokio::time::sleep(interval) => false,
+                    _ = stopped.changed() => true,
+                };
+                if let Some(refresh) = &refresh {
+                    refresh.refresh().await;
+                }
+                let mut collected = ResourceMetrics::default();
+                let sent = match reader.collect(&mut collected) {
+                    Ok(()) => tokio::time::timeout(PATIENCE, exporter.export(&collected)).await,
+                    Err(error) => Ok(Err(error)),
+                };
+                let why = match sent {
+                    Ok(Ok(())) => None,
+                    Ok(Err(error)) => Some(error.to_string()),
+                    Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
+                };
+                // once per outage, not once per interval
+                if let Some(why) = why.as_ref().filter(|_| !silent) {
+                    tracing::warn!("metrics cannot be sent, the next ones will hold what these do: {why}");
+                }
+                silent = why.is_some();
+                if last {
+                    return;
+                }
+            }
+        });
+        Ok(Self { stop, task })
+    }
+
+    /// Sends a last time and ends, within [`PATIENCE`].
+    pub async fn close(self) {
+        self.stop.send_replace(true);
+        let _ = tokio::time::timeout(PATIENCE, self.task).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

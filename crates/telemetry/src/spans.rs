@@ -1,0 +1,66 @@
+//! Finished spans on their way to a collector. Who makes them knows nothing of OTLP, who sends them nothing of questions.
+
+use async_trait::async_trait;
+
+/// OpenTelemetry's span kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Work of this system.
+    Internal,
+    /// A request to another.
+    Client,
+    /// A message sent.
+    Producer,
+    /// A message received.
+    Consumer,
+}
+
+/// Value of an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Bool(bool),
+}
+
+/// A finished span.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedSpan {
+    /// Its trace.
+    pub trace: [u8; 16],
+    /// Its id.
+    pub id: [u8; 8],
+    /// Whose child it is.
+    pub parent: Option<[u8; 8]>,
+    /// What happened.
+    pub name: String,
+    /// Kind.
+    pub kind: Kind,
+    /// Begin, microseconds since 1970.
+    pub start_us: i64,
+    /// End.
+    pub end_us: i64,
+    /// Attributes.
+    pub attributes: Vec<(&'static str, Value)>,
+    /// Spans of other traces: trace and span.
+    pub links: Vec<([u8; 16], [u8; 8])>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Name of the process that did it: `service.instance.id` of its resource.
+    pub process: String,
+}
+
+/// Takes finished spans.
+#[async_trait]
+pub trait SpanSink: Send + Sync {
+    /// Sends spans; they are gone when it fails.
+    ///
+    /// # Errors
+    /// In words, for one line of log.
+    async fn send(&self, spans: Vec<FinishedSpan>) -> Result<(), String>;
+}

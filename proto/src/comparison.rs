@@ -1,0 +1,274 @@
+//! The comparison of two runs on the questions that both scored: what `compare --json` prints, schema version 1.
+//!
+//! Differences are `b − a`: positive means that the second run is better. Scores, differences and intervals are
+//! fractions; a figure that was not computed is `null`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    spec::Difference,
+    summary::{Estimator, Interval, JudgementLine, LatencySummary, RetrievalSummary, UsageSummary, Verdict},
+};
+
+/// Version of [`Comparison`] as written.
+pub const COMPARISON_SCHEMA_VERSION: u32 = 1;
+
+/// What a paired interval says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Word {
+    /// The interval lies above 0.
+    #[serde(rename = "BETTER")]
+    Better,
+    /// The interval lies below 0.
+    #[serde(rename = "WORSE")]
+    Worse,
+    /// The interval lies inside ± the tolerance.
+    #[serde(rename = "NO CHANGE")]
+    NoChange,
+    /// None of these.
+    #[serde(rename = "INCONCLUSIVE")]
+    Inconclusive,
+}
+
+impl Word {
+    /// As it is printed.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Better => "BETTER",
+            Self::Worse => "WORSE",
+            Self::NoChange => "NO CHANGE",
+            Self::Inconclusive => "INCONCLUSIVE",
+        }
+    }
+}
+
+/// One of the compared runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRun {
+    /// Public id.
+    pub id: String,
+    /// Name given by the user.
+    pub name: Option<String>,
+    /// Memory system.
+    pub system: String,
+    /// Answerer.
+    pub answerer: String,
+    /// First judge.
+    pub judge: Option<String>,
+    /// Sample preset.
+    pub preset: String,
+    /// Hash of what can change a score.
+    pub fingerprint: String,
+    /// Whether the run may be used.
+    pub verdict: Verdict,
+    /// Why not.
+    pub reasons: Vec<String>,
+    /// Its own headline over all of its questions, by the compared metric.
+    pub value: Option<f64>,
+    /// The interval of that.
+    pub ci95: Option<Interval>,
+    /// Questions with a score.
+    pub n: u64,
+    /// Coverage.
+    pub coverage: Option<f64>,
+    /// Result digest.
+    pub result_digest: String,
+    /// Retrieval against evidence ids.
+    pub retrieval: RetrievalSummary,
+    /// Latency percentiles.
+    pub latency_ms: LatencySummary,
+    /// Usage and cost.
+    pub usage: UsageSummary,
+    /// Dollars per passed question; null when none passed.
+    pub usd_per_correct: Option<f64>,
+}
+
+/// A difference of fingerprints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MarkedDifference {
+    /// Dotted name.
+    pub key: String,
+    /// Value in the first run.
+    pub left: String,
+    /// Value in the second run.
+    pub right: String,
+    /// `dataset`, `sample`, `system`, `answerer` or `grading`.
+    pub group: String,
+    /// It belongs to the thing under test.
+    pub under_test: bool,
+}
+
+impl MarkedDifference {
+    /// A difference in its group.
+    #[must_use]
+    pub fn new(difference: Difference, group: &str, under_test: bool) -> Self {
+        let Difference { key, left, right } = difference;
+        Self { key, left, right, group: group.to_owned(), under_test }
+    }
+}
+
+/// Mean of paired differences with everything that rests on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PairedDifference {
+    /// Questions that both runs scored.
+    pub n: u64,
+    /// Banks behind them.
+    pub clusters: u64,
+    /// Mean of the first run over these questions, by the estimator.
+    pub a: Option<f64>,
+    /// Mean of the second.
+    pub b: Option<f64>,
+    /// b − a.
+    pub difference: Option<f64>,
+    /// How means are made.
+    pub estimator: Estimator,
+    /// Clustered t interval of the paired differences: the decision rests on it.
+    pub ci95: Option<Interval>,
+    /// Why it is null, or what to know about it.
+    pub ci95_note: Option<String>,
+    /// Questions taken as independent; for comparison.
+    pub naive_ci95: Option<Interval>,
+    /// Two-sided, of the clustered t statistic.
+    pub p_value: Option<f64>,
+    /// The same after Holm's correction over the categories; null outside of them.
+    pub p_holm: Option<f64>,
+    /// The smallest true difference that this sample finds with 80 % power at 5 %.
+    pub mde: Option<f64>,
+    /// Distance from 0 up to which a change does not matter.
+    pub tolerance: f64,
+    /// What the interval says.
+    pub verdict: Word,
+}
+
+/// A category's paired difference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CategoryDifference {
+    /// Its name.
+    pub category: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub paired: PairedDifference,
+}
+
+/// McNemar's exact test on passed and failed questions; it ignores clusters and decides nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McNemar {
+    /// From which score a question counts as passed.
+    pub pass_threshold: f64,
+    /// Passed in both runs.
+    pub both: u64,
+    /// Passed in the first only: lost.
+    pub only_a: u64,
+    /// Passed in the second only: won.
+    pub only_b: u64,
+    /// Passed in none.
+    pub neither: u64,
+    /// Two-sided, exact.
+    pub p_value: f64,
+}
+
+/// Paired difference of one retrieval figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RetrievalDifference {
+    /// `turn` or `session`.
+    pub level: String,
+    /// Cut-off: the largest that both runs have.
+    pub k: u32,
+    /// `recall`.
+    pub metric: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub paired: PairedDifference,
+}
+
+/// One side of a flip.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlipSide {
+    /// Its score.
+    pub score: f64,
+    /// Its answer.
+    pub answer: Option<String>,
+    /// Its judgements.
+    pub judgements: Vec<JudgementLine>,
+}
+
+/// A question that one run passed and the other did not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Flip {
+    /// Its id.
+    pub question_id: String,
+    /// Its bank.
+    pub bank_id: String,
+    /// Its category.
+    pub category: String,
+    /// `won` (the second run passed) or `lost`.
+    pub direction: String,
+    /// The question's text; null until it was filled in.
+    pub question: Option<String>,
+    /// The expected answer.
+    pub gold: Option<String>,
+    /// In the first run.
+    pub a: FlipSide,
+    /// In the second run.
+    pub b: FlipSide,
+}
+
+/// Two runs side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// [`COMPARISON_SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// The first run: the baseline.
+    pub a: ComparedRun,
+    /// The second run.
+    pub b: ComparedRun,
+    /// Whether the difference may be read as the effect of one thing.
+    pub comparable: bool,
+    /// Why not.
+    pub reasons: Vec<String>,
+    /// What has to be known beside the figures.
+    pub notes: Vec<String>,
+    /// The group of settings that differs; null when none does.
+    pub under_test: Option<String>,
+    /// All differences of the fingerprints.
+    pub differences: Vec<MarkedDifference>,
+    /// False when the runs share paid answers, so that their noise is shared too.
+    pub independent: bool,
+    /// The compared metric.
+    pub metric: String,
+    /// What the overall interval says.
+    pub verdict: Word,
+    /// All shared questions.
+    pub paired: PairedDifference,
+    /// Paired wild cluster bootstrap: a check on the interval.
+    pub bootstrap_ci95: Option<Interval>,
+    /// Why it is null.
+    pub bootstrap_note: Option<String>,
+    /// Questions of either sample that both runs did not score.
+    pub unpaired: Unpaired,
+    /// McNemar's exact test.
+    pub mcnemar: McNemar,
+    /// Per category, Holm-corrected.
+    pub by_category: Vec<CategoryDifference>,
+    /// Recall at the largest common cut-off, where the dataset has evidence.
+    pub retrieval: Vec<RetrievalDifference>,
+    /// Flips by direction (`won`, `lost`), counted.
+    pub flip_counts: BTreeMap<String, u64>,
+    /// The flips, lost ones first, as many as were asked for.
+    pub flips: Vec<Flip>,
+}
+
+/// Questions that are not part of the paired figures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unpaired {
+    /// Scored by the first run only.
+    pub only_a: u64,
+    /// Scored by the second run only.
+    pub only_b: u64,
+    /// In both samples, scored by neither.
+    pub neither: u64,
+}

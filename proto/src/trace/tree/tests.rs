@@ -1,0 +1,233 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    call::Usage,
+    failure::Failure,
+    money::PicoUsd,
+    step::{Retrieval, WaitFor},
+};
+
+fn spec() -> RunSpec {
+    let mut spec: RunSpec = serde_json::from_str(include_str!("../../../golden/run_spec.v1.json")).expect("a spec");
+    let model = ModelSpec {
+        provider: "openai".into(),
+        name: "gpt-4o-mini".into(),
+        account: "openai".into(),
+        params: BTreeMap::new(),
+        prompts: BTreeMap::new(),
+        version: 1,
+    };
+    spec.answerer = model.clone();
+    spec.judges = vec![model];
+    spec
+}
+
+const QUESTION: TaskKey = TaskKey::question(3, 7);
+const JUDGE: TaskKey = TaskKey::judge(3, 7, 0, 0);
+
+fn stored(task: TaskKey, step: StepNo, facts: StepFacts, stored_us: i64) -> StoredSpan {
+    StoredSpan { task, step, facts, stored_us: Some(stored_us) }
+}
+
+/// A question that was recalled by session 1 and judged by session 2; its first call was answered with 429.
+fn steps() -> Vec<StoredSpan> {
+    let usage =
+        Usage { calls: 1, prompt_tokens: 100, completion_tokens: 5, cost: PicoUsd(2_000_000), ..Usage::default() };
+    let recalled = StepFacts::Recalled {
+        generation: 1,
+        hits: 10,
+        effective_k: 10,
+        context_bytes: 900,
+        retrieval: Retrieval::default(),
+        usage: Usage::default(),
+        timing: Timing {
+            started_us: 1_000_000,
+            queue_wait_us: 40_000,
+            dispatch_us: 10_000,
+            provider_us: 900,
+            total_us: 1_000,
+            attempts: 1,
+            session: 1,
+            ..Timing::default()
+        },
+    };
+    let answered = StepFacts::Answered {
+        finish: "stop".into(),
+        usage,
+        timing: Timing {
+            started_us: 1_003_000,
+            rate_wait_us: 20_000,
+            provider_us: 80_000,
+            total_us: 100_000,
+            attempts: 2,
+            calls: vec![(0, 5_000, 429), (25_000, 75_000, 200)],
+            waits: vec![(5_000, 20_000, WaitFor::Retry)],
+            session: 1,
+            ..Timing::default()
+        },
+    };
+    let judged = StepFacts::Judged {
+        score: 1.0,
+        usage,
+        timing: Timing {
+            started_us: 1_140_000,
+            queue_wait_us: 30_000,
+            provider_us: 50_000,
+            total_us: 50_000,
+            attempts: 1,
+            calls: vec![(0, 50_000, 200)],
+            session: 2,
+            ..Timing::default()
+        },
+    };
+    let scored = StepFacts::Scored { scores: vec![], abstained: false, answer_hash: 1 };
+    vec![
+        stored(QUESTION, StepNo::RECALL, recalled, 1_002_500),
+        stored(QUESTION, StepNo::ANSWER, answered, 1_105_000),
+        stored(QUESTION, StepNo::SCORE, scored, 1_105_000),
+        stored(JUDGE, StepNo::JUDGE, judged, 1_192_000),
+    ]
+}
+
+fn built(steps: &[StoredSpan], attempts: &[AttemptNote], texts: Option<TraceTexts>) -> Vec<Span> {
+    let (run, spec) = (RunId("r".into()), spec());
+    let banks =
+        [BankSpan { task: TaskKey::retain(3, 0), bank_id: "b".into(), start_us: 1, end_us: 2, entries: 4, session: 1 }];
+    question_spans(&TraceInput {
+        run: &run,
+        spec: &spec,
+        submitted_us: 500,
+        task: QUESTION,
+        question_id: "b:7",
+        bank_id: "b",
+        category: "temporal",
+        steps,
+        attempts,
+        facts: None,
+        banks: &banks,
+        db_system: "postgresql",
+        messaging_system: Some("rabbitmq"),
+        texts,
+    })
+}
+
+/// The tree as people would draw it.
+fn drawn(spans: &[Span]) -> String {
+    let depth = |span: &Span| {
+        let (mut depth, mut at) = (0, span.parent);
+        while let Some(parent) = at.and_then(|id| spans.iter().find(|s| s.id == id)) {
+            depth += 1;
+            at = parent.parent;
+        }
+        depth
+    };
+    let begin = spans.first().map_or(0, |root| root.start_us);
+    let line = |span: &Span| {
+        let (from, to) = ((span.start_us - begin) as f64 / 1e3, (span.end_us - begin) as f64 / 1e3);
+        let error = span.error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
+        format!("{}{} {from}..{to} session {}{error}\n", "  ".repeat(depth(span)), span.name, span.session)
+    };
+    spans.iter().map(line).collect()
+}
+
+#[test]
+fn p20_the_tree_of_a_question_is_built_of_its_stored_steps() {
+    insta::assert_snapshot!(drawn(&built(&steps(), &[], None)));
+}
+
+#[test]
+fn attempts_that_stored_nothing_are_shown_with_their_waits() {
+    let note = AttemptNote {
+        task: QUESTION,
+        epoch: 1,
+        started_us: 800_000,
+        total_us: 50_000,
+        queue_wait_us: 10_000,
+        session: 1,
+        end: AttemptEnd::Retried,
+        delay_us: 110_000,
+        reason: "timeout: no reply".into(),
+    };
+    insta::assert_snapshot!(drawn(&built(&steps()[..1], &[note], None)));
+}
+
+#[test]
+fn steps_that_were_stored_together_have_one_checkpoint() {
+    let mut steps = steps();
+    steps.truncate(3);
+    for step in &mut steps {
+        step.stored_us = Some(1_105_000);
+    }
+    let spans = built(&steps, &[], None);
+    let checkpoints: Vec<&Span> = spans.iter().filter(|s| s.class == SpanClass::Checkpoint).collect();
+    assert_eq!(checkpoints.len(), 1);
+    assert_eq!((checkpoints[0].start_us, checkpoints[0].end_us), (1_103_000, 1_105_000));
+}
+
+#[test]
+fn a_failure_has_the_place_of_the_step_it_came_to() {
+    let timing = Timing { started_us: 1_003_000, total_us: 10, attempts: 7, ..Timing::default() };
+    let failure = Failure::transient("timeout", "no reply");
+    let failed = StepFacts::Failed { failure, usage: Usage::default(), timing };
+    let failed = stored(QUESTION, StepNo::FAILED, failed, 1_004_000);
+    for (before, name) in [(0, "recall"), (1, "answer")] {
+        let mut steps = steps();
+        steps.truncate(before);
+        steps.push(failed.clone());
+        let spans = built(&steps, &[], None);
+        let span = spans.iter().find(|s| s.error.is_some()).expect("an error is shown");
+        assert_eq!(span.name, name);
+    }
+}
+
+#[test]
+fn p20_what_senders_put_into_headers_is_in_the_tree() {
+    let trace = TraceId::of_question(&RunId("r".into()), "b:7");
+    let spans = built(&steps(), &[], None);
+    let known: BTreeSet<SpanId> = spans.iter().map(|s| s.id).collect();
+    for id in [
+        span_of_dispatch(&trace, QUESTION),
+        span_of_dispatch(&trace, JUDGE),
+        span_of_step(&trace, QUESTION, StepNo::RECALL),
+        span_of_call(&trace, QUESTION, StepNo::RECALL, 0),
+        span_of_call(&trace, QUESTION, StepNo::ANSWER, 1),
+        span_of_call(&trace, JUDGE, StepNo::JUDGE, 0),
+    ] {
+        assert!(known.contains(&id), "{id} is missing");
+    }
+}
+
+#[test]
+fn texts_are_in_traces_only_when_the_run_allows_them() {
+    let texts = TraceTexts { question: "Who is Zyx?".into(), answer: Some("a cat".into()), gold: None };
+    let holds = |spans: &[Span]| format!("{spans:?}").contains("Zyx");
+    assert!(!holds(&built(&steps(), &[], None)));
+    assert!(holds(&built(&steps(), &[], Some(texts))));
+}
+
+proptest! {
+    #[test]
+    fn any_stored_timings_make_one_tree(
+        times in proptest::collection::vec((0_i64..1 << 50, 0_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40), 3),
+        at in proptest::option::of(0_i64..1 << 50),
+    ) {
+        let mut steps = steps();
+        for (step, (started, total, queue, dispatch)) in steps.iter_mut().filter(|s| s.facts.timing().is_some()).zip(times) {
+            let (StepFacts::Recalled { timing, .. } | StepFacts::Answered { timing, .. } | StepFacts::Judged { timing, .. }) =
+                &mut step.facts else { continue };
+            (timing.started_us, timing.total_us, timing.queue_wait_us, timing.dispatch_us) = (started, total, queue, dispatch);
+            step.stored_us = at;
+        }
+        let spans = built(&steps, &[], None);
+        let ids: BTreeSet<SpanId> = spans.iter().map(|s| s.id).collect();
+        prop_assert_eq!(ids.len(), spans.len(), "ids are unique");
+        prop_assert_eq!(spans.iter().filter(|s| s.parent.is_none()).count(), 1, "one root");
+        for span in &spans {
+            prop_assert!(span.start_us <= span.end_us);
+            prop_assert!(span.parent.is_none_or(|parent| ids.contains(&parent)), "no orphan");
+        }
+    }
+}
