@@ -212,6 +212,7 @@ impl RegradeArgs {
     fn into_submit(self) -> SubmitArgs {
         SubmitArgs {
             sample: SampleArgs::default(),
+            mode: None,
             system: None,
             mode: None,
             answerer: None,

@@ -210,6 +210,11 @@ impl Call {
         self.timeout
     }
 
+    /// Method and path for these variables.
+    pub(super) fn line(&self, vars: &Vars) -> String {
+        format!("{} {}", self.method, self.path.render_text(vars, &escape))
+    }
+
     /// The request for these variables.
     pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
         let broken = |error: String| Failure::permanent("system_request", format!("{}: {error}", self.what));
@@ -238,6 +243,10 @@ impl Call {
         for (name, template) in &self.headers {
             let text = template.render_text(vars, &|text| text.to_owned());
             headers.insert(name.clone(), HeaderValue::from_str(&text).map_err(|e| broken(format!("{name}: {e}")))?);
+        }
+        // the system's own spans join the trace of the question
+        if let Some(traceparent) = crate::sight::next_traceparent().and_then(|text| text.parse().ok()) {
+            headers.insert("traceparent", traceparent);
         }
         if let Some(secret) = connection.auth {
             secret.add(&mut headers, &mut url).map_err(broken)?;

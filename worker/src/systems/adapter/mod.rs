@@ -12,6 +12,7 @@ mod items;
 mod managed;
 mod path;
 mod process;
+pub mod replay;
 pub mod shipped;
 pub mod spec;
 mod sse;

@@ -23,7 +23,7 @@ use super::{
     items::{Item, items_of},
     managed::Managed,
     path::{Path, kind},
-    spec::{AdapterSpec, Merge, Permission, ReadyRule},
+    spec::{AdapterSpec, CallSpec, Merge, Permission, ReadyRule, Unit},
     template::Vars,
 };
 
@@ -426,36 +426,57 @@ impl HttpSystem {
         }
         Ok(())
     }
+}
 
-    fn hits_of(&self, call: &Call, read: &Read, hits: &Hits, bank: &BankRef) -> Result<Vec<RetrievedHit>, Failure> {
-        let list = hits.list.list(&read.value).map_err(|error| call.shape(error))?;
-        let list = match list {
-            Some(list) => list,
-            None if hits.optional => return Ok(Vec::new()),
-            None => return Err(call.shape(format!("field '{}' is missing", hits.list.shown()))),
+/// The hits of one list in a response.
+pub(super) fn hits_of(
+    call: &Call,
+    read: &Read,
+    hits: &Hits,
+    bank: &BankRef,
+    indexes: &Indexes,
+    unit: Unit,
+) -> Result<Vec<RetrievedHit>, Failure> {
+    let list = hits.list.list(&read.value).map_err(|error| call.shape(error))?;
+    let list = match list {
+        Some(list) => list,
+        None if hits.optional => return Ok(Vec::new()),
+        None => return Err(call.shape(format!("field '{}' is missing", hits.list.shown()))),
+    };
+    let index = indexes.of(bank.content_hash, bank.content.as_deref(), unit);
+    let mut found = Vec::with_capacity(list.len());
+    for (at, element) in list.into_iter().enumerate() {
+        let text = match hits.text.first(element) {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => {
+                return Err(call.shape(format!(
+                    "field '{}' of hit {at} must be a text, not {}",
+                    hits.text.shown(),
+                    kind(other)
+                )));
+            }
+            None => return Err(call.shape(format!("field '{}' of hit {at} is missing", hits.text.shown()))),
         };
-        let index = self.indexes.of(bank.content_hash, bank.content.as_deref(), self.adapter.spec.unit);
-        let mut found = Vec::with_capacity(list.len());
-        for (at, element) in list.into_iter().enumerate() {
-            let text = match hits.text.first(element) {
-                Some(Value::String(text)) => text.clone(),
-                Some(other) => {
-                    return Err(call.shape(format!(
-                        "field '{}' of hit {at} must be a text, not {}",
-                        hits.text.shown(),
-                        kind(other)
-                    )));
-                }
-                None => return Err(call.shape(format!("field '{}' of hit {at} is missing", hits.text.shown()))),
-            };
-            let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
-            let (id, session_id, text) = index.place(read_path(&hits.id), read_path(&hits.session), text);
-            let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
-            let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
-            found.push(RetrievedHit { id, session_id, score, text });
-        }
-        Ok(found)
+        let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
+        let (id, session_id, text) = index.place(read_path(&hits.id), read_path(&hits.session), text);
+        let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
+        let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
+        found.push(RetrievedHit { id, session_id, score, text });
     }
+    Ok(found)
+}
+
+/// The text of an answer: of a field, or of all events together.
+pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> Result<String, Failure> {
+    let path = Path::new(spec.and_then(|spec| spec.text.as_deref()).unwrap_or_default());
+    let text = if read.events.is_empty() {
+        let found =
+            path.first(&read.value).ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))?;
+        found.as_str().map_or_else(|| found.to_string(), str::to_owned)
+    } else {
+        read.events.iter().filter_map(|event| path.string(&event.data)).collect()
+    };
+    Ok(text.trim().to_owned())
 }
 
 /// The bank's name for the system: its own handle, or ours.
@@ -591,7 +612,7 @@ impl MemorySystem for HttpSystem {
         for ((call, lists_of), read) in self.adapter.searches.iter().zip(reads) {
             usage += read.usage;
             for hits in lists_of {
-                lists.push(self.hits_of(call, &read, hits, bank)?);
+                lists.push(hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?);
             }
         }
         let mut hits = merge(lists, self.adapter.spec.merge);
@@ -618,21 +639,14 @@ impl MemorySystem for HttpSystem {
             return Err(Failure::permanent("system_cannot", "the adapter has no `answer`"));
         };
         let read = self.send(call, Some(bank), &self.recall_vars(bank, query)?).await?;
-        let path = Path::new(spec.text.as_deref().unwrap_or_default());
-        let text = if read.events.is_empty() {
-            let found =
-                path.first(&read.value).ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))?;
-            found.as_str().map_or_else(|| found.to_string(), str::to_owned)
-        } else {
-            read.events.iter().filter_map(|event| path.string(&event.data)).collect()
-        };
+        let text = answer_text(call, &read, Some(spec))?;
         let cites = spec.cites.as_deref().map(Path::new);
         let values = std::iter::once(&read.value).chain(read.events.iter().map(|event| &event.data));
         let citations = values
             .flat_map(|value| cites.as_ref().map(|path| path.all(value)).unwrap_or_default())
             .filter_map(|value| value.as_str().map(str::to_owned))
             .collect();
-        Ok(NativeAnswer { text: text.trim().to_owned(), citations, usage: read.usage })
+        Ok(NativeAnswer { text, citations, usage: read.usage })
     }
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {

@@ -1,0 +1,71 @@
+//! Every shipped adapter passes the checks against its contract, and its traps are handled.
+
+use bench_testkit::fakes::{Fake, SYSTEMS};
+use bench_worker::systems::{adapter::shipped::SHIPPED, check::Outcome};
+
+use super::{changes_of, checked, outcome, start, system};
+
+#[test]
+fn every_shipped_adapter_has_a_contract_to_be_tested_against() {
+    for (name, _) in SHIPPED {
+        assert!(SYSTEMS.iter().any(|(known, _)| known == name), "{name} has no system in the testkit");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_shipped_adapter_passes_the_checks() {
+    for (name, _) in SHIPPED {
+        let (_fake, system) = start(name);
+        let (lines, steps) = checked(system.as_ref()).await;
+        assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{name}: {steps:#?}");
+        assert!(lines.len() >= 12, "{name}: {lines:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fake_model_that_answers_ok_is_found() {
+    let (fake, system) = start("jeffs-brain");
+    fake.with(|world| world.always_answers = Some("ok".to_owned()));
+    let (_, steps) = checked(system.as_ref()).await;
+    assert_eq!(outcome(&steps, "real answers"), Outcome::Fail);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_system_that_loses_memories_is_found() {
+    let (fake, system) = start("hebb-mind");
+    fake.with(|world| world.loses_every = 3);
+    let (_, steps) = checked(system.as_ref()).await;
+    assert_eq!(outcome(&steps, "counts"), Outcome::Fail, "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_worker_of_graphiti_is_no_readiness() {
+    let fake = Fake::start("graphiti");
+    let changes = [changes_of("graphiti"), vec![("stalled_after: 10m", "stalled_after: 100ms")]].concat();
+    let system = system("graphiti", fake.url(), &changes);
+    fake.with(|world| world.worker_dead = true);
+    let (_, steps) = checked(system.as_ref()).await;
+    let store = steps.iter().find(|step| step.check == "store").expect("was tried");
+    assert!(store.outcome == Outcome::Fail && store.detail.contains("system_stalled"), "{store:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_of_supermemory_that_is_gone_is_not_done() {
+    let (fake, system) = start("supermemory");
+    fake.with(|world| world.loses_every = 0);
+    let (_, steps) = checked(system.as_ref()).await;
+    assert_eq!(outcome(&steps, "store"), Outcome::Pass, "{steps:#?}");
+    let seen = fake.with(|world| world.requests.clone());
+    assert!(seen.iter().any(|request| request.starts_with("GET /v3/documents/bench-check-1-red-D1")), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_removes_everything_is_ever_sent() {
+    for (name, _) in SHIPPED.iter().filter(|(name, _)| *name != "amplihack") {
+        let (fake, system) = start(name);
+        fake.with(|world| world.store("somebody-else", "a memory of somebody else", serde_json::Value::Null));
+        checked(system.as_ref()).await;
+        let kept = fake.with(|world| world.banks.get("somebody-else").map(Vec::len));
+        assert_eq!(kept, Some(1), "{name}");
+    }
+}

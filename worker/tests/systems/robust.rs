@@ -1,0 +1,87 @@
+//! What goes wrong between a runner and a system, and what is said about it.
+
+use bench_proto::failure::FailureClass;
+use bench_testkit::fakes::Fake;
+use bench_worker::systems::{BankRef, MemorySystem, RecallQuery};
+use std::{sync::Arc, time::Duration};
+
+use super::{of_text, start, system};
+
+const SMALL: &str = "
+name: mine
+timeout: 300ms
+limits: {response_bytes: 4096, max_k: 50}
+retain: {request: POST /add, body: {text: '{text}', user_id: '{bank}', metadata: {beliefId: '{id}'}}}
+recall:
+  request: POST /search
+  body: {query: '{query}', user_id: '{bank}', limit: '{k}'}
+  hits: [{list: results, text: memory, id: id}]
+";
+
+fn bank() -> BankRef {
+    BankRef {
+        name: "bench-1-g1".to_owned(),
+        handle: Some("bench-1-g1".to_owned()),
+        bank_id: "b".to_owned(),
+        content_hash: bench_proto::ids::Sha256Hash::of(b"b"),
+        content: None,
+    }
+}
+
+async fn failure(system: &Arc<dyn MemorySystem>, k: u32) -> bench_proto::failure::Failure {
+    let query = RecallQuery { question_id: "q", text: "heron", time_text: None, k, visible_entries: 1, evidence: None };
+    system.recall(&bank(), &query).await.expect_err("must fail")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn troubles_have_their_class_and_name_their_place() {
+    let fake = Fake::start("precisionmembench");
+    let mine = of_text(SMALL, Some(fake.url()));
+    let mut lines = Vec::new();
+    let mut note = |what: &str, failure: bench_proto::failure::Failure| {
+        let message = failure.message.replace(fake.url(), "URL");
+        lines.push(format!("{what}: {:?} {}: {message}", failure.class, failure.code));
+    };
+    fake.with(|world| world.other_shape = true);
+    note("other shape", failure(&mine, 5).await);
+    fake.with(|world| world.other_shape = false);
+    for status in [500, 429, 401, 404] {
+        fake.with(|world| world.fails = (1, status));
+        note(&format!("status {status}"), failure(&mine, 5).await);
+    }
+    fake.with(|world| world.bloat = 10_000);
+    note("too long", failure(&mine, 5).await);
+    fake.with(|world| {
+        world.bloat = 0;
+        world.redirects_to = Some("http://169.254.169.254".to_owned());
+    });
+    note("redirect", failure(&mine, 5).await);
+    fake.with(|world| world.redirects_to = None);
+    note("k above the limit", failure(&mine, 51).await);
+    fake.with(|world| world.slow = Duration::from_secs(3));
+    note("hangs", failure(&mine, 5).await);
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test]
+async fn a_system_that_is_not_there_is_unreachable() {
+    let nobody = of_text(SMALL, Some("http://127.0.0.1:9"));
+    let failure = failure(&nobody, 5).await;
+    assert_eq!((failure.class, failure.code.as_str()), (FailureClass::Transient, "system_unreachable"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_sent_and_never_shown() {
+    let fake = Fake::start("mem0");
+    // a variable that is there in every test: what it holds stands for a key
+    let key = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let with = system("mem0", fake.url(), &[("MEM0_API_KEY", "CARGO_MANIFEST_DIR")]);
+    fake.with(|world| world.key = Some(key.clone()));
+    with.health().await.expect("the key was sent");
+    let (_unused, without) = start("mem0");
+    drop(without);
+    fake.with(|world| world.key = Some("another".to_owned()));
+    let failure = with.health().await.expect_err("the key is wrong");
+    assert_eq!(failure.class, FailureClass::Terminal);
+    assert!(!failure.message.contains(&key), "{}", failure.message);
+}
