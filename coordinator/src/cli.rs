@@ -22,7 +22,7 @@ pub use results::*;
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry\n\
-        Results:    compare, gate, trace, rejudge, rescore, score, import\n\
+        Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
         Store:      migrate, gc\n\
         Cluster:    serve (and the program bench-worker)\n\
@@ -97,6 +97,12 @@ pub enum Verb {
     Gate(GateArgs),
     /// Turn results made elsewhere into a finished run
     Import(Box<ImportArgs>),
+    /// Questions of a run for other tools: JSON lines, CSV, Parquet
+    Export(ExportArgs),
+    /// Durable results: push, list, fetch, verify, trajectory, badge
+    #[cfg(feature = "archive")]
+    #[command(subcommand)]
+    Archive(ArchiveVerb),
     /// Calls, tokens, dollars, minutes and interval, before paying
     Estimate(Box<SubmitArgs>),
     /// Datasets: list, show, fetch, verify, generate
@@ -196,18 +202,18 @@ pub struct SubmitArgs {
     /// Worker pool [default: default]
     #[arg(long, value_name = "NAME", help_heading = "The run")]
     pub pool: Option<String>,
-    /// Where people find a trace, such as https://jaeger.example/trace/{trace_id}: reports link kept traces there
-    #[arg(long, value_name = "URL", help_heading = "The run")]
-    pub trace_url: Option<String>,
-    /// Traces hold the texts of questions and answers
-    #[arg(long, help_heading = "The run")]
-    pub trace_content: bool,
     /// Go on from what another run has stored, with its settings unless flags say otherwise
     #[arg(long, value_name = "RUN", requires = "from", help_heading = "The run")]
     pub fork: Option<String>,
     /// First phase that is done anew
     #[arg(long, value_enum, value_name = "PHASE", requires = "fork", help_heading = "The run")]
     pub from: Option<ForkFrom>,
+    /// Where people find a trace, such as https://jaeger.example/trace/{trace_id}: reports link kept traces there
+    #[arg(long, value_name = "URL", help_heading = "The run")]
+    pub trace_url: Option<String>,
+    /// Traces hold the texts of questions and answers
+    #[arg(long, help_heading = "The run")]
+    pub trace_content: bool,
     /// Return at once; needs a cluster that works on it
     #[arg(long, help_heading = "The run")]
     pub detach: bool,

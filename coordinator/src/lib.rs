@@ -4,6 +4,8 @@
 //! a plan, `dispatch` and `local` keep a run going, `results` turns what is stored into a report.
 
 mod app;
+#[cfg(feature = "archive")]
+mod archive;
 mod carrier;
 pub mod cli;
 mod cluster;

@@ -252,24 +252,6 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     Ok(planned)
 }
 
-/// What a run says about its traces.
-///
-/// # Errors
-/// Exit 2 for a URL that cannot lead to a trace.
-fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
-    let trace = &settings.trace;
-    if let Some(url) = &trace.url {
-        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
-    }
-    Ok(TracePolicy {
-        url: trace.url.clone(),
-        content: trace.content,
-        slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
-        quantile: trace.quantile,
-        rate: trace.rate,
-    })
-}
-
 /// Checks the number of votes.
 ///
 /// # Errors
@@ -301,6 +283,24 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         prices,
         unpriced_ok: run.unpriced_ok,
         trace: trace_policy(app.settings())?,
+    })
+}
+
+/// What a run says about its traces.
+///
+/// # Errors
+/// Exit 2 for a URL that cannot lead to a trace.
+fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
+    let trace = &settings.trace;
+    if let Some(url) = &trace.url {
+        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
+    }
+    Ok(TracePolicy {
+        url: trace.url.clone(),
+        content: trace.content,
+        slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
+        quantile: trace.quantile,
+        rate: trace.rate,
     })
 }
 

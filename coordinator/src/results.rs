@@ -516,6 +516,10 @@ pub(crate) async fn finish_above(
     tracing::debug!("files written");
     out::result(&render_summary(&summary, if json { "json" } else { TERMINAL })?);
     out::note(&format!("report, questions and answers: {}", folder.display()));
+    #[cfg(feature = "archive")]
+    if run.domain == crate::local::LOCAL_DOMAIN {
+        crate::archive::auto::after_run(app, store, &run).await;
+    }
     let floors = Floors { overall: floor, ..Floors::default() };
     let policy = Policy { floors, ..Policy::default() };
     let gated = gate(&summary, None, &policy, GateFlags::default());

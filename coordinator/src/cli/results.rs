@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{LimitArgs, OutputArgs, SampleArgs, SubmitArgs};
 
@@ -258,4 +258,102 @@ impl RescoreArgs {
     pub(crate) fn into_submit(self) -> SubmitArgs {
         SubmitArgs { scorer: self.scorer, ..self.regrade.into_submit() }
     }
+}
+
+/// Flags of `export`.
+#[derive(Debug, Clone, Args)]
+pub struct ExportArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Formats, separated by commas: jsonl, csv, parquet
+    #[arg(long, value_delimiter = ',', value_name = "FORMATS", default_value = "jsonl")]
+    pub format: Vec<String>,
+    /// Write questions.FORMAT here; one format of text without a folder goes to standard output
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Which archive.
+#[derive(Debug, Clone, Args)]
+pub struct ArchiveAt {
+    /// Folder, or s3://BUCKET/PATH, gs://…, az://… [env: BENCH_ARCHIVE_URL]
+    #[arg(long, value_name = "URL")]
+    pub archive: Option<String>,
+}
+
+/// Verbs of `archive`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ArchiveVerb {
+    /// Bring a finished run into the archive; may be repeated
+    Push {
+        /// Run id, unique prefix, or `latest`; without one every finished run that is not archived yet
+        run: Option<String>,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+    },
+    /// All archived runs, oldest first
+    List {
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Get a run out: its files, or the whole run back into this store
+    Fetch {
+        /// Run id, unique prefix, or `latest`
+        run: String,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// Where the files go [default: $BENCH_HOME/runs/RUN]
+        #[arg(long, value_name = "DIR")]
+        output_dir: Option<PathBuf>,
+        /// Rebuild the run in the store, so that it can be reported, compared and judged again
+        #[arg(long)]
+        restore: bool,
+    },
+    /// Check every byte of a run, or of all
+    Verify {
+        /// Run id, unique prefix, or `latest`; all without one
+        run: Option<String>,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Scores over time with their intervals; only comparable runs stand on one line
+    Trajectory {
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+        /// Only this dataset
+        #[arg(long, short = 'b', value_name = "NAME")]
+        dataset: Option<String>,
+        /// Only this memory system
+        #[arg(long, short = 'p', value_name = "NAME")]
+        system: Option<String>,
+        /// Only this preset
+        #[arg(long, value_name = "NAME")]
+        preset: Option<String>,
+        /// Write the picture here
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// JSON of a badge, as shields.io reads it
+    Badge {
+        /// Run id, unique prefix, or `latest`
+        #[arg(default_value = "latest")]
+        run: String,
+        /// Which archive
+        #[command(flatten)]
+        at: ArchiveAt,
+    },
 }

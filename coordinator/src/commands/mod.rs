@@ -1,5 +1,7 @@
 //! One verb, one file.
 
+#[cfg(feature = "archive")]
+mod archive;
 mod cancel;
 mod compare;
 mod completions;
@@ -7,6 +9,7 @@ mod config;
 mod datasets;
 mod doctor;
 pub(crate) mod estimate;
+mod export;
 pub(crate) mod fork;
 mod gate;
 mod gc;
@@ -65,11 +68,14 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::List(args) => list::run(&app, args).await,
         Verb::Watch(args) => watch::run(&app, args).await,
         Verb::Report(args) => report::run(&app, args).await,
-        Verb::Trace(args) => trace::run(&app, args).await,
         // became a submit above
         Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
         Verb::Compare(args) => compare::run(&app, args).await,
         Verb::Gate(args) => gate::run(&app, args).await,
+        Verb::Trace(args) => trace::run(&app, args).await,
+        Verb::Export(args) => export::run(&app, args).await,
+        #[cfg(feature = "archive")]
+        Verb::Archive(verb) => archive::run(&app, verb).await,
         Verb::Import(args) => import::run(&app, args).await,
         Verb::Datasets(verb) => datasets::run(&app, verb).await,
         Verb::Systems(verb) => systems::run(verb),

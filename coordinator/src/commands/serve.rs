@@ -93,7 +93,12 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             trouble: trouble.clone(),
             keeper: keeper.clone(),
         };
-        let duties = [tokio::spawn(dispatcher.run(term.clone())), tokio::spawn(supervisor.run(term.clone()))];
+        let duties = [
+            tokio::spawn(dispatcher.run(term.clone())),
+            tokio::spawn(supervisor.run(term.clone())),
+            #[cfg(feature = "archive")]
+            tokio::spawn(crate::archive::auto::keep_archiving(Arc::clone(&app), Arc::clone(&store), term.clone())),
+        ];
         candidate.keep(epoch, &interrupts.stop).await;
         gauges.leading.store(false, Ordering::Relaxed);
         term.cancel();

@@ -7,14 +7,21 @@
 //! | [`json`], [`markdown`], [`csv`], [`junit`] | one format each |
 //! | [`html`] | one page with plots and a browser of the questions |
 //! | [`svg`] | plots |
+//! | [`export`], `columns` | questions for other tools: CSV, Parquet |
+//! | `archive` | durable results on object stores |
 //! | [`terminal`] | the table that `submit` and `report` print |
 //! | [`questions`] | `questions.jsonl`, streamed |
 //! | [`comparison`], [`gate`] | two runs side by side; a gate for terminal, pull request and CI |
 //! | `document` | what people read, as blocks that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
 
+#[cfg(feature = "archive")]
+pub mod archive;
+#[cfg(feature = "parquet")]
+pub mod columns;
 pub mod comparison;
 pub mod csv;
+pub mod export;
 pub mod gate;
 pub mod html;
 pub mod json;

@@ -176,6 +176,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("random.seed", Kind::Scalar),
     key("sim.seed", Kind::Scalar),
     key("sim.conversations", Kind::Scalar),
+    key("archive.url", Kind::Text).env("BENCH_ARCHIVE_URL"),
     key("stats.seed", Kind::Whole { min: 0, max: i64::MAX }),
     key("telemetry.endpoint", Kind::Url).env("OTEL_EXPORTER_OTLP_ENDPOINT"),
     key("telemetry.protocol", Kind::OneOf(&["grpc", "http/protobuf"])).env("OTEL_EXPORTER_OTLP_PROTOCOL"),

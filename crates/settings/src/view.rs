@@ -34,6 +34,8 @@ pub struct Settings {
     pub answerer: RoleSettings,
     /// Parameters of judges.
     pub judge: RoleSettings,
+    /// Where finished runs are archived: a folder or the URL of an object store.
+    pub archive_url: Option<String>,
     /// Seed of bootstraps.
     pub stats_seed: u64,
     /// What a worker serves.
@@ -185,6 +187,7 @@ impl Settings {
             },
             answerer: role(&read, ModelRole::Answerer),
             judge: role(&read, ModelRole::Judge),
+            archive_url: read.maybe_text("archive.url").filter(|url| !url.is_empty()),
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
             worker: WorkerSettings { slots: read.whole("worker.slots"), drain: read.duration("worker.drain") },
             telemetry: TelemetrySettings {

@@ -294,6 +294,18 @@ pub trait Imports: Send + Sync {
         headline_metric: &str,
         results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
     ) -> StoreResult<()>;
+
+    /// Stores texts of any tasks; those that are there stay.
+    async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()>;
+}
+
+/// Runs that go on from what another run has stored.
+#[async_trait]
+pub trait Forks: Send + Sync {
+    /// Stores banks that are ready to their end without a retain of this run, and questions with the steps that are taken
+    /// over. A question becomes ready, and whoever claims it reads its steps; one whose steps end in a failure has failed.
+    /// Banks and questions that are there stay.
+    async fn adopt(&self, run: RunNo, banks: &[NewBank], questions: &[AdoptedQuestion]) -> StoreResult<()>;
 }
 
 /// What traces are built of (P20): timings of steps, and what is known of tries that stored none.
@@ -325,15 +337,6 @@ pub trait Traces: Send + Sync {
 
     /// Names of the workers of sessions, open or ended.
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>>;
-}
-
-/// Runs that go on from what another run has stored.
-#[async_trait]
-pub trait Forks: Send + Sync {
-    /// Stores banks that are ready to their end without a retain of this run, and questions with the steps that are taken
-    /// over. A question becomes ready, and whoever claims it reads its steps; one whose steps end in a failure has failed.
-    /// Banks and questions that are there stay.
-    async fn adopt(&self, run: RunNo, banks: &[NewBank], questions: &[AdoptedQuestion]) -> StoreResult<()>;
 }
 
 /// The whole store.

@@ -146,7 +146,7 @@ fn grades_of_many_forms_are_imported_to_the_same_figures() {
     let _ = bench.run(full).expect_code(0);
     let banks = questions_by_bank(&bench, "own");
     // three votes for each question, by its number: 0, 1, 2 or 3 of them pass
-    let votes = |n: usize| [n % 2 == 0, n % 3 == 0, n % 5 == 0];
+    let votes = |n: usize| [n.is_multiple_of(2), n.is_multiple_of(3), n.is_multiple_of(5)];
     let mut number = 0;
     let (mut lines, mut nested, mut table) = (String::new(), serde_json::Map::new(), String::from("qid,llm_score\n"));
     for (place, (_, questions)) in banks.iter().enumerate() {

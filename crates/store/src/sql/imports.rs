@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bench_proto::{
     facts::QuestionFacts,
-    ids::RunNo,
+    ids::{RunNo, TaskKey},
     step::{StepNo, StepText},
 };
 
@@ -51,6 +51,18 @@ impl<B: Backend> Imports for SqlStore<B> {
                     })
                 })
                 .await?;
+        }
+        Ok(())
+    }
+
+    async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()> {
+        for part in texts.chunks(PART) {
+            let bodies: Vec<Vec<u8>> = part.iter().map(|(_, _, text)| to_frame(text)).collect::<StoreResult<_>>()?;
+            let batch = Batch::default()
+                .int(part.iter().map(|(task, ..)| task.0))
+                .int(part.iter().map(|(_, step, _)| i64::from(step.0)))
+                .blob(bodies);
+            self.backend.write(move |conn| Box::pin(store_texts(conn, run, batch))).await?;
         }
         Ok(())
     }

@@ -1,0 +1,168 @@
+//! What is archived of a run: what people read, and what it is rebuilt from. Neither holds a key: none is in the store.
+
+use bench_proto::{
+    facts::QuestionFacts,
+    ids::TaskKey,
+    spec::RunSpec,
+    step::{StepNo, StepText},
+};
+use bench_report::{
+    archive::{IndexEntry, push::PlainFile},
+    html::Page,
+};
+use bench_store::{RunRow, RunState, Segment, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::{app::App, exit::CliError, results};
+
+/// Version of the files that a run is rebuilt from.
+pub(crate) const BUNDLE_VERSION: u32 = 1;
+/// Names of the files that a run is rebuilt from.
+pub(crate) const RUN: &str = "run.json";
+pub(crate) const BANKS: &str = "banks.jsonl";
+pub(crate) const RESULTS: &str = "results.jsonl";
+/// Names of the files that people read.
+pub(crate) const REPORT: &str = "report.json";
+/// Questions read at once.
+const PAGE: usize = 256;
+
+/// A run without its questions.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RunBundle {
+    pub(crate) bundle_version: u32,
+    pub(crate) run_id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) user: String,
+    pub(crate) spec: RunSpec,
+    pub(crate) imported: bool,
+    pub(crate) code_version: String,
+    pub(crate) created_ms: i64,
+    pub(crate) finished_ms: Option<i64>,
+    /// (milliseconds since 1970, kind, message).
+    pub(crate) events: Vec<(i64, String, String)>,
+}
+
+/// A bank with its three items as they are stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BankBundle {
+    pub(crate) bank_no: u32,
+    pub(crate) bank_id: String,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) content: String,
+    pub(crate) questions: String,
+    pub(crate) gold: String,
+}
+
+/// A question that ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ResultBundle {
+    pub(crate) facts: QuestionFacts,
+    /// Steps of the question and of its judges: (task, step, text).
+    pub(crate) texts: Vec<(TaskKey, StepNo, StepText)>,
+}
+
+/// All files of a finished run with its entry in the index.
+///
+/// # Errors
+/// Exit 2 for a run that is not finished.
+pub(crate) async fn files(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+) -> Result<(IndexEntry, Vec<PlainFile>), CliError> {
+    if run.state != RunState::Finished {
+        return Err(CliError::usage(format!(
+            "run {0} is not finished: only results are archived; `bench-coord resume {0}` goes on with it",
+            run.run_id
+        )));
+    }
+    let summary = results::summary_of(app, store, run).await?;
+    let questions = results::first_questions(store, run).await?;
+    let page = Page { summary: &summary, questions: &questions, comparison: None, trace_url: None };
+    let mut files = Vec::new();
+    for format in ["json", "md", "html", "csv", "junit"] {
+        let bytes = results::render(&page, format)?.into_bytes();
+        files.push(PlainFile { name: results::file_name(format).to_owned(), bytes });
+    }
+    let mut lines = bench_report::QuestionsWriter::new(Vec::new());
+    results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(|e| broken(&e))).await?;
+    let (bytes, _) = lines.finish().map_err(|e| broken(&e))?;
+    files.push(PlainFile { name: "questions.jsonl".to_owned(), bytes });
+    files.push(PlainFile { name: RUN.to_owned(), bytes: json(&run_bundle(store, run).await?)? });
+    files.push(PlainFile { name: BANKS.to_owned(), bytes: banks(store, run).await? });
+    files.push(PlainFile { name: RESULTS.to_owned(), bytes: question_results(store, run).await? });
+    Ok((IndexEntry::of(&run.spec, &summary), files))
+}
+
+fn broken(error: &dyn std::fmt::Display) -> CliError {
+    CliError::infrastructure(format!("the run cannot be archived: {error}"))
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, CliError> {
+    serde_json::to_vec(value).map_err(|e| broken(&e))
+}
+
+async fn run_bundle(store: &dyn Store, run: &RunRow) -> Result<RunBundle, CliError> {
+    let events = store.events(run.run_no).await?;
+    let mut spec = run.spec.clone();
+    // a place on this machine says nothing elsewhere
+    spec.dataset.path = None;
+    Ok(RunBundle {
+        bundle_version: BUNDLE_VERSION,
+        run_id: run.run_id.0.clone(),
+        name: run.name.clone(),
+        tags: run.tags.clone(),
+        user: run.user.clone(),
+        spec,
+        imported: run.imported,
+        code_version: run.code_version.clone(),
+        created_ms: run.created_ms,
+        finished_ms: run.finished_ms,
+        // what was said about archives is no part of the run: a second push holds the same bytes
+        events: events
+            .into_iter()
+            .filter(|event| !event.kind.starts_with("archive"))
+            .map(|event| (event.at_ms, event.kind, event.message))
+            .collect(),
+    })
+}
+
+async fn banks(store: &dyn Store, run: &RunRow) -> Result<Vec<u8>, CliError> {
+    let mut lines = Vec::new();
+    for row in store.banks(run.run_no, None).await? {
+        let mut items = Vec::with_capacity(3);
+        for hash in [row.content, row.questions, row.gold] {
+            items.push(String::from_utf8(store.item(hash).await?).map_err(|e| broken(&e))?);
+        }
+        let [content, questions, gold] = <[String; 3]>::try_from(items).map_err(|_| broken(&"an item is missing"))?;
+        let bundle =
+            BankBundle { bank_no: row.bank_no, bank_id: row.bank_id, segments: row.segments, content, questions, gold };
+        lines.extend(json(&bundle)?);
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
+
+async fn question_results(store: &dyn Store, run: &RunRow) -> Result<Vec<u8>, CliError> {
+    let mut lines = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.facts(run.run_no, after, PAGE as u32).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.task);
+        let keys: Vec<TaskKey> = page.iter().map(|facts| facts.task).collect();
+        let mut texts = store.question_texts(run.run_no, &keys).await?;
+        texts.sort_by_key(|(task, step, _)| (task.question_of(), *task, *step));
+        let mut texts = texts.into_iter().peekable();
+        for facts in page {
+            let mut own = Vec::new();
+            while let Some(text) = texts.next_if(|(task, ..)| task.question_of() <= facts.task) {
+                own.push(text);
+            }
+            lines.extend(json(&ResultBundle { facts, texts: own })?);
+            lines.push(b'\n');
+        }
+    }
+    Ok(lines)
+}

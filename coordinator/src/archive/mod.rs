@@ -1,0 +1,44 @@
+//! The archive from this side: what of a run goes into it, how a run is rebuilt, and who pushes by itself.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`bundle`] | what is archived of a run? |
+//! | [`restore`] | how does it become a run again? |
+//! | [`auto`] | who pushes when nobody asks? |
+
+pub(crate) mod auto;
+pub(crate) mod bundle;
+pub(crate) mod restore;
+
+use bench_report::archive::{ArchiveError, Place};
+
+use crate::{
+    app::App,
+    exit::{CliError, Exit},
+};
+
+impl From<ArchiveError> for CliError {
+    fn from(error: ArchiveError) -> Self {
+        match &error {
+            ArchiveError::Url(_) | ArchiveError::Missing(_) | ArchiveError::Conflict(_) => {
+                Self::usage(error.to_string())
+            }
+            ArchiveError::Store(_) => Self::infrastructure(format!("{error}; nothing is lost, try again")),
+            ArchiveError::Damaged(_) => Self { exit: Exit::Invalid, message: error.to_string() },
+        }
+    }
+}
+
+/// Opens the archive that was named, or the configured one.
+///
+/// # Errors
+/// Exit 2 with what to give.
+pub(crate) fn open(app: &App, named: Option<&str>) -> Result<Place, CliError> {
+    let url = named.map(str::to_owned).or_else(|| app.settings().archive_url.clone());
+    let url = url.ok_or_else(|| {
+        CliError::usage("no archive: give --archive URL, set BENCH_ARCHIVE_URL, or archive.url in bench.toml")
+    })?;
+    let environment =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Place::open(&url, environment)?)
+}

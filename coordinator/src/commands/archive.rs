@@ -1,0 +1,152 @@
+//! `archive`: durable results on a folder or an object store.
+
+use std::io::Write;
+
+use bench_report::archive::{
+    IndexEntry, Place,
+    fetch::{self, find, list},
+    trajectory::{Trajectory, Wanted},
+};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    archive::{auto, open, restore},
+    cli::{ArchiveAt, ArchiveVerb},
+    exit::{CliError, CliResult, Exit},
+    out, results,
+    runs::find_run,
+    tables::{render, table},
+};
+
+/// Runs the verb.
+pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
+    let at = |at: &ArchiveAt| open(app, at.archive.as_deref());
+    match verb {
+        ArchiveVerb::Push { run, at: place } => push(app, &at(place)?, run.as_deref()).await,
+        ArchiveVerb::List { at: place, json } => show(&list(&at(place)?).await?, *json),
+        ArchiveVerb::Fetch { run, at: place, output_dir, restore } => {
+            let place = at(place)?;
+            let entry = find(&place, run).await?;
+            let folder = output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&entry.run_id));
+            get(app, &place, &entry, &folder, *restore).await
+        }
+        ArchiveVerb::Verify { run, at: place, json } => verify(&at(place)?, run.as_deref(), *json).await,
+        ArchiveVerb::Trajectory { at: place, dataset, system, preset, svg, json } => {
+            let wanted = Wanted { dataset: dataset.clone(), system: system.clone(), preset: preset.clone() };
+            let trajectory = Trajectory::of(list(&at(place)?).await?, &wanted);
+            if let Some(path) = svg {
+                let picture = trajectory.svg();
+                results::write_atomically(path, |file| file.write_all(picture.as_bytes()))?;
+            }
+            if *json {
+                out::json(&trajectory);
+                return Ok(Exit::Done);
+            }
+            for line in &trajectory.lines {
+                out::result(&format!("{} · {} · {}", line.dataset, line.system, line.metric));
+                show(&line.points, false)?;
+            }
+            Ok(Exit::Done)
+        }
+        ArchiveVerb::Badge { run, at: place } => {
+            out::json(&find(&at(place)?, run).await?.badge());
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn push(app: &App, place: &Place, run: Option<&str>) -> CliResult {
+    let store = app.open_store().await?;
+    let runs = match run {
+        Some(selector) => vec![find_run(store.as_ref(), selector).await?],
+        None => auto::missing(store.as_ref(), place).await?,
+    };
+    for run in &runs {
+        let folder = auto::archive(app, store.as_ref(), place, run).await?;
+        out::result(&format!("{}/{folder}", place.describe()));
+    }
+    if runs.is_empty() {
+        out::note("every finished run is archived");
+    }
+    Ok(Exit::Done)
+}
+
+fn show(entries: &[IndexEntry], json: bool) -> CliResult {
+    if json {
+        out::json(&entries);
+        return Ok(Exit::Done);
+    }
+    let percent = |fraction: Option<f64>| fraction.map_or_else(|| "-".to_owned(), |f| format!("{:.2}", f * 100.0));
+    let mut table =
+        table(["run", "finished", "dataset", "system", "answerer", "metric", "score", "95 %", "verdict", "name"]);
+    for entry in entries {
+        table.add_row([
+            entry.run_id.clone(),
+            entry.finished_at.clone().unwrap_or_default().get(..16).unwrap_or_default().replace('T', " "),
+            format!("{}/{}", entry.dataset, entry.preset),
+            format!("{} {}", entry.system, entry.system_version),
+            entry.answerer.clone(),
+            entry.metric.clone(),
+            percent(entry.value),
+            format!("{} to {}", percent(entry.low), percent(entry.high)),
+            entry.verdict.clone(),
+            entry.name.clone().unwrap_or_default(),
+        ]);
+    }
+    out::result(&render(&table));
+    Ok(Exit::Done)
+}
+
+async fn get(app: &App, place: &Place, entry: &IndexEntry, folder: &std::path::Path, rebuild: bool) -> CliResult {
+    results::check_writable(folder)?;
+    let manifest = fetch::manifest(place, entry).await?;
+    let mut files = Vec::with_capacity(manifest.files.len());
+    for file in &manifest.files {
+        // names come from outside: a plain name is all that is taken
+        if file.name.contains(['/', '\\']) || file.name.starts_with('.') {
+            return Err(CliError { exit: Exit::Invalid, message: format!("the archive names a file '{}'", file.name) });
+        }
+        files.push(fetch::file(place, &manifest, file).await?);
+    }
+    for file in &files {
+        results::write_atomically(&folder.join(&file.name), |out| out.write_all(&file.bytes))?;
+    }
+    let text = serde_json::to_vec_pretty(&manifest)
+        .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")))?;
+    results::write_atomically(&folder.join("manifest.json"), |out| out.write_all(&text))?;
+    out::note(&format!("{} files: {}", files.len() + 1, folder.display()));
+    if rebuild {
+        let store = app.open_store().await?;
+        match restore::restore(store.as_ref(), &files).await? {
+            restore::Restored::New => out::note(&format!("run {} is in {}", entry.run_id, store.describe())),
+            restore::Restored::WasThere => {
+                out::note(&format!("run {} was in {} already, with the same result", entry.run_id, store.describe()));
+            }
+        }
+    }
+    out::result(&entry.run_id);
+    Ok(Exit::Done)
+}
+
+async fn verify(place: &Place, run: Option<&str>, json: bool) -> CliResult {
+    let entries = match run {
+        Some(selector) => vec![find(place, selector).await?],
+        None => list(place).await?,
+    };
+    let mut wrong = Vec::new();
+    for entry in &entries {
+        let found = fetch::verify(place, entry).await?;
+        if !json {
+            let word = if found.is_empty() { "sound" } else { "DAMAGED" };
+            out::result(&format!("{}: {word}", entry.run_id));
+            found.iter().for_each(|line| out::result(&format!("  {line}")));
+        }
+        wrong.push(json!({"run": entry.run_id, "sound": found.is_empty(), "damage": found}));
+    }
+    let sound = wrong.iter().all(|run| run["sound"] == true);
+    if json {
+        out::json(&wrong);
+    }
+    Ok(if sound { Exit::Done } else { Exit::Invalid })
+}

@@ -1,0 +1,100 @@
+//! `export RUN`: its questions for other tools.
+
+use std::io::Write;
+
+use bench_report::{QuestionsWriter, export::CsvQuestions};
+use bench_store::{RunRow, Store};
+
+use crate::{
+    app::App,
+    cli::ExportArgs,
+    exit::{CliError, CliResult, Exit},
+    out, results,
+    runs::find_run,
+};
+
+/// Formats of this build.
+const FORMATS: &[&str] = if cfg!(feature = "parquet") { &["jsonl", "csv", "parquet"] } else { &["jsonl", "csv"] };
+
+/// Runs the verb.
+pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
+    for format in &args.format {
+        if !FORMATS.contains(&format.as_str()) {
+            return Err(CliError::usage(format!("unknown format '{format}' (known: {})", FORMATS.join(", "))));
+        }
+    }
+    let text_alone = matches!(args.format.as_slice(), [one] if one != "parquet");
+    if args.output_dir.is_none() && !text_alone {
+        return Err(CliError::usage("parquet, or more than one format, needs a folder: give --output-dir DIR"));
+    }
+    let store = app.open_store().await?;
+    let run = find_run(store.as_ref(), &args.run).await?;
+    let summary = results::summary_of(app, store.as_ref(), &run).await?;
+    let metrics: Vec<String> = summary.scores.iter().map(|score| score.metric.clone()).collect();
+    match &args.output_dir {
+        None => {
+            // collected in a spooled file, so the store never waits for a slow reader
+            let mut spool = tempfile::spooled_tempfile(8 << 20);
+            write(store.as_ref(), &run, &args.format[0], &metrics, &mut spool).await?;
+            std::io::Seek::rewind(&mut spool).map_err(|e| broken(&e))?;
+            // a reader that went away wants no more
+            let _ = std::io::copy(&mut spool, &mut std::io::stdout().lock());
+        }
+        Some(folder) => {
+            results::check_writable(folder)?;
+            for format in &args.format {
+                let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| broken(&e))?;
+                write(store.as_ref(), &run, format, &metrics, file.as_file_mut()).await?;
+                readable(&file)?;
+                file.persist(folder.join(format!("questions.{format}"))).map_err(|e| broken(&e.error))?;
+            }
+            out::note(&format!("questions: {}", folder.display()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Temporary files are private by default; an export is an ordinary file.
+fn readable(file: &tempfile::NamedTempFile) -> Result<(), CliError> {
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        file.as_file().set_permissions(mode).map_err(|e| broken(&e))?;
+    }
+    Ok(())
+}
+
+fn broken(error: &std::io::Error) -> CliError {
+    CliError::infrastructure(format!("the export cannot be written: {error}"))
+}
+
+async fn write(
+    store: &dyn Store,
+    run: &RunRow,
+    format: &str,
+    metrics: &[String],
+    out: &mut (impl Write + Send),
+) -> Result<(), CliError> {
+    let out = std::io::BufWriter::new(out);
+    match format {
+        "csv" => {
+            let mut csv = CsvQuestions::new(out, metrics.to_vec()).map_err(|e| broken(&e))?;
+            results::each_question(store, run, |line| csv.write(&line).map(|()| true).map_err(|e| broken(&e))).await?;
+            csv.finish().map_err(|e| broken(&e))
+        }
+        #[cfg(feature = "parquet")]
+        "parquet" => {
+            let parquet = bench_report::columns::ParquetQuestions::new(out, metrics.to_vec());
+            let mut parquet = parquet.map_err(|e| broken(&e))?;
+            results::each_question(store, run, |line| parquet.write(&line).map(|()| true).map_err(|e| broken(&e)))
+                .await?;
+            parquet.finish().map_err(|e| broken(&e))
+        }
+        _ => {
+            let mut lines = QuestionsWriter::new(out);
+            results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(|e| broken(&e)))
+                .await?;
+            lines.finish().map(drop).map_err(|e| broken(&e))
+        }
+    }
+}

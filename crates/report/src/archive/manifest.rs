@@ -1,0 +1,160 @@
+//! What is said about an archived run: the manifest beside its files, and its entry in the index.
+
+use bench_proto::{spec::RunSpec, summary::Summary};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{ArchiveError, LAYOUT};
+
+/// Version of both documents.
+pub const MANIFEST_VERSION: u32 = 1;
+
+/// An archived file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Its name when it is unpacked.
+    pub name: String,
+    /// Its object, within the run's folder.
+    pub object: String,
+    /// sha256 of the object, as it lies there.
+    pub sha256: String,
+    /// Bytes of the object.
+    pub bytes: u64,
+    /// sha256 of the file when it is unpacked.
+    pub plain_sha256: String,
+    /// Bytes of the file when it is unpacked.
+    pub plain_bytes: u64,
+}
+
+/// An archived run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`MANIFEST_VERSION`] of the writer.
+    pub manifest_version: u32,
+    /// What the index says too.
+    #[serde(flatten)]
+    pub entry: IndexEntry,
+    /// All files, by name.
+    pub files: Vec<FileEntry>,
+}
+
+/// A run in the index: enough for lists, histories and badges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IndexEntry {
+    /// Public id of the run.
+    pub run_id: String,
+    /// Name given by the user.
+    pub name: Option<String>,
+    /// Folder of the run within the archive.
+    pub folder: String,
+    /// RFC 3339, UTC: when the run finished.
+    pub finished_at: Option<String>,
+    /// Dataset.
+    pub dataset: String,
+    /// Preset of the sample.
+    pub preset: String,
+    /// Memory system.
+    pub system: String,
+    /// Its version.
+    pub system_version: String,
+    /// Answerer.
+    pub answerer: String,
+    /// First judge.
+    pub judge: Option<String>,
+    /// Metric of the headline.
+    pub metric: String,
+    /// Its value.
+    pub value: Option<f64>,
+    /// Lower bound of its interval.
+    pub low: Option<f64>,
+    /// Upper bound of its interval.
+    pub high: Option<f64>,
+    /// Questions behind it.
+    pub n: u64,
+    /// `VALID` or `INVALID`.
+    pub verdict: String,
+    /// Hash of what can change a score.
+    pub fingerprint: String,
+    /// The same without the memory system: runs that share it were asked and graded alike.
+    pub conditions: String,
+    /// Result digest.
+    pub result_digest: String,
+    /// Builds that worked on it.
+    pub code_version: String,
+}
+
+impl IndexEntry {
+    /// The entry of a run.
+    #[must_use]
+    pub fn of(spec: &RunSpec, summary: &Summary) -> Self {
+        let headline = &summary.headline;
+        let date = summary.run.finished_at.as_deref().or(summary.run.started_at.as_deref());
+        let date = date.and_then(|at| at.get(..10)).unwrap_or("undated");
+        Self {
+            run_id: summary.run.id.clone(),
+            name: summary.run.name.clone(),
+            folder: format!("runs/{date}/{}/{LAYOUT}/{}", summary.dataset.name, summary.run.id),
+            finished_at: summary.run.finished_at.clone(),
+            dataset: summary.dataset.name.clone(),
+            preset: summary.dataset.sample.preset.clone(),
+            system: summary.spec.system.clone(),
+            system_version: summary.spec.system_version.clone(),
+            answerer: summary.spec.answerer.clone(),
+            judge: summary.spec.judge.clone(),
+            metric: headline.metric.clone(),
+            value: headline.value,
+            low: headline.ci95.as_ref().map(|interval| interval.low),
+            high: headline.ci95.as_ref().map(|interval| interval.high),
+            n: headline.n,
+            verdict: summary.run.verdict.name().to_owned(),
+            fingerprint: summary.run.fingerprint.clone(),
+            conditions: conditions(spec),
+            result_digest: summary.result_digest.clone(),
+            code_version: summary.run.code_version.clone(),
+        }
+    }
+
+    /// Name of its object in the index.
+    #[must_use]
+    pub fn object(&self) -> String {
+        let date = self.finished_at.as_deref().and_then(|at| at.get(..10)).unwrap_or("undated");
+        format!("index/{date}/{}.json", self.run_id)
+    }
+
+    /// The badge of a run, as shields.io reads it.
+    #[must_use]
+    pub fn badge(&self) -> serde_json::Value {
+        let message = match (self.value, self.low, self.high) {
+            _ if self.verdict != "VALID" => "invalid".to_owned(),
+            (Some(value), Some(low), Some(high)) => {
+                format!("{:.1} % ({:.1} to {:.1})", value * 100.0, low * 100.0, high * 100.0)
+            }
+            (Some(value), ..) => format!("{:.1} %", value * 100.0),
+            (None, ..) => "no score".to_owned(),
+        };
+        let colour = if self.verdict == "VALID" { "blue" } else { "lightgrey" };
+        serde_json::json!({
+            "schemaVersion": 1,
+            "label": format!("{} {} {}", self.dataset, self.preset, self.metric),
+            "message": message,
+            "color": colour,
+        })
+    }
+}
+
+/// Hash of everything that can change a score but the memory system.
+fn conditions(spec: &RunSpec) -> String {
+    let parts = spec.fingerprint_parts();
+    let lines = parts.iter().filter(|(key, _)| !key.starts_with("system."));
+    sha256(lines.map(|(key, value)| format!("{key}={value}\n")).collect::<String>().as_bytes())
+}
+
+/// Hexadecimal sha256.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// Reads a document of the archive.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ArchiveError> {
+    serde_json::from_slice(bytes).map_err(|e| ArchiveError::Damaged(format!("{name} cannot be read: {e}")))
+}

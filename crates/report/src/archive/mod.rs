@@ -1,0 +1,68 @@
+//! Durable results on object stores: a local folder, S3, R2, Google Cloud Storage, Azure.
+//!
+//! ```text
+//! runs/<date>/<dataset>/v1/<run>/manifest.json      sha256 and size of every file, written last
+//! runs/<date>/<dataset>/v1/<run>/<file>.zst         report, questions, and what a run is rebuilt from
+//! index/<date>/<run>.json                           one small object per run
+//! ```
+//!
+//! Everything is written once, with conditional puts. No object is ever read, changed and written back, so any number of
+//! writers lose nothing: what two of them write about different runs has different names, and what they write about the same
+//! run is the same. A push that was cut is repeated whole; what is there already is compared instead of written.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`place`] | which store, and which objects in it? |
+//! | [`manifest`] | what is said about an archived run? |
+//! | [`push`], [`fetch`] | how does it get there, and back, with every byte checked? |
+//! | [`trajectory`] | which archived runs may stand on one line? |
+
+pub mod fetch;
+pub mod manifest;
+pub mod place;
+pub mod push;
+pub mod trajectory;
+
+pub use manifest::{FileEntry, IndexEntry, Manifest};
+pub use place::Place;
+
+/// Version of the layout; a part of every path.
+pub const LAYOUT: &str = "v1";
+
+/// What can go wrong with an archive.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The URL names no usable store.
+    #[error(
+        "{0}; archives are folders, s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH, or https:// of an S3 service such as R2"
+    )]
+    Url(String),
+    /// The store does not answer, or refuses.
+    #[error("the archive cannot be used: {0}")]
+    Store(String),
+    /// Nothing, or too much, fits the name.
+    #[error("{0}")]
+    Missing(String),
+    /// Something else is archived under this name.
+    #[error("{0}")]
+    Conflict(String),
+    /// Bytes are not those that were written.
+    #[error("{0}")]
+    Damaged(String),
+}
+
+impl From<object_store::Error> for ArchiveError {
+    fn from(error: object_store::Error) -> Self {
+        // sources repeat each other; the innermost cause is among them
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            if !text.contains(&cause_text) {
+                text = format!("{text}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        Self::Store(text)
+    }
+}

@@ -1,0 +1,149 @@
+//! Where an archive is, and the names of its objects.
+
+use std::{path::Path as FilePath, sync::Arc};
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use object_store::{
+    ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, local::LocalFileSystem, path::Path,
+};
+
+use super::ArchiveError;
+
+/// Names of environment variables that hold accounts of object stores start with these.
+const ACCOUNTS: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
+/// Largest object that is read.
+const MOST_BYTES: u64 = 8 << 30;
+
+/// An archive.
+#[derive(Debug, Clone)]
+pub struct Place {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// As a person named it, without secrets.
+    shown: String,
+}
+
+/// What became of a conditional put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is there now.
+    Written,
+    /// Something was there before.
+    Exists,
+}
+
+impl Place {
+    /// Opens an archive by URL or path; accounts come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …).
+    ///
+    /// # Errors
+    /// [`ArchiveError::Url`] for what is none.
+    pub fn open(url: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self, ArchiveError> {
+        let folder = url.strip_prefix("file://").or_else(|| (!url.contains("://")).then_some(url));
+        if let Some(folder) = folder {
+            return Self::folder(FilePath::new(folder));
+        }
+        let parsed = url::Url::parse(url).map_err(|e| ArchiveError::Url(format!("{url} is no URL: {e}")))?;
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err(ArchiveError::Url(
+                "keys do not belong into the URL of an archive: set them in the environment".to_owned(),
+            ));
+        }
+        let shown = format!("{}://{}{}", parsed.scheme(), parsed.host_str().unwrap_or_default(), parsed.path());
+        let accounts = environment.filter(|(name, _)| ACCOUNTS.iter().any(|start| name.starts_with(start)));
+        let mut options: Vec<(String, String)> =
+            accounts.map(|(name, value)| (name.to_lowercase(), value)).filter(|(_, value)| !value.is_empty()).collect();
+        // tests and services in one's own network have no certificates
+        let plain =
+            options.iter().any(|(name, value)| name.starts_with("aws_endpoint") && value.starts_with("http://"));
+        if plain {
+            options.push(("aws_allow_http".to_owned(), "true".to_owned()));
+        }
+        options.push(("aws_conditional_put".to_owned(), "etag".to_owned()));
+        let (store, prefix) =
+            object_store::parse_url_opts(&parsed, options).map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?;
+        Ok(Self { store: Arc::from(store), prefix, shown })
+    }
+
+    /// A local folder; it is made when it is not there.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Url`] when it cannot be made.
+    pub fn folder(folder: &FilePath) -> Result<Self, ArchiveError> {
+        let shown = folder.display().to_string();
+        let broken = |e: &dyn std::fmt::Display| ArchiveError::Url(format!("{shown}: {e}"));
+        std::fs::create_dir_all(folder).map_err(|e| broken(&e))?;
+        let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| broken(&e))?.with_fsync(true);
+        Ok(Self { store: Arc::new(store), prefix: Path::default(), shown })
+    }
+
+    /// Any store, for tests.
+    #[must_use]
+    pub fn of(store: Arc<dyn ObjectStore>, shown: &str) -> Self {
+        Self { store, prefix: Path::default(), shown: shown.to_owned() }
+    }
+
+    /// As a person named it, without secrets.
+    #[must_use]
+    pub fn describe(&self) -> &str {
+        &self.shown
+    }
+
+    fn full(&self, name: &str) -> Path {
+        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// Writes an object unless one of this name is there.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn create(&self, name: &str, bytes: Bytes) -> Result<Put, ArchiveError> {
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        match self.store.put_opts(&self.full(name), PutPayload::from(bytes), options).await {
+            Ok(_) => Ok(Put::Written),
+            // two creators at once: S3 refuses one with either of these
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                Ok(Put::Exists)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads an object; `None` when there is none.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn read(&self, name: &str) -> Result<Option<Bytes>, ArchiveError> {
+        match self.store.get(&self.full(name)).await {
+            Ok(found) if found.meta.size > MOST_BYTES => {
+                Err(ArchiveError::Damaged(format!("{name} has {} bytes, more than is ever written", found.meta.size)))
+            }
+            Ok(found) => Ok(Some(found.bytes().await?)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Names of all objects below a folder, in order.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn names(&self, folder: &str) -> Result<Vec<String>, ArchiveError> {
+        let below = self.full(folder);
+        let found: Vec<_> = match self.store.list(Some(&below)).try_collect().await {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let own = self.prefix.as_ref();
+        let mut names: Vec<String> = found
+            .into_iter()
+            .map(|meta: object_store::ObjectMeta| {
+                let whole = meta.location.to_string();
+                whole.strip_prefix(own).unwrap_or(&whole).trim_start_matches('/').to_owned()
+            })
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+}
