@@ -214,7 +214,6 @@ impl RegradeArgs {
             sample: SampleArgs::default(),
             mode: None,
             system: None,
-            mode: None,
             answerer: None,
             judge: Vec::new(),
             scorer: Vec::new(),
