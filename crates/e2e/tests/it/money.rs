@@ -83,7 +83,7 @@ fn p10_the_cap_is_used_up_as_far_as_the_next_call_lets_it() {
     assert!(left <= needed, "the next call would still fit: {words}");
     assert!(left <= 0.05 * CAP, "more than 5 % of the cap are left: {words}");
     let spent = paid(&provider);
-    assert!(spent <= CAP && spent >= 0.95 * CAP, "${spent} of ${CAP}");
+    assert!((0.95 * CAP..=CAP).contains(&spent), "${spent} of ${CAP}");
 }
 
 #[test]
