@@ -230,6 +230,8 @@ mod tests {
             scores: vec![],
             retrieval: None,
             empty_context: false,
+            context_bytes: None,
+            judge_in_doubt: false,
             answer_hash: 0,
             times: PhaseTimes {
                 recall_us: Some(1),
