@@ -164,6 +164,7 @@ fn question(i: u32, variant: u32) -> QuestionFacts {
         usage: PhaseUsage::default(),
         attempts: 2,
         failure: None,
+        finish: None,
         kept: None,
     }
 }
