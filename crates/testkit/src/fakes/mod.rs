@@ -171,11 +171,16 @@ impl Fake {
             .enable_all()
             .build()
             .expect("a runtime can be made");
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port is free");
+        // a test may itself be in a runtime: nothing is waited for here
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        listener.set_nonblocking(true).expect("can be asked without waiting");
         let url = format!("http://{}", listener.local_addr().expect("has an address"));
         let served = Arc::new(Served { system: *system, world: Arc::clone(&world) });
         let router = Router::new().fallback(serve).with_state(served);
-        runtime.spawn(async move { axum::serve(listener, router).await });
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("is a listener");
+            axum::serve(listener, router).await
+        });
         Self { url, world, runtime: Some(runtime) }
     }
 
