@@ -130,8 +130,10 @@ impl World {
         if let Some(always) = &self.always_answers {
             return always.clone();
         }
-        let found = self.search(bank, question, 1).pop();
-        found.map_or_else(|| "nothing is known".to_owned(), |(item, _)| item.text.chars().take(120).collect())
+        let wanted = words(question);
+        let common = |line: &&str| words(line).iter().filter(|word| wanted.contains(*word)).count();
+        let found = self.search(bank, question, 1).pop().map(|(item, _)| item.text).unwrap_or_default();
+        found.lines().max_by_key(common).map_or_else(|| "nothing is known".to_owned(), str::to_owned)
     }
 }
 
