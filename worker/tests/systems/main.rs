@@ -4,6 +4,7 @@ mod contracts;
 mod process;
 mod recorded;
 mod robust;
+mod schema;
 
 use std::sync::Arc;
 

@@ -130,8 +130,10 @@ impl World {
         if let Some(always) = &self.always_answers {
             return always.clone();
         }
-        let found = self.search(bank, question, 1).pop();
-        found.map_or_else(|| "nothing is known".to_owned(), |(item, _)| item.text.chars().take(120).collect())
+        let wanted = words(question);
+        let common = |line: &&str| words(line).iter().filter(|word| wanted.contains(*word)).count();
+        let found = self.search(bank, question, 1).pop().map(|(item, _)| item.text).unwrap_or_default();
+        found.lines().max_by_key(common).map_or_else(|| "nothing is known".to_owned(), str::to_owned)
     }
 }
 
@@ -171,11 +173,16 @@ impl Fake {
             .enable_all()
             .build()
             .expect("a runtime can be made");
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port is free");
+        // a test may itself be in a runtime: nothing is waited for here
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        listener.set_nonblocking(true).expect("can be asked without waiting");
         let url = format!("http://{}", listener.local_addr().expect("has an address"));
         let served = Arc::new(Served { system: *system, world: Arc::clone(&world) });
         let router = Router::new().fallback(serve).with_state(served);
-        runtime.spawn(async move { axum::serve(listener, router).await });
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("is a listener");
+            axum::serve(listener, router).await
+        });
         Self { url, world, runtime: Some(runtime) }
     }
 

@@ -493,6 +493,10 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        if let Some(most) = self.capabilities.max_k.filter(|most| query.k > *most) {
+            let message = format!("{} hits are asked for, the system gives at most {most}", query.k);
+            return Err(Failure::permanent("system_limit", message));
+        }
         let op = ProcessOp::Recall {
             bank: handle(bank),
             query: query.text.to_owned(),
