@@ -26,7 +26,7 @@ fi
 say "== deploy: linters"
 "$venv/bin/hadolint" deploy/Dockerfile
 "$venv/bin/yamllint" --strict --config-file deploy/tests/yamllint.yaml \
-    deploy/compose.yaml deploy/github helm/bench-coord/values.yaml helm/bench-coord/Chart.yaml helm/bench-coord/examples
+    deploy/compose.yaml deploy/observability deploy/github helm/bench-coord/values.yaml helm/bench-coord/Chart.yaml helm/bench-coord/examples
 "$venv/bin/shellcheck" --shell=sh --external-sources --source-path=SCRIPTDIR scripts/test-deploy.sh
 say "== deploy: chart, image, compose, workflows"
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" -m unittest discover --start-directory deploy/tests --buffer

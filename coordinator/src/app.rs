@@ -189,21 +189,33 @@ impl App {
     }
 
     /// Parameters that are wanted of the answerer, before the model's own limits.
-    #[must_use]
-    pub(crate) fn model_params(&self, role: ModelRole) -> BTreeMap<String, Value> {
-        let role = if role == ModelRole::Judge { &self.settings.judge } else { &self.settings.answerer };
-        BTreeMap::from([
-            ("temperature".to_owned(), Value::from(role.temperature)),
-            ("max_completion_tokens".to_owned(), Value::from(role.max_output_tokens)),
-        ])
+    ///
+    /// # Errors
+    /// Exit 2 when the role's further parameters are no JSON object.
+    pub(crate) fn model_params(&self, role: ModelRole) -> Result<BTreeMap<String, Value>, CliError> {
+        let of = if role == ModelRole::Judge { &self.settings.judge } else { &self.settings.answerer };
+        let mut params = BTreeMap::from([
+            ("temperature".to_owned(), Value::from(of.temperature)),
+            ("max_completion_tokens".to_owned(), Value::from(of.max_output_tokens)),
+        ]);
+        if let Some(text) = &of.params {
+            let more: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|error| {
+                let role = role.name();
+                CliError::usage(format!(
+                    "{role}.params is no JSON object ({error}): write {role}.params={{\"service_tier\": \"flex\"}}"
+                ))
+            })?;
+            params.extend(more);
+        }
+        Ok(params)
     }
 
     /// The account of a role, usable: with a base URL, and with a key unless the server is a local one.
     ///
     /// # Errors
     /// Exit 2 with the variable to set, before the first call.
-    pub(crate) fn account(&self, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
-        let account = self.settings.account_of(role);
+    pub(crate) fn account(&self, role: ModelRole, provider: &str, flag: &str) -> Result<registry::Account, CliError> {
+        let account = self.settings.account_for(role, provider);
         let base_url = account.base_url.clone().ok_or_else(|| {
             CliError::usage(format!(
                 "{flag}: account '{}' has no base URL; set accounts.{}.base_url",
@@ -234,10 +246,11 @@ impl App {
     fn accounts_of(&self, spec: &RunSpec) -> Result<BTreeMap<String, registry::Account>, CliError> {
         let mut accounts = BTreeMap::new();
         if spec.answerer.is_remote() {
-            accounts.insert(spec.answerer.account.clone(), self.account(ModelRole::Answerer, "--answerer")?);
+            let account = self.account(ModelRole::Answerer, &spec.answerer.provider, "--answerer")?;
+            accounts.insert(spec.answerer.account.clone(), account);
         }
-        if let Some(judge) = spec.judges.iter().find(|judge| judge.is_remote()) {
-            accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, "--judge")?);
+        for judge in spec.judges.iter().filter(|judge| judge.is_remote()) {
+            accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, &judge.provider, "--judge")?);
         }
         if matches!(spec.system.name.as_str(), "vector" | "hybrid") {
             // whatever has a key and a server: the system's setting names one of them
@@ -273,16 +286,6 @@ impl App {
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
-    /// What a check of a memory system gets: every account that has a server.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up.
-    pub(crate) fn environment_for_check(&self) -> Result<Arc<WorkerEnvironment>, CliError> {
-        let accounts = bench_worker::environment::usable_accounts(&self.settings);
-        bench_worker::environment::environment(&self.settings, accounts)
-            .map_err(|failure| CliError::infrastructure(failure.to_string()))
-    }
-
     /// The ways to a collector for a run in this process.
     ///
     /// # Errors
@@ -291,6 +294,16 @@ impl App {
         let instance = format!("local-{}", std::process::id());
         ProcessTelemetry::start(&self.settings, "bench-coord", &instance, None)
             .map_err(|failure| CliError::usage(failure.message))
+    }
+
+    /// What a check of a memory system gets: every account that has a server.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub(crate) fn environment_for_check(&self) -> Result<Arc<WorkerEnvironment>, CliError> {
+        let accounts = bench_worker::environment::usable_accounts(&self.settings);
+        bench_worker::environment::environment(&self.settings, accounts)
+            .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
     /// Slots per role for a run in this process.
@@ -386,6 +399,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.max_cost_per_day", "--max-cost-per-day", args.limits.max_cost_per_day.as_ref());
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
+    flags.one("run.cache", "--cache", args.cache.as_ref());
     flags.one("run.pool", "--pool", args.pool.as_ref());
     flags.one("trace.url", "--trace-url", args.trace_url.as_ref());
     flags.one("trace.content", "--trace-content", args.trace_content.then_some(&true));

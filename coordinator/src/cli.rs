@@ -193,6 +193,9 @@ pub struct SubmitArgs {
     /// Use models without a known price, counted as free
     #[arg(long, help_heading = "Limits")]
     pub unpriced_ok: bool,
+    /// Whose stored replies are used instead of paying again: lineage, shared (all runs), off, refresh [default: lineage]
+    #[arg(long, value_name = "SCOPE", help_heading = "Limits")]
+    pub cache: Option<String>,
     /// Name of the run, for people
     #[arg(long, value_name = "TEXT", help_heading = "The run")]
     pub name: Option<String>,

@@ -20,6 +20,7 @@ mod out;
 mod planner;
 mod planning;
 mod progress;
+mod rehearsal;
 mod results;
 mod runs;
 mod self_check;

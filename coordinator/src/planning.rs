@@ -10,6 +10,7 @@ use bench_datasets::{Dataset, OpenOptions};
 use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order};
 use bench_proto::{
     money::PicoUsd,
+    price::ModelPrice,
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
     trace::TracePolicy,
 };
@@ -60,8 +61,7 @@ impl PlannedRun {
 /// Whether anything of a run may cost money.
 #[must_use]
 pub(crate) fn is_paid(spec: &RunSpec) -> bool {
-    let prices = &spec.limits.prices;
-    let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, prices).is_some();
+    let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, &spec.limits).is_some();
     paid(&spec.answerer) || spec.judges.iter().any(paid)
 }
 
@@ -223,13 +223,13 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         }
         _ => {}
     }
-    let prices = user_prices(app, args)?;
-    let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &prices, will_call)?;
+    let priced = limits(app, user_prices(app, args)?)?;
+    let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &priced, will_call)?;
     let judges = settings
         .run
         .judge
         .iter()
-        .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &prices, will_call))
+        .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &priced, will_call))
         .collect::<Result<Vec<_>, _>>()?;
     check_votes(settings.run.votes)?;
     let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
@@ -259,40 +259,13 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: Limits {
-            // questions in flight are operations in flight of the system
-            concurrency: match (settings.run.concurrency, capabilities.max_parallel) {
-                (Some(wanted), Some(most)) => Some(wanted.min(most)),
-                (wanted, most) => wanted.or(most),
-            },
-            ..limits(app, prices)?
-        },
+        limits: Limits { concurrency: in_flight(settings.run.concurrency, capabilities.max_parallel), ..priced },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
         planned.spec.limits.max_cost = Some(DEFAULT_CAP);
     }
     Ok(planned)
-}
-
-/// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster
-/// look for themselves.
-async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde_json::Value>) -> Result<(), CliError> {
-    if app.place()? == Place::Cluster || !settings.contains_key(adapter::ADAPTER) {
-        return Ok(());
-    }
-    let context = BuildContext { home: Some(app.home()), ..BuildContext::default() };
-    adapter::end_orphans(&app.home()).await;
-    let system = systems::build(name, settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
-    let starts = settings[adapter::ADAPTER].get("start").is_some();
-    if starts && !settings.contains_key(adapter::URL) {
-        return Ok(());
-    }
-    let health = system.health().await;
-    system.close().await;
-    health.map(drop).map_err(|failure| {
-        CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message))
-    })
 }
 
 /// Checks the number of votes.
@@ -321,9 +294,11 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         max_rpm: run.max_rpm,
         max_tpm: run.max_tpm,
         concurrency: run.concurrency,
+        cache: run.cache,
         retries: run.retries,
         pool: run.pool.clone(),
         prices,
+        price_lines: price_lines(app)?,
         unpriced_ok: run.unpriced_ok,
         trace: trace_policy(app.settings())?,
     })
@@ -347,6 +322,34 @@ fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliE
     })
 }
 
+/// Questions in flight are operations in flight of the system.
+fn in_flight(wanted: Option<u32>, most: Option<u32>) -> Option<u32> {
+    match (wanted, most) {
+        (Some(wanted), Some(most)) => Some(wanted.min(most)),
+        (wanted, most) => wanted.or(most),
+    }
+}
+
+/// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster
+/// look for themselves.
+async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde_json::Value>) -> Result<(), CliError> {
+    if app.place()? == Place::Cluster || !settings.contains_key(adapter::ADAPTER) {
+        return Ok(());
+    }
+    let context = BuildContext { home: Some(app.home()), ..BuildContext::default() };
+    adapter::end_orphans(&app.home()).await;
+    let system = systems::build(name, settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
+    let starts = settings[adapter::ADAPTER].get("start").is_some();
+    if starts && !settings.contains_key(adapter::URL) {
+        return Ok(());
+    }
+    let health = system.health().await;
+    system.close().await;
+    health.map(drop).map_err(|failure| {
+        CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message))
+    })
+}
+
 /// Reads an amount of dollars.
 ///
 /// # Errors
@@ -366,13 +369,25 @@ pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<Strin
     Ok(names.map(|name| (name, price)).collect())
 }
 
+/// Prices of the run's models from the user's price file: they go with the run, so that all workers use the same.
+fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
+    let settings = app.settings();
+    let Some(path) = &settings.models.price_file else { return Ok(BTreeMap::new()) };
+    let refuse = |problem: String| CliError::usage(format!("models.price_file {}: {problem}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    let table = prices::PriceTable::read(&text).map_err(refuse)?;
+    let run = &settings.run;
+    let names = std::iter::once(&run.answerer).chain(&run.judge).filter_map(|model| Some(model.split_once(':')?.1));
+    Ok(names.filter_map(|name| Some((name.to_owned(), table.price(name)?.clone()))).collect())
+}
+
 /// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
 pub(crate) fn model_spec(
     app: &App,
     text: &str,
     role: ModelRole,
     args: &SubmitArgs,
-    user_prices: &BTreeMap<String, (PicoUsd, PicoUsd)>,
+    priced: &Limits,
     will_call: bool,
 ) -> Result<ModelSpec, CliError> {
     let flag = if role == ModelRole::Judge { "--judge" } else { "--answerer" };
@@ -396,11 +411,15 @@ pub(crate) fn model_spec(
     if !parsed.provider.remote {
         return Ok(spec);
     }
-    spec.params = capabilities::effective_params(&spec.name, &app.model_params(role));
-    spec.account = if will_call { app.account(role, flag)?.name } else { app.settings().account_of(role).name };
-    if prices::price_of(&spec.name, user_prices).is_none() && !args.unpriced_ok && !app.settings().run.unpriced_ok {
+    spec.params = capabilities::sent_params(&spec.provider, &spec.name, &app.model_params(role)?);
+    spec.account = if will_call {
+        app.account(role, &spec.provider, flag)?.name
+    } else {
+        app.settings().account_for(role, &spec.provider).name
+    };
+    if prices::price_of(&spec.name, priced).is_none() && !args.unpriced_ok && !app.settings().run.unpriced_ok {
         return Err(CliError::usage(format!(
-            "no price is known for {}: give it with --price IN,OUT (dollars per million tokens), or --unpriced-ok to count it as free",
+            "no price is known for {}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free",
             spec.name
         )));
     }

@@ -3,7 +3,7 @@
 //! Everything streams bank by bank, so a million questions need no more memory than one bank.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     io::{IsTerminal, Write},
     path::{Path, PathBuf},
 };
@@ -20,7 +20,7 @@ use bench_proto::{
     summary::{ControlScore, JudgementLine, QuestionLine, RetrievedLine, Summary, Verdict},
 };
 use bench_report::html::{MOST_QUESTIONS, Page};
-use bench_store::{RunFilter, RunRow, RunState, Store};
+use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store};
 use bench_worker::{
     banks::BankData,
     systems::{BuildContext, registry as systems},
@@ -46,6 +46,7 @@ pub(crate) async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Res
     let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;
+    input.calls_of = calls_of(store, run).await?;
     input.stats_seed = app.settings().stats_seed;
     if let Ok(capabilities) =
         systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default())
@@ -122,6 +123,14 @@ async fn self_check(store: &dyn Store, run: &RunRow) -> Result<SelfCheck, CliErr
             None => SelfCheck::Passed,
         }
     }))
+}
+
+/// Ids of the runs whose stored replies a run has used.
+async fn calls_of(store: &dyn Store, run: &RunRow) -> Result<Vec<String>, CliError> {
+    let events = store.events(run.run_no).await?;
+    let ids: BTreeSet<String> =
+        events.into_iter().filter(|e| e.kind == SHARED_CALLS_EVENT).map(|event| event.message).collect();
+    Ok(ids.into_iter().collect())
 }
 
 /// Scores of the control runs that belong to a run.

@@ -249,6 +249,7 @@ fn facts_of(line: &QuestionLine) -> QuestionFacts {
             unretained: 0,
         }),
         empty_context: false,
+        finish: None,
         context_bytes: None,
         judge_in_doubt: false,
         answer_hash: 0,

@@ -51,6 +51,11 @@ EVERYTHING = OWN_SECRETS | {
     },
     "runs": {"nightly": RUN | {"schedule": "15 2 * * *", "activeDeadlineSeconds": 7200}, "byhand": RUN | {"pool": "eu"}},
     "datasets": {"existingClaim": "data"},
+    "observability": {
+        "enabled": True,
+        "labels": {"release": "prometheus"},
+        "otlp": {"endpoint": "http://collector.monitoring:4317"},
+    },
     "networkPolicy": {"coordinatorFrom": [{"podSelector": {"matchLabels": {"app": "dashboard"}}}]},
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}, "data": {"a": "b"}}],
 }
@@ -70,6 +75,7 @@ VALUE_SETS = {
     "no-policies": SECRET | {"networkPolicy": {"enabled": False}},
     "no-account": SECRET | {"serviceAccount": {"create": False, "name": "theirs"}},
     "no-downloads": SECRET | {"networkPolicy": {"downloads": {"enabled": False}, "providers": {"ports": []}}},
+    "observed": SECRET | {"observability": {"enabled": True, "dashboards": False}},
     "template-run": SECRET | {"runs": {"fair": RUN}},
 }
 

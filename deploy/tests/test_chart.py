@@ -53,7 +53,7 @@ class Rendering(unittest.TestCase):
         for name in VALUE_SETS:
             versions = VERSIONS if name == "everything" else [VERSIONS[0], VERSIONS[-1]]
             for thing in objects(name):
-                if thing["apiVersion"].startswith("keda.sh/"):
+                if thing["apiVersion"].startswith(("keda.sh/", "monitoring.coreos.com/")):
                     continue
                 for version in versions:
                     with self.subTest(f"{name}: {label(thing)} on {version}"):
@@ -190,13 +190,34 @@ class Promises(unittest.TestCase):
                     for ref in container.get("envFrom", []):
                         self.assertIn(ref["secretRef"]["name"], theirs | set(made))
 
-    def test_only_workers_get_keys_and_only_coordinators_the_token(self):
-        for where, _, pod in pods("everything"):
-            container = pod["containers"][0]
-            worker = container["command"] == ["bench-worker"]
-            self.assertEqual("envFrom" in container, worker, where)
-            tokens = [entry for entry in container["env"] if entry["name"] == "BENCH_HTTP_TOKEN"]
-            self.assertEqual(bool(tokens), container["args"][0] == "serve", where)
+    def test_only_workers_get_keys_and_only_who_listens_the_token(self):
+        for name, scraped in (("everything", True), ("own-secrets", False)):
+            for where, _, pod in pods(name):
+                container = pod["containers"][0]
+                worker = container["command"] == ["bench-worker"]
+                self.assertEqual("envFrom" in container, worker, where)
+                tokens = [entry for entry in container["env"] if entry["name"] == "BENCH_HTTP_TOKEN"]
+                self.assertEqual(bool(tokens), container["args"][0] == "serve" or (worker and scraped), where)
+
+    def test_who_is_scraped_listens_and_every_file_is_in_the_chart(self):
+        monitors = of_kind("everything", "PodMonitor")
+        self.assertEqual(len(monitors), 2)
+        for monitor in monitors:
+            wanted = monitor["spec"]["selector"]["matchLabels"].items()
+            running = [thing["spec"]["template"] for thing in of_kind("everything", "Deployment")]
+            scraped = [template["spec"] for template in running if wanted <= template["metadata"]["labels"].items()]
+            self.assertTrue(scraped, label(monitor))
+            for pod in scraped:
+                container = pod["containers"][0]
+                self.assertEqual([port["name"] for port in container["ports"]], ["http"])
+                self.assertTrue(any(arg.startswith("--listen=0.0.0.0:") for arg in container["args"]))
+        (rules,) = of_kind("everything", "PrometheusRule")
+        self.assertEqual(rules["spec"], yaml.safe_load(source("deploy/observability/rules.yml")))
+        boards = {key for thing in of_kind("everything", "ConfigMap") for key in thing["data"] if key.endswith(".json")}
+        files = {path.name for path in (ROOT / "deploy/observability/grafana/dashboards").iterdir()}
+        self.assertEqual(boards, files)
+        for name in ("default", "production"):
+            self.assertEqual(of_kind(name, "PodMonitor") + of_kind(name, "PrometheusRule"), [])
 
     def test_the_migration_needs_nothing_that_is_not_there_before_an_install(self):
         for name in VALUE_SETS:

@@ -81,6 +81,44 @@ pub enum CallOutcome {
     Uncertain,
 }
 
+/// Whose stored replies a run may use (`--cache`, P9).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheScope {
+    /// Those of its lineage: resumed, retried, forked and re-judged runs, grown samples.
+    #[default]
+    Lineage,
+    /// Those of all runs of the store, the newest first: such runs are not independent of each other.
+    Shared,
+    /// Nobody's, and nobody uses the run's own either.
+    Off,
+    /// Nobody's; the run's own are what later shared runs find.
+    Refresh,
+}
+
+impl CacheScope {
+    /// Names of all scopes, in order.
+    pub const NAMES: [&str; 4] = ["lineage", "shared", "off", "refresh"];
+
+    /// The scope's name in flags and settings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The scope of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Lineage, Self::Shared, Self::Off, Self::Refresh].into_iter().find(|scope| scope.name() == name)
+    }
+
+    /// Whether stored replies are looked for at all.
+    #[must_use]
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Lineage | Self::Shared)
+    }
+}
+
 /// One paid (or possibly paid) attempt as the call store keeps it. Attempts that surely cost nothing (429, refused
 /// connection) are only counted in [`Usage`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +133,9 @@ pub struct CallRecord {
     pub outcome: CallOutcome,
     /// The reply's text; empty for uncertain attempts.
     pub reply: String,
+    /// Why the reply ended (`stop`, `length`, …); empty in records of builds before this field.
+    #[serde(default)]
+    pub finish: String,
     /// The model's own name in the reply.
     pub model: String,
     /// Prompt tokens.

@@ -98,6 +98,9 @@ pub struct QuestionFacts {
     /// The votes of a judge are split, or two judges disagree about passing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judge_in_doubt: bool,
+    /// Why the answer ended, when not by itself with some text (`length`, `content_filter`, `refusal`, `empty`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
     /// See [`StepFacts::Scored`].
     #[serde(default)]
     pub answer_hash: u64,
@@ -154,6 +157,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         empty_context: false,
         context_bytes: None,
         judge_in_doubt: false,
+        finish: None,
         answer_hash: 0,
         times: PhaseTimes { started_us: i64::MAX, ..PhaseTimes::default() },
         usage: PhaseUsage::default(),
@@ -177,7 +181,8 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 facts.times.provider_us += timing.provider_us;
                 Some(timing)
             }
-            StepFacts::Answered { usage, timing, .. } => {
+            StepFacts::Answered { finish, usage, timing } => {
+                facts.finish = (finish != "stop").then(|| finish.clone());
                 facts.usage.answer += *usage;
                 facts.times.answer_us = Some(timing.total_us);
                 facts.times.provider_us += timing.provider_us;

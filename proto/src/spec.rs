@@ -5,7 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{call::Phase, facts::JudgePlan, ids::Sha256Hash, money::PicoUsd, trace::TracePolicy};
+use crate::{
+    call::{CacheScope, Phase},
+    facts::JudgePlan,
+    ids::Sha256Hash,
+    money::PicoUsd,
+    price::ModelPrice,
+    trace::TracePolicy,
+};
 
 /// Version of [`RunSpec`] as stored.
 pub const SPEC_VERSION: u32 = 1;
@@ -177,12 +184,16 @@ pub struct Limits {
     pub max_tpm: Option<u64>,
     /// Questions in flight over all workers.
     pub concurrency: Option<u32>,
+    /// Whose stored replies may be used.
+    pub cache: CacheScope,
     /// Attempts per task after the first.
     pub retries: u32,
     /// Worker pool.
     pub pool: String,
     /// User-given prices: model → (input, output) pico-dollars per token.
     pub prices: BTreeMap<String, (PicoUsd, PicoUsd)>,
+    /// Prices of the run's models from the user's price file.
+    pub price_lines: BTreeMap<String, ModelPrice>,
     /// Unpriced models may be used (and count as free).
     pub unpriced_ok: bool,
     /// Which questions keep their traces, and where people find them.
@@ -199,9 +210,11 @@ impl Default for Limits {
             max_rpm: None,
             max_tpm: None,
             concurrency: None,
+            cache: CacheScope::Lineage,
             retries: 6,
             pool: "default".to_owned(),
             prices: BTreeMap::new(),
+            price_lines: BTreeMap::new(),
             unpriced_ok: false,
             trace: TracePolicy::default(),
         }

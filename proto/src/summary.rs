@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, TimingLine};
 
 use crate::{
-    call::Usage,
+    call::{CacheScope, Usage},
     facts::PhaseUsage,
     spec::{ModelSpec, RunSpec},
 };
@@ -73,6 +73,9 @@ pub struct Summary {
     /// Errors of `infra_error` questions: code → number of questions.
     #[serde(default)]
     pub errors: BTreeMap<String, u64>,
+    /// Answers that did not end by themselves, in questions: `length`, `content_filter`, `refusal`, `empty`, …
+    #[serde(default)]
+    pub replies: BTreeMap<String, u64>,
     /// Controls that were run beside it.
     pub controls: Vec<ControlScore>,
     /// Latency percentiles in milliseconds.
@@ -129,6 +132,9 @@ pub struct RunSummary {
     pub wall_seconds: Option<f64>,
     /// Times it was resumed.
     pub resumed_times: u64,
+    /// Other runs whose stored replies it used: it is not independent of them (P9).
+    #[serde(default)]
+    pub calls_of: Vec<String>,
 }
 
 /// Whether a run's result may be used as a result and as a baseline.
@@ -281,6 +287,9 @@ pub struct SpecSummary {
     /// Tokens per minute.
     #[serde(default)]
     pub max_tpm: Option<u64>,
+    /// Whose stored replies were used.
+    #[serde(default)]
+    pub cache: CacheScope,
     /// Worker pool.
     #[serde(default)]
     pub pool: String,
@@ -809,6 +818,7 @@ impl From<&RunSpec> for SpecSummary {
             concurrency: spec.limits.concurrency,
             max_rpm: spec.limits.max_rpm,
             max_tpm: spec.limits.max_tpm,
+            cache: spec.limits.cache,
             pool: spec.limits.pool.clone(),
         }
     }

@@ -106,12 +106,13 @@ impl Answerer {
                 let called = caller.call(task, &question.question_id, 0, &request, &usable_answer).await?;
                 let mut timing = called.timing;
                 (timing.queue_wait_us, timing.dispatch_us) = (0, 0);
+                let silent = called.value.is_empty() && called.reply.finish == "stop";
                 let raw = (called.reply.text != called.value).then_some(called.reply.text);
                 Ok(Answered {
                     answer: called.value,
                     raw,
                     citations: Vec::new(),
-                    finish: called.reply.finish,
+                    finish: if silent { "empty".to_owned() } else { called.reply.finish },
                     usage: called.usage,
                     timing,
                     calls: called.records,

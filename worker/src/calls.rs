@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bench_proto::{
-    call::{CallRecord, Phase, Usage},
+    call::{CacheScope, CallRecord, Phase, Usage},
     failure::Failure,
     spec::ModelSpec,
     step::{StepNo, Timing},
@@ -55,10 +55,17 @@ impl<'a> RunCallers<'a> {
         stop: StopFlag,
     ) -> Result<Self, Failure> {
         // a run that no earlier run shares its calls with has nothing to look up
-        let known = store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))?;
+        let scope = row.spec.limits.cache;
+        let known = match scope {
+            CacheScope::Shared => true,
+            CacheScope::Lineage => {
+                store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))? > 0
+            }
+            CacheScope::Off | CacheScope::Refresh => false,
+        };
         let budget = Arc::new(Purse::open(Arc::clone(&store) as Arc<dyn Money>, row, session));
         let stored: Option<Arc<dyn CallStore>> =
-            (known > 0).then(|| Arc::new(StoredCalls(Arc::clone(&store) as _)) as Arc<dyn CallStore>);
+            known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
         Ok(Self { environment, row, stop, budget, store, stored })
     }
 
@@ -89,7 +96,7 @@ impl<'a> RunCallers<'a> {
             pace: Some(pace),
             stop: self.stop.clone(),
             budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
-            price: prices::price_of(&model.name, &limits.prices),
+            price: prices::price_of(&model.name, limits),
             store: self.stored.clone(),
             settings: CallSettings { retries: limits.retries, ..self.environment.calls },
         });

@@ -71,6 +71,7 @@ pub struct RunContext {
     drop: CancellationToken,
     purse: Arc<Purse>,
     trace: Option<RunTrace>,
+    session: SessionId,
 }
 
 impl RunContext {
@@ -87,10 +88,10 @@ impl RunContext {
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
-        let building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
         // results made elsewhere can be graded again, and nothing is ever asked of their system
         let imported = spec.system.version == IMPORTED_SYSTEM;
         let name = if imported { "none" } else { spec.system.name.as_str() };
+        let building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
         let system =
             systems::registry::build(name, &spec.system.settings, &building).map_err(|e| cannot(e.to_string()))?;
         let system = Guarded::around(system, &spec.system.name, Arc::clone(&store));
@@ -108,6 +109,7 @@ impl RunContext {
             drop: CancellationToken::new(),
             purse: callers.purse(),
             trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
+            session,
             row,
         })
     }
@@ -127,6 +129,11 @@ impl RunContext {
     /// What requests bring along, where this process has a collector.
     pub(crate) fn trace(&self) -> Option<&RunTrace> {
         self.trace.as_ref()
+    }
+
+    /// The session under which its money is reserved.
+    pub(crate) const fn session(&self) -> SessionId {
+        self.session
     }
 
     pub(crate) fn system(&self) -> &dyn MemorySystem {

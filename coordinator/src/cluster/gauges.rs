@@ -66,7 +66,6 @@ const OF_CLUSTER: &[&Gauge] = &[
     &catalogue::QUEUE_CONSUMERS,
     &catalogue::WINDOW,
     &catalogue::WORKERS,
-    &catalogue::DESIRED_WORKERS,
     &catalogue::DEAD_LETTERS,
     &catalogue::RUN_QUESTIONS,
     &catalogue::RUN_PROGRESS,
@@ -82,23 +81,26 @@ impl ClusterGauges {
         Self { store, queue, leading: AtomicBool::new(false), memory: Mutex::default() }
     }
 
-    /// Brings them up to date; what cannot be read is no longer shown.
-    pub(crate) async fn refresh(&self) {
+    /// Brings them up to date; what cannot be read is no longer shown. Returns the pools that it has seen, when it has looked.
+    pub(crate) async fn refresh(&self) -> Option<BTreeSet<String>> {
         let leading = self.leading.load(Ordering::Relaxed);
         catalogue::LEADING.set(f64::from(u8::from(leading)));
         let mut memory = self.memory.lock().await;
         if memory.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
-            return;
+            return None;
         }
         memory.looked = Some(Instant::now());
         let mut found = Found::default();
         if leading && let Err(error) = self.look(&mut memory, &mut found).await {
             debug!("some gauges could not be read: {}", error.message);
         }
+        let seen = found.0.get(catalogue::WINDOW.name()).into_iter().flat_map(|(_, series)| series);
+        let pools = seen.filter_map(|(labels, _)| labels.first().cloned()).collect();
         for gauge in OF_CLUSTER {
             let series = found.0.remove(gauge.name()).map(|(_, series)| series);
             gauge.set_all(series.unwrap_or_default());
         }
+        Some(pools)
     }
 
     async fn look(&self, memory: &mut Memory, found: &mut Found) -> Result<(), CliError> {
@@ -176,13 +178,6 @@ impl ClusterGauges {
         if let Ok(count) = self.queue.dead_letter_count().await {
             found.put(&catalogue::DEAD_LETTERS, &[], count as f64);
         }
-    }
-}
-
-#[async_trait::async_trait]
-impl bench_telemetry::otlp::Refresh for ClusterGauges {
-    async fn refresh(&self) {
-        Self::refresh(self).await;
     }
 }
 

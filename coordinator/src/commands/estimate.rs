@@ -1,7 +1,12 @@
 //! `estimate`: calls, tokens, dollars, minutes and the interval to expect, before paying.
 
 use bench_plan::{Announcement, CallProfile, Estimate, EstimateInput, TokenGuess, TokenPrice, announce, estimate};
-use bench_proto::spec::{ModelSpec, RunSpec};
+use bench_proto::{
+    call::Phase,
+    price::ModelPrice,
+    spec::{ModelSpec, RunSpec},
+};
+use bench_store::CallProfile as CallProfileOfStore;
 use bench_worker::{
     answerer::answer_prompt as answer_prompt_of,
     models::{capabilities, prices, tokens::Encoding},
@@ -15,17 +20,18 @@ use crate::{
     exit::{CliResult, Exit},
     out,
     planning::{PlannedRun, plan_run},
+    rehearsal::{Effort, rehearse},
 };
 
 /// Milliseconds of a call to a hosted model, when nothing better is known.
 const TYPICAL_LATENCY_MS: f64 = 1500.0;
 /// Calls in flight that a hosted model's limits let through on average.
 const TYPICAL_CONCURRENCY: u32 = 32;
-/// Completion tokens of a short answer and of a reasoned verdict: (low, expected).
-const ANSWER_TOKENS: (u64, u64) = (4, 20);
-const VERDICT_TOKENS: (u64, u64) = (20, 60);
-/// Expected share of calls that are paid twice.
-const REPEAT_SHARE: f64 = 0.01;
+/// Completion tokens of a short answer and of a reasoned verdict: (low, expected), where the store has no calls to learn from.
+const ANSWER_TOKENS: (u64, u64) = (2, 7);
+const VERDICT_TOKENS: (u64, u64) = (10, 18);
+/// Calls of the store that are enough to learn from.
+const ENOUGH_CALLS: u64 = 30;
 /// Banks whose turns are measured for the average context.
 const MEASURED_BANKS: usize = 2;
 
@@ -39,6 +45,13 @@ pub(crate) enum Counting {
 }
 
 impl Counting {
+    const fn effort(self) -> Effort {
+        match self {
+            Self::Exact => Effort { banks: 40, questions: 250 },
+            Self::Rough => Effort { banks: 2, questions: 12 },
+        }
+    }
+
     fn tokens(self, model: &str, text: &str) -> u64 {
         let encoding = Encoding::of(model);
         match self {
@@ -49,7 +62,7 @@ impl Counting {
 
     /// Tokens of two messages with the chat's overhead.
     fn of_messages(self, model: &str, messages: &prompts::Messages) -> u64 {
-        self.tokens(model, &messages.system) + self.tokens(model, &messages.user) + 8
+        self.tokens(model, &messages.system) + self.tokens(model, &messages.user) + 11
     }
 }
 
@@ -66,27 +79,36 @@ pub(crate) struct RunEstimate {
 /// Runs the verb.
 pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let planned = plan_run(app, args, false).await?;
-    RunEstimate::of(&planned, Counting::Exact).print(args.output.json)
+    RunEstimate::of(app, &planned, Counting::Exact).await.print(args.output.json)
 }
 
 impl RunEstimate {
     /// The estimate of a planned run.
     #[must_use]
-    pub(crate) fn of(planned: &PlannedRun, counting: Counting) -> Self {
+    pub(crate) async fn of(app: &App, planned: &PlannedRun, counting: Counting) -> Self {
         let spec = &planned.spec;
-        let mut input = EstimateInput {
-            questions: spec.sample.n,
-            votes: spec.votes,
-            repeat_share: REPEAT_SHARE,
-            ..EstimateInput::default()
-        };
+        let past = Past::read(app, spec).await;
+        let rehearsal =
+            rehearse(planned, counting.effort(), &|model, messages| counting.of_messages(model, messages)).await;
+        let mut input = EstimateInput { questions: spec.sample.n, votes: spec.votes, ..EstimateInput::default() };
         if spec.answerer.is_remote() {
-            input.answerer = Some(profile(spec, &spec.answerer, answer_prompt(planned, counting), ANSWER_TOKENS));
+            let prompt = rehearsal.answer.unwrap_or_else(|| answer_prompt(planned, counting));
+            input.answerer = Some(profile(app, spec, &spec.answerer, prompt, past.of(&spec.answerer, ANSWER_TOKENS)));
         }
         input.judges = spec
             .judges
             .iter()
-            .map(|judge| profile(spec, judge, judge_prompt(judge, counting), VERDICT_TOKENS))
+            .zip(rehearsal.judges)
+            .map(|(judge, prompt)| {
+                let of_schema = counting.tokens(&judge.name, &prompts::verdict::schema().to_string()) + 32;
+                let answer_at_most = capabilities::max_tokens_of(&spec.answerer.params).unwrap_or(0);
+                let prompt = TokenGuess {
+                    low: prompt.low + of_schema,
+                    expected: prompt.expected + of_schema,
+                    worst: prompt.worst + of_schema + answer_at_most,
+                };
+                profile(app, spec, judge, prompt, past.of(judge, VERDICT_TOKENS))
+            })
             .collect();
         Self {
             estimate: estimate(&input),
@@ -182,8 +204,8 @@ impl RunEstimate {
     #[must_use]
     pub(crate) fn with_a_small_model(spec: &RunSpec) -> (f64, f64) {
         const MODEL: &str = "gpt-4o-mini";
-        let price = prices::price_of(MODEL, &spec.limits.prices);
-        let price = price.map_or_else(TokenPrice::default, |p| TokenPrice { input: p.input, output: p.output });
+        let price = prices::price_of(MODEL, &spec.limits);
+        let price = price.map_or_else(TokenPrice::default, |p| token_price(&p, None, 0));
         let calls = |prompt: u64, completion: (u64, u64)| CallProfile {
             account: "openai".to_owned(),
             prompt_tokens: TokenGuess { low: prompt, expected: prompt, worst: prompt * 2 },
@@ -214,18 +236,77 @@ fn half_width(a: &Announcement) -> String {
     }
 }
 
-fn profile(spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, (low, expected): (u64, u64)) -> CallProfile {
-    let price = prices::price_of(&model.name, &spec.limits.prices);
+/// What a token costs in a tier, in prompts of a length.
+fn token_price(price: &ModelPrice, service: Option<&str>, prompt: u64) -> TokenPrice {
+    let rates = price.rates(service, prompt);
+    TokenPrice { input: rates.input, output: rates.output }
+}
+
+/// What the newest calls of the store say of the run's models.
+#[derive(Debug, Default)]
+struct Past(Vec<(String, CallProfileOfStore)>);
+
+/// Completion tokens and milliseconds of a call, as expected.
+#[derive(Debug, Clone, Copy)]
+struct Expected {
+    completion: (u64, u64),
+    latency_ms: f64,
+}
+
+impl Past {
+    /// Reads what is there; a store that cannot be read has nothing to say about an estimate.
+    async fn read(app: &App, spec: &RunSpec) -> Self {
+        if app.store_file().is_some_and(|file| !file.exists()) {
+            return Self::default();
+        }
+        let Ok(store) = app.open_store().await else { return Self::default() };
+        let answerer = spec.answerer.is_remote().then_some((&spec.answerer, Phase::Answer));
+        let judges = spec.judges.iter().map(|judge| (judge, Phase::Judge));
+        let mut past = Vec::new();
+        for (model, phase) in answerer.into_iter().chain(judges) {
+            if let Ok(Some(profile)) = store.call_profile(&model.name, phase).await
+                && profile.calls >= ENOUGH_CALLS
+            {
+                past.push((model.name.clone(), profile));
+            }
+        }
+        Self(past)
+    }
+
+    fn of(&self, model: &ModelSpec, otherwise: (u64, u64)) -> Expected {
+        let phase = if otherwise == VERDICT_TOKENS { Phase::Judge } else { Phase::Answer };
+        let known = self.0.iter().find(|(name, profile)| *name == model.name && profile.phase == phase);
+        match known {
+            Some((_, profile)) => {
+                let expected = profile.completion_tokens.round().max(1.0) as u64;
+                Expected {
+                    completion: (otherwise.0.min(expected), expected),
+                    latency_ms: (profile.duration_us / 1000.0).max(0.1),
+                }
+            }
+            None => Expected { completion: otherwise, latency_ms: TYPICAL_LATENCY_MS },
+        }
+    }
+}
+
+fn profile(app: &App, spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, past: Expected) -> CallProfile {
+    let price = prices::price_of(&model.name, &spec.limits);
+    let service = model.params.get("service_tier").and_then(serde_json::Value::as_str);
     let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(256);
+    let (low, expected) = past.completion;
+    let expected = expected.min(output_limit);
+    // the run's own limits come before those of the account
+    let account = app.settings().accounts.get(&model.account);
+    let limits = &spec.limits;
     CallProfile {
-        account: model.account.clone(),
+        account: format!("{} {}", model.account, prices::limit_group(&model.name)),
         prompt_tokens: prompt,
-        completion_tokens: TokenGuess { low, expected, worst: output_limit },
-        price: price.map_or_else(TokenPrice::default, |p| TokenPrice { input: p.input, output: p.output }),
-        rpm: spec.limits.max_rpm,
-        tpm: spec.limits.max_tpm,
+        completion_tokens: TokenGuess { low: low.min(expected), expected, worst: output_limit },
+        price: price.map_or_else(TokenPrice::default, |p| token_price(&p, service, prompt.expected)),
+        rpm: limits.max_rpm.or(account.and_then(|account| account.rpm)),
+        tpm: limits.max_tpm.or(account.and_then(|account| account.tpm)),
         tpm_counts_max_output: true,
-        latency_ms: TYPICAL_LATENCY_MS,
+        latency_ms: past.latency_ms,
         concurrency: spec.limits.concurrency.unwrap_or(TYPICAL_CONCURRENCY),
     }
 }
@@ -263,28 +344,4 @@ fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGuess {
     };
     let expected = empty + hits * average;
     TokenGuess { low: empty + hits * average / 2, expected, worst: empty + hits * average * 2 }
-}
-
-/// Prompt tokens of a judgement: the prompt around a question, a short gold and a short answer.
-fn judge_prompt(judge: &ModelSpec, counting: Counting) -> TokenGuess {
-    let question = bench_proto::dataset::Question {
-        question_id: String::new(),
-        index: 0,
-        category: "single-hop".to_owned(),
-        text: "What did the two of them plan to do together on the first weekend of the month?".to_owned(),
-        ask_after: 0,
-        choices: Vec::new(),
-        time_text: None,
-    };
-    let gold = bench_proto::dataset::Gold::Text("a walk along the river with the dogs".to_owned());
-    let messages = prompts::judge::judge_messages(&prompts::judge::JudgeInput {
-        category: &question.category,
-        question: &question.text,
-        asked_at: None,
-        gold: Some(&gold),
-        answer: "they wanted to walk along the river",
-    });
-    let expected = counting.of_messages(&judge.name, &messages)
-        + counting.tokens(&judge.name, &prompts::verdict::schema().to_string());
-    TokenGuess { low: expected * 9 / 10, expected, worst: expected + 400 }
 }

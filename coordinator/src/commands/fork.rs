@@ -152,6 +152,7 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
     let refused =
         |flag: &str| CliError::usage(format!("{flag} cannot change what a fork --from {} takes over", phase(from)));
     let prices = planning::user_prices(app, args)?;
+    let priced = planning::limits(app, prices.clone())?;
     let mut spec = source.clone();
     if args.system.is_some() {
         return Err(refused("--system"));
@@ -166,10 +167,10 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
         if from == ForkFrom::Judge {
             return Err(refused("--answerer"));
         }
-        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &prices, will_call(app)?)?;
+        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app)?)?;
     }
     if !args.judge.is_empty() {
-        let judge = |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &prices, will_call(app)?);
+        let judge = |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &priced, will_call(app)?);
         spec.judges = args.judge.iter().map(judge).collect::<Result<_, _>>()?;
         spec.votes = args.votes.unwrap_or(1);
         spec.headline = None;

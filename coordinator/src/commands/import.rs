@@ -273,6 +273,7 @@ fn grade(
         empty_context: false,
         context_bytes: None,
         judge_in_doubt: false,
+        finish: None,
         answer_hash,
         times: PhaseTimes::default(),
         usage: PhaseUsage::default(),

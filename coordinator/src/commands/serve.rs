@@ -13,7 +13,11 @@ use bench_proto::{
 };
 use bench_queue::Queue;
 use bench_store::{RunRow, Store};
-use bench_telemetry::http::{BearerToken, Pages, listen};
+use bench_telemetry::{
+    http::{BearerToken, Pages, listen},
+    metrics::catalogue,
+    otlp::Refresh,
+};
 use bench_worker::sight::{Keeper, ProcessTelemetry};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -54,11 +58,11 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     let holder = args.name.clone().unwrap_or_else(|| format!("coordinator-{}", std::process::id()));
     bench_telemetry::metrics::enable(SERVICE, &holder);
     let gauges = Arc::new(ClusterGauges::new(Arc::clone(&store), Arc::clone(&queue)));
-    let telemetry = ProcessTelemetry::start(app.settings(), SERVICE, &holder, Some(Arc::clone(&gauges) as _))
-        .map_err(|failure| CliError::usage(failure.message))?;
-    let keeper = telemetry.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
     let pages =
         Arc::new(ServePages { store: Arc::clone(&store), queue: Arc::clone(&queue), gauges: Arc::clone(&gauges) });
+    let telemetry = ProcessTelemetry::start(app.settings(), SERVICE, &holder, Some(Arc::clone(&pages) as _))
+        .map_err(|failure| CliError::usage(failure.message))?;
+    let keeper = telemetry.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
     let listening = listen(&args.listen, token, pages).await.map_err(|e| CliError::usage(e.to_string()))?;
     out::note(&format!(
         "coordinator of {} and {}, health at http://{}/readyz, scaling at /api/scale/POOL/ROLE",
@@ -130,7 +134,7 @@ impl Pages for ServePages {
     }
 
     async fn refresh(&self) {
-        self.gauges.refresh().await;
+        Refresh::refresh(self).await;
     }
 
     async fn page(&self, path: &str) -> Option<Result<Value, String>> {
@@ -147,6 +151,22 @@ impl Pages for ServePages {
             }))),
             _ => None,
         }
+    }
+}
+
+#[async_trait::async_trait]
+impl Refresh for ServePages {
+    async fn refresh(&self) {
+        let Some(pools) = self.gauges.refresh().await else { return };
+        let mut desired = Vec::new();
+        for pool in &pools {
+            for role in Role::ALL {
+                let scale = self.scale(pool, role).await.ok();
+                let number = scale.and_then(|scale| scale["desired_workers"].as_f64());
+                desired.extend(number.map(|number| (vec![pool.clone(), role.name().to_owned()], number)));
+            }
+        }
+        catalogue::DESIRED_WORKERS.set_all(desired);
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     // in a cluster the keys are with the workers
     let planned = plan_run(app, args, !args.dry_run && place == Place::Local).await?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
-    let estimate = RunEstimate::of(&planned, counting);
+    let estimate = RunEstimate::of(app, &planned, counting).await;
     if args.dry_run {
         return estimate.print(args.output.json);
     }

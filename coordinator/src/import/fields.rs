@@ -187,7 +187,11 @@ fn grade(fields: &Map<String, Value>, reading: &Reading) -> Result<Grade, String
             let value = parts.try_fold(top, |value, name| Some(value?.get(name)));
             Some((path.as_str(), value.flatten().ok_or_else(|| format!("it has no field '{path}' (--score-field)"))?))
         }
-        None => first(fields, GRADE).or_else(|| ours_score(fields, reading.metric.as_deref())),
+        // a questions.jsonl of ours has judgements beside its scores, and those are not the grade
+        None if fields.contains_key("scores") && !fields.contains_key("score") => {
+            ours_score(fields, reading.metric.as_deref())
+        }
+        None => first(fields, GRADE),
     };
     let Some((name, value)) = found else { return Ok(Grade::None) };
     if value.is_null() {

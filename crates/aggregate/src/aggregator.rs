@@ -68,6 +68,7 @@ struct Sums {
     recall_answer: RecallAnswer,
     context_bytes: u64,
     errors: BTreeMap<String, u64>,
+    replies: BTreeMap<String, u64>,
     retrieval: RetrievalSums,
     /// Bank number → proven ready, in all its segments.
     proofs: BTreeMap<u32, bool>,
@@ -95,6 +96,9 @@ impl Sums {
             row.failed += more.failed;
         }
         self.context_bytes += other.context_bytes;
+        for (finish, n) in other.replies {
+            *self.replies.entry(finish).or_default() += n;
+        }
         for (code, n) in other.errors {
             *self.errors.entry(code).or_default() += n;
         }
@@ -163,6 +167,9 @@ impl Aggregator {
         if let Some(bytes) = facts.context_bytes {
             sums.context_bytes += bytes;
             self.contexts.push(bytes as f32);
+        }
+        if let Some(finish) = &facts.finish {
+            *sums.replies.entry(finish.clone()).or_default() += 1;
         }
         if facts.outcome == Outcome::InfraError {
             let code = facts.failure.as_ref().map_or("unknown", |failure| failure.code.as_str());
@@ -269,6 +276,7 @@ impl Aggregator {
             context: context(&self.contexts, sums),
             usd_per_correct: usd_per_correct(usage.total.usd_list, &sums.recall_answer),
             errors: sums.errors.clone(),
+            replies: sums.replies.clone(),
             controls: input.controls.clone(),
             latency_ms: latencies(&questions.rows, &self.retained),
             latency_curves: curves(&questions.rows),
@@ -474,6 +482,7 @@ fn run_summary(
         finished_at: input.run.finished_at.clone(),
         wall_seconds: input.run.wall_seconds,
         resumed_times: input.run.resumed_times,
+        calls_of: input.calls_of.clone(),
     }
 }
 

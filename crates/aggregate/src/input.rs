@@ -59,6 +59,8 @@ pub struct AggregateInput {
     pub self_check: SelfCheck,
     /// Controls that were run beside it.
     pub controls: Vec<ControlScore>,
+    /// Ids of other runs whose stored replies it used.
+    pub calls_of: Vec<String>,
     /// What the memory system said of itself.
     pub system_stats: BTreeMap<String, Value>,
     /// Mean of the score that the system gave its best hit.
@@ -81,6 +83,7 @@ impl AggregateInput {
             effective_k: None,
             self_check: SelfCheck::NotRun,
             controls: Vec::new(),
+            calls_of: Vec::new(),
             system_stats: BTreeMap::new(),
             top1_score: None,
             stats_seed: DEFAULT_STATS_SEED,

@@ -102,6 +102,7 @@ fn question(i: u64) -> QuestionFacts {
         empty_context: false,
         context_bytes: Some(4_000),
         judge_in_doubt: false,
+        finish: None,
         answer_hash: i,
         times: PhaseTimes {
             recall_us: Some(i % 999),

@@ -8,7 +8,10 @@
 //! ```
 
 mod cluster;
+mod limiter;
+mod looking;
 mod measure;
+mod results;
 mod scenarios;
 mod yardstick;
 
@@ -52,8 +55,23 @@ enum Scenario {
     Latency,
     /// 1,000 generated conversations against 10, without any model
     Scale,
+    /// Telemetry on, off, and with a collector that never answers, without any model
+    Looking {
+        /// Generated conversations of a run, of 199 questions each
+        #[arg(long, default_value_t = 50)]
+        conversations: u32,
+    },
     /// All of the above
     All,
+    /// Stored results: a million questions aggregated, two large runs compared, the page of one
+    Results {
+        /// Questions of the aggregated run
+        #[arg(long, default_value_t = 1_000_000)]
+        questions: u32,
+        /// Questions of each compared run
+        #[arg(long, default_value_t = 100_000)]
+        compared: u32,
+    },
     /// A cluster without models against its yardstick: questions/s to items/s
     Overhead {
         /// Questions of a run
@@ -96,6 +114,8 @@ enum Scenario {
         #[arg(long)]
         full: bool,
     },
+    /// What pace and budget cost: CPU per call, calls per round trip, transactions a second; SQLite and PostgreSQL
+    Limiter,
     /// From submit to the first answer in a warm cluster
     FirstAnswer {
         /// Slots of the worker
@@ -141,7 +161,11 @@ fn main() -> anyhow::Result<()> {
         Scenario::ZeroLatency => vec![lab.zero_latency()?],
         Scenario::Latency => vec![lab.latency()?],
         Scenario::Scale => vec![lab.scale()?],
+        Scenario::Looking { conversations } => vec![lab.looking(conversations)?],
         Scenario::All => vec![lab.extractive()?, lab.zero_latency()?, lab.latency()?, lab.scale()?],
+        Scenario::Results { questions, compared } => {
+            runtime.block_on(results::results(&lab, cli.rounds, questions, compared))?
+        }
         of_cluster => {
             let services = Services::start(&lab.binaries, cli.statements)?;
             runtime.block_on(in_cluster(&services, &lab, cli.rounds, of_cluster))?
@@ -162,6 +186,12 @@ async fn in_cluster(services: &Services, lab: &Lab, rounds: usize, scenario: Sce
         Scenario::Scaling { questions, slots, quick } => scaling(services, lab, questions, slots, quick).await?,
         Scenario::Million { questions, slots } => vec![cluster::million(services, questions, slots).await?],
         Scenario::Money { full } => vec![cluster::money(services, full).await?],
+        Scenario::Limiter => {
+            let folder = tempfile::tempdir()?;
+            let file = format!("sqlite:{}", folder.path().join("bench.db").display());
+            let place = services.place()?;
+            vec![limiter::limiter(&file, "sqlite").await?, limiter::limiter(&place.store, "postgres").await?]
+        }
         Scenario::FirstAnswer { slots } => vec![cluster::first_answer(services, 2 * rounds, slots).await?],
         Scenario::Cluster { quick } => {
             let (questions, many) = if quick { (4_000, 40_000) } else { (20_000, 200_000) };

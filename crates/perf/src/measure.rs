@@ -47,11 +47,21 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<Sample> {
 
 /// CPU seconds of all children that were waited for.
 fn children_cpu() -> anyhow::Result<f64> {
+    own_stat([13, 14])
+}
+
+/// CPU seconds of this process, its threads together.
+pub(crate) fn cpu_of_this_process() -> anyhow::Result<f64> {
+    own_stat([11, 12])
+}
+
+/// The sum of two fields of this process's books, in seconds.
+fn own_stat(at: [usize; 2]) -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit_once(')').context("/proc/self/stat has a name in brackets")?.1;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
-    Ok((ticks(13) + ticks(14)) / TICKS)
+    Ok(at.into_iter().map(ticks).sum::<f64>() / TICKS)
 }
 
 /// A number of kB of `/proc/…/status`; 0 when it is not there.

@@ -18,11 +18,11 @@ use crate::{
 pub(crate) struct Lab {
     pub(crate) binaries: PathBuf,
     pub(crate) datasets_dir: Option<PathBuf>,
-    rounds: usize,
+    pub(crate) rounds: usize,
 }
 
 /// Questions of a full run; real and generated data have the same number.
-const QUESTIONS: f64 = 1986.0;
+pub(crate) const QUESTIONS: f64 = 1986.0;
 
 impl Lab {
     pub(crate) fn new(binaries: PathBuf, datasets_dir: Option<PathBuf>, rounds: usize) -> anyhow::Result<Self> {
@@ -60,6 +60,12 @@ impl Lab {
             command.env("OPENAI_BASE_URL", base_url).env("OPENAI_API_KEY", "sk-none");
         }
         run(&mut command)
+    }
+
+    /// Without models, with these variables.
+    pub(crate) fn once_with(&self, args: &[&str], env: &[(&str, String)]) -> anyhow::Result<Sample> {
+        let folder = tempfile::tempdir()?;
+        run(self.submit(folder.path(), args).envs(env.iter().map(|(name, value)| (name, value))))
     }
 
     /// No model at all.
@@ -156,8 +162,10 @@ pub(crate) struct Sim {
 impl Sim {
     /// Starts it and waits until it listens.
     pub(crate) fn start(binaries: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+        // counting by the vocabulary costs the simulator more than the program under test
+        let counting: &[&str] = if flags.contains(&"--tokens") { &[] } else { &["--tokens", "bytes"] };
         let mut child = Command::new(binaries.join("bench-sim"))
-            .args(["--tokens", "bytes"])
+            .args(counting)
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

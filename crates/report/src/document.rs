@@ -1,5 +1,7 @@
 //! What people read of a summary, as blocks without layout.
 
+use std::collections::BTreeMap;
+
 use bench_proto::summary::{Estimator, Headline, MetricScore, PartScore, Percentiles, Summary, Verdict};
 
 use crate::figures::{
@@ -66,6 +68,8 @@ pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
     blocks.extend(categories(summary.scores.first()));
     blocks.extend(metrics(summary));
     blocks.extend(retrieval(summary));
+    blocks.extend(recall_and_answer(summary));
+    blocks.extend(agreement(summary));
     blocks.extend(controls(summary));
     blocks.extend(latency(summary));
     blocks.extend(usage(summary));
@@ -292,8 +296,55 @@ fn retrieval(summary: &Summary) -> Vec<Block> {
             count(lost.evidence_found),
             count(lost.no_ground_truth),
         )));
+        if lost.not_retained + lost.judge_in_doubt > 0 {
+            blocks.push(Block::Text(format!(
+                "Beside these, {} lost evidence that was never retained, and {} left judges in doubt.",
+                counted(lost.not_retained, "question"),
+                count(lost.judge_in_doubt),
+            )));
+        }
     }
     blocks
+}
+
+/// What recall had found against how the answer fared: what is lost in memory, and what after.
+fn recall_and_answer(summary: &Summary) -> Vec<Block> {
+    let table_of = &summary.recall_answer;
+    let rows = [
+        ("all evidence found", table_of.evidence_found),
+        ("part of it", table_of.evidence_partial),
+        ("none of it", table_of.evidence_missing),
+        ("no evidence named", table_of.no_ground_truth),
+    ];
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .filter(|(_, counts)| counts.passed + counts.failed > 0)
+        .map(|(name, counts)| {
+            let all = counts.passed + counts.failed;
+            let share = percent(counts.passed as f64 / all as f64);
+            vec![name.to_owned(), count(counts.passed), count(counts.failed), share]
+        })
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    vec![heading("Recall and answer"), table(&["Recall", ">Passed", ">Failed", ">Passed"], rows)]
+}
+
+/// How far votes and judges agree on the same answers.
+fn agreement(summary: &Summary) -> Vec<Block> {
+    if summary.judge_agreement.is_empty() {
+        return Vec::new();
+    }
+    let rows = summary.judge_agreement.iter().map(|agreement| {
+        vec![
+            agreement.between.clone(),
+            percent_or_none(agreement.agreement),
+            format!("{} ({})", fraction(agreement.kappa), agreement.statistic),
+            count(agreement.n),
+        ]
+    });
+    vec![heading("Agreement"), table(&["Between", ">Agree", ">Kappa", ">n"], rows.collect())]
 }
 
 fn controls(summary: &Summary) -> Vec<Block> {
@@ -378,6 +429,19 @@ fn usage(summary: &Summary) -> Vec<Block> {
     if t.usd_list > t.used.usd + 1e-9 {
         money.push(format!("Without the call store it would have been {}.", usd(t.usd_list)));
     }
+    if !summary.run.calls_of.is_empty() {
+        money.push(format!("It uses replies of {}: not independent of them.", summary.run.calls_of.join(", ")));
+    }
+    if let Some(each) = summary.usd_per_correct.filter(|each| *each > 0.0) {
+        money.push(format!("{} per passed question.", usd(each)));
+    }
+    if let Some(context) = &summary.context {
+        money.push(format!(
+            "Contexts had {} tokens in the mean (a quarter of {} bytes).",
+            count(context.mean_tokens.round() as u64),
+            count(context.mean_bytes.round() as u64)
+        ));
+    }
     if !money.is_empty() {
         blocks.push(Block::Text(money.join(" ")));
     }
@@ -417,11 +481,13 @@ fn worst(summary: &Summary) -> Vec<Block> {
 }
 
 fn errors(summary: &Summary) -> Vec<Block> {
-    if summary.errors.is_empty() {
-        return Vec::new();
-    }
-    let rows = summary.errors.iter().map(|(code, n)| vec![one_line(code, TEXT_WIDTH), count(*n)]);
-    vec![heading("Infrastructure errors"), table(&["Error", ">Questions"], rows.collect())]
+    let counts = |title: &str, column: &str, of: &BTreeMap<String, u64>| {
+        let rows = of.iter().map(|(code, n)| vec![one_line(code, TEXT_WIDTH), count(*n)]).collect();
+        if of.is_empty() { Vec::new() } else { vec![heading(title), table(&[column, ">Questions"], rows)] }
+    };
+    let mut blocks = counts("Infrastructure errors", "Error", &summary.errors);
+    blocks.extend(counts("Answers that did not end by themselves", "End", &summary.replies));
+    blocks
 }
 
 fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {

@@ -206,7 +206,7 @@ slosts = 3
     --set run.retries: run.retries is "-1", expected a whole number from 0 to 1000
     --max-cost: run.max_cost is "lots", expected an amount of dollars such as 20 or 0.5
     bench.toml:6: run.votes is 2, expected an odd number
-    bench.toml:15: answerer.account names the account 'opnai', which has no [accounts.opnai] section (did you mean 'openai'?); accounts: openai
+    bench.toml:15: answerer.account names the account 'opnai', which has no [accounts.opnai] section (did you mean 'openai'?); accounts: anthropic, azure, openai
     "#);
 }
 
@@ -273,6 +273,8 @@ fn keys_come_from_the_named_variable_or_file_and_missing_ones_say_why() {
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @"
     a: from-env from environment A_KEY
+    anthropic: the environment variable ANTHROPIC_API_KEY is not set
+    azure: the environment variable AZURE_OPENAI_API_KEY is not set
     b: from-file from /keys/b
     c: the key file /keys/c cannot be read: entity not found
     d: the environment variable D_KEY is not set

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
-use bench_proto::{call::Phase, money::PicoUsd};
+use bench_proto::{
+    call::{CacheScope, Phase},
+    money::PicoUsd,
+};
 
 use crate::{
     accounts::{Account, ApiKey, ModelRole, accounts},
@@ -57,6 +60,9 @@ impl fmt::Debug for Settings {
     }
 }
 
+/// The provider whose account is the default of all roles.
+const DEFAULT_PROVIDER: &str = "openai";
+
 /// Section `[run]`; see the default file for what they do.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "default-config.toml says it once")]
@@ -88,6 +94,7 @@ pub struct RunSettings {
     pub max_rpm: Option<u64>,
     pub max_tpm: Option<u64>,
     pub unpriced_ok: bool,
+    pub cache: CacheScope,
 }
 
 /// Section `[backoff]`: names that users of exponential back-off know.
@@ -106,8 +113,10 @@ pub struct BackoffSettings {
 }
 
 /// Section `[models]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelCallSettings {
+    /// Prices that come before the built-in ones.
+    pub price_file: Option<PathBuf>,
     /// Time for a whole reply.
     pub timeout: Duration,
     /// Time for a connection.
@@ -123,6 +132,8 @@ pub struct RoleSettings {
     pub temperature: f64,
     /// Largest number of completion tokens.
     pub max_output_tokens: u32,
+    /// Further parameters, as a JSON object.
+    pub params: Option<String>,
 }
 
 /// Section `[worker]`.
@@ -181,6 +192,7 @@ impl Settings {
                 max_elapsed_time: read.duration("backoff.max_elapsed_time"),
             },
             models: ModelCallSettings {
+                price_file: read.path("models.price_file"),
                 timeout: read.duration("models.timeout"),
                 connect_timeout: read.duration("models.connect_timeout"),
                 max_concurrency: read.whole("models.max_concurrency").unwrap_or_default(),
@@ -236,12 +248,20 @@ impl Settings {
     /// the key of another account is never sent there. A role with only a key of its own keeps the account's URL.
     #[must_use]
     pub fn account_of(&self, role: ModelRole) -> Account {
+        self.account_for(role, DEFAULT_PROVIDER)
+    }
+
+    /// [`Self::account_of`] for a model of `provider`: without a choice of the user it is the account of the provider's name.
+    #[must_use]
+    pub fn account_for(&self, role: ModelRole, provider: &str) -> Account {
         let own = |field: &str| self.entries.get(&format!("{}.{field}", role.name()));
         let key = match own("api_key") {
             Some(Entry { value: Value::Secret(secret), origin }) => Some(ApiKey::Set(secret.clone(), origin.clone())),
             _ => None,
         };
-        let name = own("account").map(|entry| entry.value.shown()).unwrap_or_default();
+        let chosen = own("account").map(|entry| entry.value.shown()).unwrap_or_default();
+        let of_provider = provider != DEFAULT_PROVIDER && !self.is_set(&format!("{}.account", role.name()));
+        let name = if of_provider && self.accounts.contains_key(provider) { provider.to_owned() } else { chosen };
         let shared = self.accounts.get(&name);
         match (own("base_url"), key) {
             (Some(Entry { value: Value::Url(url), .. }), key) => Account {
@@ -297,6 +317,7 @@ fn run(read: &Read<'_>) -> RunSettings {
         max_rpm: read.whole("run.max_rpm"),
         max_tpm: read.whole("run.max_tpm"),
         unpriced_ok: read.flag("run.unpriced_ok"),
+        cache: CacheScope::from_name(&read.text("run.cache")).unwrap_or_default(),
     }
 }
 
@@ -304,6 +325,7 @@ fn role(read: &Read<'_>, role: ModelRole) -> RoleSettings {
     RoleSettings {
         temperature: read.number(&format!("{}.temperature", role.name())).unwrap_or_default(),
         max_output_tokens: read.whole(&format!("{}.max_output_tokens", role.name())).unwrap_or_default(),
+        params: read.maybe_text(&format!("{}.params", role.name())),
     }
 }
 

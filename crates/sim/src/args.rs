@@ -40,8 +40,11 @@ pub(crate) struct Args {
     /// Answer everything after N requests with 429 insufficient_quota
     #[arg(long, value_name = "N", help_heading = "Accounts")]
     quota_after: Option<u64>,
+    /// Part of each prompt that is said to come from a cache
+    #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = "Accounts")]
+    cached_share: f64,
     /// Price of a model in dollars per million tokens, for the statistics (repeatable)
-    #[arg(long = "price", value_name = "MODEL=IN/OUT", value_parser = parse_price, help_heading = "Accounts")]
+    #[arg(long = "price", value_name = "MODEL=IN/OUT[/CACHED[/WRITE]]", value_parser = parse_price, help_heading = "Accounts")]
     prices: Vec<(String, Price)>,
 
     /// Answer ordinary chat with: echo (the last user message), extract (a few of its words), fixed:TEXT
@@ -132,7 +135,8 @@ pub(crate) struct Args {
 const FAULTS: &str = "Faults (probabilities from 0 to 1)";
 
 const AFTER_HELP: &str = "\
-Beside the API (/v1/chat/completions, /v1/embeddings, /v1/models) it serves:
+It serves /v1/chat/completions, /v1/embeddings and /v1/models, Azure's /openai/deployments/NAME/chat/completions and
+.../embeddings, and Anthropic's /v1/messages. Beside them:
   GET  /healthz   ready
   GET  /stats     what it has seen: requests, answers, faults, repeats, tokens, cost
   POST /reset     forget all of that
@@ -159,6 +163,7 @@ impl Args {
             tokens: self.tokens,
             max_context: self.max_context,
             embed_dimensions: self.embed_dimensions,
+            cached_share: self.cached_share,
             prices: self.prices.iter().cloned().collect(),
             quota_after: self.quota_after,
             live: LiveConfig {

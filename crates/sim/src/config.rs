@@ -33,6 +33,8 @@ pub struct SimConfig {
     pub embed_dimensions: usize,
     /// Prices by model, for the statistics only.
     pub prices: BTreeMap<String, Price>,
+    /// Part of each prompt that is said to come from a cache.
+    pub cached_share: f64,
     /// After so many admitted requests everything is answered with 429 `insufficient_quota`, for ever.
     pub quota_after: Option<u64>,
     /// What can be changed at run time.
@@ -54,6 +56,7 @@ impl Default for SimConfig {
             max_context: 128_000,
             embed_dimensions: 1536,
             prices: BTreeMap::new(),
+            cached_share: 0.0,
             quota_after: None,
             live: LiveConfig::default(),
         }
@@ -66,7 +69,9 @@ impl SimConfig {
     /// # Errors
     /// A probability outside of [0, 1], faults that sum to more than 1, or a limit of zero.
     pub fn check(&self) -> Result<(), ConfigError> {
-        for (name, value) in [("abstain", self.abstain), ("judge-accept", self.judge_accept)] {
+        for (name, value) in
+            [("abstain", self.abstain), ("judge-accept", self.judge_accept), ("cached-share", self.cached_share)]
+        {
             probability(name, value)?;
         }
         if self.embed_dimensions == 0 || self.embed_dimensions > 8192 {
@@ -344,17 +349,35 @@ pub struct Price {
     pub input: i64,
     /// Per completion token.
     pub output: i64,
+    /// Per prompt token read from a cache.
+    pub cached: i64,
+    /// Per prompt token written into one.
+    pub cache_write: i64,
+}
+
+/// What a reply used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// All prompt tokens.
+    pub(crate) prompt: u64,
+    /// Those of them that came from a cache.
+    pub(crate) cached: u64,
+    /// Those of them that were written into one.
+    pub(crate) cache_write: u64,
+    /// Completion tokens.
+    pub(crate) completion: u64,
 }
 
 impl Price {
-    /// Reads `MODEL=IN/OUT` in dollars per million tokens, such as `gpt-4o-mini=0.15/0.60`.
+    /// Reads `MODEL=IN/OUT` in dollars per million tokens, such as `gpt-4o-mini=0.15/0.60`, or `MODEL=IN/OUT/CACHED/WRITE`
+    /// where tokens from a cache and into one have prices of their own.
     ///
     /// # Errors
     /// When it has another form or more than six decimals.
     pub fn parse(text: &str) -> Result<(String, Self), ConfigError> {
         let wrong = || {
             ConfigError(format!(
-                "cannot read price '{text}': use MODEL=IN/OUT in dollars per million tokens, such as gpt-4o-mini=0.15/0.60"
+                "cannot read price '{text}': use MODEL=IN/OUT (or IN/OUT/CACHED/WRITE) in dollars per million tokens, such as gpt-4o-mini=0.15/0.60"
             ))
         };
         let per_token = |usd: &str| {
@@ -362,16 +385,26 @@ impl Price {
             (pico % 1_000_000 == 0).then_some(pico / 1_000_000)
         };
         let (model, prices) = text.rsplit_once('=').ok_or_else(wrong)?;
-        let (input, output) = prices.split_once('/').ok_or_else(wrong)?;
-        let price = Self { input: per_token(input).ok_or_else(wrong)?, output: per_token(output).ok_or_else(wrong)? };
+        let prices: Option<Vec<i64>> = prices.split('/').map(per_token).collect();
+        let price = match prices.as_deref() {
+            Some(&[input, output]) => Self { input, output, cached: input, cache_write: input },
+            Some(&[input, output, cached]) => Self { input, output, cached, cache_write: input },
+            Some(&[input, output, cached, cache_write]) => Self { input, output, cached, cache_write },
+            _ => return Err(wrong()),
+        };
         if model.is_empty() { Err(wrong()) } else { Ok((model.to_owned(), price)) }
     }
 
     /// Cost of a call in pico-dollars.
-    pub(crate) const fn cost(self, prompt_tokens: u64, completion_tokens: u64) -> i64 {
-        self.input
-            .saturating_mul(prompt_tokens as i64)
-            .saturating_add(self.output.saturating_mul(completion_tokens as i64))
+    pub(crate) fn cost(self, used: Used) -> i64 {
+        let fresh = used.prompt.saturating_sub(used.cached).saturating_sub(used.cache_write);
+        let parts = [
+            (self.input, fresh),
+            (self.cached, used.cached),
+            (self.cache_write, used.cache_write),
+            (self.output, used.completion),
+        ];
+        parts.into_iter().fold(0_i64, |sum, (price, tokens)| sum.saturating_add(price.saturating_mul(tokens as i64)))
     }
 }
 
@@ -382,8 +415,14 @@ mod tests {
     #[test]
     fn prices_are_exact_pico_dollars_per_token() {
         let (model, price) = Price::parse("openai/gpt-4o-mini=0.15/0.60").expect("a price");
-        assert_eq!((model.as_str(), price), ("openai/gpt-4o-mini", Price { input: 150_000, output: 600_000 }));
-        assert_eq!(price.cost(1_000_000, 1_000_000), 750_000_000_000);
+        assert_eq!(
+            (model.as_str(), price),
+            ("openai/gpt-4o-mini", Price { input: 150_000, output: 600_000, cached: 150_000, cache_write: 150_000 })
+        );
+        let used = |prompt, cached, cache_write, completion| Used { prompt, cached, cache_write, completion };
+        assert_eq!(price.cost(used(1_000_000, 0, 0, 1_000_000)), 750_000_000_000);
+        let (_, price) = Price::parse("m=1/2/0.5/1.25").expect("a price");
+        assert_eq!(price.cost(used(10, 4, 2, 1)), 4_000_000 + 2_000_000 + 2_500_000 + 2_000_000);
         for bad in ["m", "m=1", "=1/2", "m=1/x", "m=0.0000001/1", "m=-1/1"] {
             assert!(Price::parse(bad).is_err(), "{bad}");
         }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{LiveConfig, SimConfig},
+    config::{LiveConfig, SimConfig, Used},
     draw::RequestKey,
     error::ApiError,
     fault::{self, FaultKind, RequestKind},
@@ -162,8 +162,8 @@ impl Core {
         Ok(Admission { nth, fault, delay, announced })
     }
 
-    pub(crate) fn paid(&self, key: RequestKey, model: &str, prompt_tokens: u64, completion_tokens: u64, whole: bool) {
+    pub(crate) fn paid(&self, key: RequestKey, model: &str, used: Used, whole: bool) {
         let price = self.config.prices.get(model).copied().unwrap_or_default();
-        self.book().paid(key, &Paid { model, prompt_tokens, completion_tokens, price }, whole, self.now());
+        self.book().paid(key, &Paid { model, used, price }, whole, self.now());
     }
 }

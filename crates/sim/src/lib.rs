@@ -10,6 +10,7 @@
 //!
 //! Limits of the simulation: no tools, no images, no log-probabilities, no partial streaming delays.
 
+mod anthropic;
 mod config;
 mod core;
 mod draw;

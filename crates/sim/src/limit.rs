@@ -210,6 +210,39 @@ impl Announced {
     }
 }
 
+impl Announced {
+    /// Writes Anthropic's headers: the same figures, resets as instants.
+    pub(crate) fn write_anthropic(&self, headers: &mut HeaderMap) {
+        let mut put = |gauge: Option<Gauge>, names: [&'static str; 3]| {
+            let Some(gauge) = gauge else { return };
+            headers.insert(names[0], HeaderValue::from(gauge.limit));
+            headers.insert(names[1], HeaderValue::from(gauge.remaining));
+            let reset = jiff::SignedDuration::try_from(gauge.reset).unwrap_or_default();
+            if let Ok(at) = jiff::Timestamp::now().checked_add(reset)
+                && let Ok(at) = HeaderValue::from_str(&at.to_string())
+            {
+                headers.insert(names[2], at);
+            }
+        };
+        put(
+            self.requests,
+            [
+                "anthropic-ratelimit-requests-limit",
+                "anthropic-ratelimit-requests-remaining",
+                "anthropic-ratelimit-requests-reset",
+            ],
+        );
+        put(
+            self.tokens,
+            [
+                "anthropic-ratelimit-tokens-limit",
+                "anthropic-ratelimit-tokens-remaining",
+                "anthropic-ratelimit-tokens-reset",
+            ],
+        );
+    }
+}
+
 impl Refused {
     /// The 429 as OpenAI words it.
     pub(crate) fn into_error(self, account: &str, model: &str) -> ApiError {

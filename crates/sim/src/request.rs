@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Top level of a request body: sorted, values unread.
-type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+pub(crate) type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// A chat message, as far as the simulator reads it.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +40,10 @@ pub(crate) struct ChatRequest<'a> {
     pub(crate) choices: u64,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
+    /// The schema that the reply must follow, as it stands in the body: it is part of the prompt that is paid.
+    pub(crate) schema_text: Option<&'a str>,
+    /// The prompt is to be written into a cache (Anthropic).
+    pub(crate) writes_cache: bool,
     pub(crate) key: RequestKey,
 }
 
@@ -74,6 +78,7 @@ impl<'a> ChatRequest<'a> {
         let stream = field(&fields, "stream", "a boolean")?.unwrap_or(false);
         let options: Option<StreamOptions> = field(&fields, "stream_options", "an object")?;
         let form = reply_form(&fields)?;
+        let schema_text = schema_text(&fields);
 
         let mut key = KeyBuilder::new("chat");
         key.part(model.as_bytes());
@@ -91,6 +96,8 @@ impl<'a> ChatRequest<'a> {
             choices,
             stream,
             include_usage: options.is_some_and(|options| options.include_usage),
+            schema_text,
+            writes_cache: false,
             key: key.finish(),
         })
     }
@@ -159,14 +166,14 @@ impl<'a> EmbeddingRequest<'a> {
     }
 }
 
-fn read_fields(body: &[u8]) -> Result<Fields<'_>, ApiError> {
+pub(crate) fn read_fields(body: &[u8]) -> Result<Fields<'_>, ApiError> {
     serde_json::from_slice(body).map_err(|e| {
         let message = format!("We could not parse the JSON body of your request: expected a JSON object ({e}).");
         ApiError::invalid(None, None, message)
     })
 }
 
-fn model<'a>(fields: &Fields<'a>) -> Result<Cow<'a, str>, ApiError> {
+pub(crate) fn model<'a>(fields: &Fields<'a>) -> Result<Cow<'a, str>, ApiError> {
     let raw = fields.get("model").ok_or_else(|| ApiError::invalid(None, None, "you must provide a model parameter"))?;
     serde_json::from_str::<Text<'a>>(raw.get())
         .map(|text| text.0)
@@ -174,14 +181,18 @@ fn model<'a>(fields: &Fields<'a>) -> Result<Cow<'a, str>, ApiError> {
 }
 
 /// An optional field; `null` is the same as absent.
-fn field<T: DeserializeOwned>(fields: &Fields<'_>, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
+pub(crate) fn field<T: DeserializeOwned>(
+    fields: &Fields<'_>,
+    name: &str,
+    expected: &str,
+) -> Result<Option<T>, ApiError> {
     match fields.get(name) {
         None => Ok(None),
         Some(raw) => serde_json::from_str(raw.get()).map_err(|_| ApiError::wrong_type(name, expected)),
     }
 }
 
-fn positive(fields: &Fields<'_>, name: &str) -> Result<Option<u64>, ApiError> {
+pub(crate) fn positive(fields: &Fields<'_>, name: &str) -> Result<Option<u64>, ApiError> {
     match field::<i64>(fields, name, "an integer")? {
         Some(value) if value < 1 => {
             let message = format!(
@@ -193,7 +204,7 @@ fn positive(fields: &Fields<'_>, name: &str) -> Result<Option<u64>, ApiError> {
     }
 }
 
-fn range(fields: &Fields<'_>, name: &str, max: f64) -> Result<(), ApiError> {
+pub(crate) fn range(fields: &Fields<'_>, name: &str, max: f64) -> Result<(), ApiError> {
     match field::<f64>(fields, name, "a decimal")? {
         Some(value) if !(0.0..=max).contains(&value) => {
             let (code, bound) = if value < 0.0 {
@@ -208,7 +219,7 @@ fn range(fields: &Fields<'_>, name: &str, max: f64) -> Result<(), ApiError> {
     }
 }
 
-fn draw(fields: &Fields<'_>, header: Option<&str>) -> Result<i64, ApiError> {
+pub(crate) fn draw(fields: &Fields<'_>, header: Option<&str>) -> Result<i64, ApiError> {
     match header {
         Some(text) => text.trim().parse().map_err(|_| ApiError::wrong_type("x-bench-draw", "an integer")),
         None => Ok(field(fields, "seed", "an integer")?.unwrap_or(0)),
@@ -220,7 +231,7 @@ const WITHOUT_INFLUENCE: [&str; 6] =
     ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"];
 
 /// Adds all parameters except `skip`, in order of their names; `null` is the same as absent.
-fn parameters(key: &mut KeyBuilder, fields: &Fields<'_>, skip: &[&str]) {
+pub(crate) fn parameters(key: &mut KeyBuilder, fields: &Fields<'_>, skip: &[&str]) {
     for (name, raw) in fields {
         let counts = !skip.contains(&name.as_ref()) && !WITHOUT_INFLUENCE.contains(&name.as_ref());
         if counts && raw.get() != "null" {
@@ -249,6 +260,23 @@ fn reply_form(fields: &Fields<'_>) -> Result<ReplyForm, ApiError> {
             Err(ApiError::invalid(Some("invalid_value"), Some("response_format.type"), message))
         }
     }
+}
+
+/// The text of `response_format.json_schema.schema`; the form was checked before.
+fn schema_text<'a>(fields: &Fields<'a>) -> Option<&'a str> {
+    #[derive(Deserialize)]
+    struct Format<'a> {
+        #[serde(borrow)]
+        json_schema: Option<Of<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Of<'a> {
+        #[serde(borrow)]
+        schema: Option<&'a RawValue>,
+    }
+    let raw: &'a RawValue = fields.get("response_format")?;
+    let format: Format<'a> = serde_json::from_str(raw.get()).ok()?;
+    Some(format.json_schema?.schema?.get())
 }
 
 #[derive(Deserialize)]

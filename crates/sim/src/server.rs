@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, RawQuery, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -17,7 +17,8 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{LiveConfig, SimConfig},
+    anthropic::{self, MessagesRequest},
+    config::{LiveConfig, SimConfig, Used},
     core::{Admission, Core, Ticket},
     draw::RequestKey,
     embed::embed,
@@ -128,13 +129,16 @@ fn router(core: Arc<Core>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/embeddings", post(embeddings))
+        .route("/v1/messages", post(messages))
+        .route("/openai/deployments/{deployment}/chat/completions", post(azure_chat))
+        .route("/openai/deployments/{deployment}/embeddings", post(azure_embeddings))
         .route("/v1/models", get(models))
         .route("/healthz", get(async || "ok"))
         .route("/stats", get(async |State(core): State<Arc<Core>>| Json(core.stats())))
         .route("/reset", post(async |State(core): State<Arc<Core>>| core.reset()))
         .route("/control", get(show_control).post(control))
         .fallback(async || {
-            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/embeddings, /v1/models, /healthz, /stats, /reset and /control")
+            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/embeddings, /v1/messages, /v1/models, /openai/deployments/NAME, /healthz, /stats, /reset and /control")
         })
         .method_not_allowed_fallback(async || {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", Some("method_not_supported"), "Not allowed with this HTTP method.")
@@ -150,6 +154,47 @@ async fn chat(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) ->
     response
 }
 
+async fn messages(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
+    let ticket = Ticket::open(&core, RequestKind::Chat);
+    let response = answer_messages(&core, &headers, &body).await.unwrap_or_else(anthropic::error_response);
+    ticket.answered(response.status());
+    response
+}
+
+/// Azure's form of an OpenAI request: an API version in the query, the key in its own header, the deployment in the path.
+fn azure(query: Option<&str>, headers: &HeaderMap) -> Result<(), ApiError> {
+    let version = query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("api-version=")));
+    if !version || !headers.contains_key("api-key") {
+        let (code, message) = if version {
+            ("401", "Access denied due to invalid subscription key or wrong API endpoint.")
+        } else {
+            ("404", "Resource not found")
+        };
+        let status = if version { StatusCode::UNAUTHORIZED } else { StatusCode::NOT_FOUND };
+        return Err(ApiError::new(status, "invalid_request_error", Some(code), message));
+    }
+    Ok(())
+}
+
+async fn azure_chat(state: State<Arc<Core>>, RawQuery(query): RawQuery, headers: HeaderMap, body: Bytes) -> Response {
+    match azure(query.as_deref(), &headers) {
+        Ok(()) => chat(state, headers, body).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn azure_embeddings(
+    state: State<Arc<Core>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match azure(query.as_deref(), &headers) {
+        Ok(()) => embeddings(state, headers, body).await,
+        Err(error) => error.into_response(),
+    }
+}
+
 async fn embeddings(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
     let ticket = Ticket::open(&core, RequestKind::Embedding);
     let response = answer_embeddings(&core, &headers, &body).await.unwrap_or_else(ApiError::into_response);
@@ -162,7 +207,7 @@ async fn answer_chat(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Re
     core.authorise(account)?;
     let request = ChatRequest::parse(body, draw(headers))?;
     core.check_model(&request.model)?;
-    let prompt_tokens = core.config.tokens.count_chat(request.messages.iter().map(|message| message.text.as_ref()));
+    let prompt_tokens = count_prompt(core, &request);
     check_context(core, prompt_tokens, "messages")?;
     let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
     let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0).saturating_mul(request.choices));
@@ -171,16 +216,50 @@ async fn answer_chat(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Re
 
     let choices: Vec<_> =
         (0..request.choices).map(|index| choice(&core.config, &request, index, admission.fault)).collect();
-    let completion_tokens = choices.iter().map(|choice| choice.tokens).sum();
-    let head =
-        ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, prompt_tokens, completion_tokens };
-    core.paid(request.key, &request.model, prompt_tokens, completion_tokens, arrives_whole(&admission));
+    let completion = choices.iter().map(|choice| choice.tokens).sum();
+    let used = Used { prompt: prompt_tokens, cached: cached(core, prompt_tokens), cache_write: 0, completion };
+    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
+    core.paid(request.key, &request.model, used, arrives_whole(&admission));
     let (content_type, parts) = if request.stream {
         ("text/event-stream", chat_events(&head, &choices, request.include_usage))
     } else {
         ("application/json", halves(chat_body(&head, &choices), &admission))
     };
     Ok(respond(request.key, &admission, content_type, parts))
+}
+
+async fn answer_messages(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Response, ApiError> {
+    let account = account(headers);
+    core.authorise(account)?;
+    let MessagesRequest { chat: request, tool } = MessagesRequest::parse(headers, body, draw(headers))?;
+    core.check_model(&request.model)?;
+    let prompt_tokens = count_prompt(core, &request);
+    check_context(core, prompt_tokens, "messages")?;
+    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
+    let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0));
+    let admission = core.admit(account, &request.model, worst_case, request.key, kind)?;
+    pass_time(core, &admission).await?;
+
+    let choice = choice(&core.config, &request, 0, admission.fault);
+    let cached = cached(core, prompt_tokens);
+    let cache_write = if request.writes_cache { (prompt_tokens - cached) / 2 } else { 0 };
+    let used = Used { prompt: prompt_tokens, cached, cache_write, completion: choice.tokens };
+    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
+    core.paid(request.key, &request.model, used, arrives_whole(&admission));
+    let parts = halves(anthropic::message_body(&head, &choice, tool.as_deref()), &admission);
+    let mut response = respond(request.key, &admission, "application/json", parts);
+    admission.announced.write_anthropic(response.headers_mut());
+    Ok(response)
+}
+
+fn count_prompt(core: &Core, request: &ChatRequest<'_>) -> u64 {
+    let texts = request.messages.iter().map(|message| message.text.as_ref());
+    core.config.tokens.count_chat(texts, request.schema_text)
+}
+
+/// The part of a prompt that is said to come from a cache.
+fn cached(core: &Core, prompt_tokens: u64) -> u64 {
+    (prompt_tokens as f64 * core.config.cached_share) as u64
 }
 
 async fn answer_embeddings(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Response, ApiError> {
@@ -195,20 +274,19 @@ async fn answer_embeddings(core: &Core, headers: &HeaderMap, body: &[u8]) -> Res
 
     let dimensions = request.dimensions.unwrap_or(core.config.embed_dimensions);
     let vectors = request.inputs.iter().map(|text| embed(&request.model, text, dimensions));
-    let head = ReplyHead {
-        key: request.key,
-        seed: core.config.seed,
-        model: &request.model,
-        prompt_tokens,
-        completion_tokens: 0,
-    };
+    let used = Used { prompt: prompt_tokens, ..Used::default() };
+    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
     let body = embeddings_body(&head, vectors, request.base64);
-    core.paid(request.key, &request.model, prompt_tokens, 0, arrives_whole(&admission));
+    core.paid(request.key, &request.model, used, arrives_whole(&admission));
     Ok(respond(request.key, &admission, "application/json", halves(body, &admission)))
 }
 
 /// The API key, which names the account.
 fn account(headers: &HeaderMap) -> &str {
+    // Anthropic and Azure have headers of their own
+    if let Some(key) = ["x-api-key", "api-key"].iter().find_map(|name| headers.get(*name)?.to_str().ok()) {
+        return key.trim();
+    }
     let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     authorization.strip_prefix("Bearer ").unwrap_or_default().trim()
 }

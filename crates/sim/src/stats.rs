@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::Price,
+    config::{Price, Used},
     draw::RequestKey,
     fault::{FaultKind, RequestKind},
 };
@@ -42,6 +42,10 @@ pub struct Stats {
     pub repeated_answers: u64,
     /// Prompt tokens paid.
     pub prompt_tokens: u64,
+    /// Those of them that came from a cache.
+    pub cached_tokens: u64,
+    /// Those of them that were written into one.
+    pub cache_write_tokens: u64,
     /// Completion tokens paid.
     pub completion_tokens: u64,
     /// What they cost by `--price`, in pico-dollars.
@@ -96,8 +100,7 @@ struct Seen {
 /// What a reply cost.
 pub(crate) struct Paid<'a> {
     pub(crate) model: &'a str,
-    pub(crate) prompt_tokens: u64,
-    pub(crate) completion_tokens: u64,
+    pub(crate) used: Used,
     pub(crate) price: Price,
 }
 
@@ -167,18 +170,21 @@ impl Book {
 
     /// A reply was made and is paid; `whole` when the client gets it in good form.
     pub(crate) fn paid(&mut self, key: RequestKey, paid: &Paid<'_>, whole: bool, now: Duration) {
-        let cost = paid.price.cost(paid.prompt_tokens, paid.completion_tokens);
+        let Used { prompt, cached, cache_write, completion } = paid.used;
+        let cost = paid.price.cost(paid.used);
         let stats = &mut self.stats;
-        stats.prompt_tokens += paid.prompt_tokens;
-        stats.completion_tokens += paid.completion_tokens;
+        stats.prompt_tokens += prompt;
+        stats.cached_tokens += cached;
+        stats.cache_write_tokens += cache_write;
+        stats.completion_tokens += completion;
         stats.cost_pico_usd = stats.cost_pico_usd.saturating_add(cost);
         if !stats.by_model.contains_key(paid.model) {
             stats.by_model.insert(paid.model.to_owned(), ModelStats::default());
         }
         if let Some(model) = stats.by_model.get_mut(paid.model) {
             model.paid_replies += 1;
-            model.prompt_tokens += paid.prompt_tokens;
-            model.completion_tokens += paid.completion_tokens;
+            model.prompt_tokens += prompt;
+            model.completion_tokens += completion;
             model.cost_pico_usd = model.cost_pico_usd.saturating_add(cost);
         }
         if whole {
@@ -243,12 +249,12 @@ mod tests {
     fn books_add_up() {
         let mut book = Book::default();
         let at = Duration::from_millis;
-        let price = Price { input: 150_000, output: 600_000 };
+        let price = Price { input: 150_000, output: 600_000, ..Price::default() };
         for (n, key) in [1_u128, 2, 1, 1].into_iter().enumerate() {
             let epoch = book.open(at(n as u64 * 700), 1_000 + n as u64);
             let nth = book.begin_try(RequestKey(key));
             assert_eq!(nth, [0, 0, 1, 2][n]);
-            let paid = Paid { model: "m", prompt_tokens: 10, completion_tokens: 2, price };
+            let paid = Paid { model: "m", used: Used { prompt: 10, completion: 2, ..Used::default() }, price };
             book.paid(RequestKey(key), &paid, n != 1, at(n as u64 * 700));
             book.close(epoch, "chat", if n == 1 { None } else { Some(200) });
         }

@@ -5,6 +5,8 @@ use crate::config::TokenCounter;
 /// Tokens that each chat message and the reply's start cost beside their text, as OpenAI counts them.
 const PER_MESSAGE: u64 = 4;
 const PER_REPLY: u64 = 3;
+/// What a provider writes around a schema to tell the model about it.
+const PER_SCHEMA: u64 = 32;
 
 impl TokenCounter {
     /// Tokens of a text.
@@ -16,9 +18,10 @@ impl TokenCounter {
         }
     }
 
-    /// Tokens of a chat prompt, given the texts of its messages.
-    pub(crate) fn count_chat<'a>(self, texts: impl Iterator<Item = &'a str>) -> u64 {
-        texts.map(|text| self.count(text) + PER_MESSAGE).sum::<u64>() + PER_REPLY
+    /// Tokens of a chat prompt, given the texts of its messages and the schema of its reply.
+    pub(crate) fn count_chat<'a>(self, texts: impl Iterator<Item = &'a str>, schema: Option<&str>) -> u64 {
+        let schema = schema.map_or(0, |schema| self.count(schema) + PER_SCHEMA);
+        texts.map(|text| self.count(text) + PER_MESSAGE).sum::<u64>() + schema + PER_REPLY
     }
 }
 
@@ -30,6 +33,7 @@ mod tests {
     fn known_counts() {
         assert_eq!(TokenCounter::O200k.count("hello world"), 2);
         assert_eq!(TokenCounter::Bytes.count("hello"), 2);
-        assert_eq!(TokenCounter::Bytes.count_chat(["four", ""].into_iter()), 1 + 4 + 4 + 3);
+        assert_eq!(TokenCounter::Bytes.count_chat(["four", ""].into_iter(), None), 1 + 4 + 4 + 3);
+        assert_eq!(TokenCounter::Bytes.count_chat([""].into_iter(), Some("{}{}")), 4 + 3 + 32 + 1);
     }
 }

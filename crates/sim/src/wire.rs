@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use base64::Engine as _;
 use serde::Serialize;
 
-use crate::{draw::RequestKey, reply::Choice};
+use crate::{config::Used, draw::RequestKey, reply::Choice};
 
 /// The creation time that every reply carries: a constant, so that equal requests get equal bytes (2024-01-01).
 const CREATED: u64 = 1_704_067_200;
@@ -15,8 +15,7 @@ pub(crate) struct ReplyHead<'a> {
     pub(crate) key: RequestKey,
     pub(crate) seed: u64,
     pub(crate) model: &'a str,
-    pub(crate) prompt_tokens: u64,
-    pub(crate) completion_tokens: u64,
+    pub(crate) used: Used,
 }
 
 #[derive(Serialize)]
@@ -79,10 +78,10 @@ struct CompletionDetails {
 impl ReplyHead<'_> {
     fn usage(&self) -> WireUsage {
         WireUsage {
-            prompt_tokens: self.prompt_tokens,
-            completion_tokens: self.completion_tokens,
-            total_tokens: self.prompt_tokens + self.completion_tokens,
-            prompt_tokens_details: PromptDetails { cached_tokens: 0 },
+            prompt_tokens: self.used.prompt,
+            completion_tokens: self.used.completion,
+            total_tokens: self.used.prompt + self.used.completion,
+            prompt_tokens_details: PromptDetails { cached_tokens: self.used.cached },
             completion_tokens_details: CompletionDetails { reasoning_tokens: 0 },
         }
     }
@@ -176,10 +175,10 @@ pub(crate) fn embeddings_body(head: &ReplyHead<'_>, vectors: impl Iterator<Item 
         };
         Embedding { object: "embedding", index, embedding }
     });
-    let usage = EmbeddingUsage { prompt_tokens: head.prompt_tokens, total_tokens: head.prompt_tokens };
+    let usage = EmbeddingUsage { prompt_tokens: head.used.prompt, total_tokens: head.used.prompt };
     to_json(&Embeddings { object: "list", data: data.collect(), model: head.model, usage })
 }
 
-fn to_json(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("strings and numbers always serialise")
 }

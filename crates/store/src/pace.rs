@@ -5,10 +5,13 @@
 //! tokens is no reason for a burst of requests afterwards. Who asks while slots are scarce is held to its share by an
 //! arrival time of its own, which moves on by the slot divided by the share.
 
+mod learned;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use self::learned::Learned;
 use crate::{PaceLimits, SlotAnswer, SlotAsk};
 
 /// Slots are given at most so far ahead, in microseconds.
@@ -37,6 +40,8 @@ pub(crate) struct PaceRow {
 pub(crate) struct PaceDoc {
     /// Processes that asked lately.
     askers: BTreeMap<String, Asker>,
+    /// What 429s have taught all of them.
+    learned: Learned,
 }
 
 /// A process that asks.
@@ -49,8 +54,6 @@ struct Asker {
     at_us: i64,
     /// Its own arrival time.
     next_us: i64,
-    /// Calls per second that 429s have taught it; 0 when none have.
-    learned: f64,
 }
 
 /// Microseconds per request and per token; 0 without a limit.
@@ -113,14 +116,13 @@ impl PaceRow {
         if let Some(asker) = self.doc.askers.get_mut(&ask.asker) {
             asker.next_us = own.ceil() as i64;
         }
-        let others = self.doc.askers.iter().filter(|(name, _)| **name != ask.asker);
-        let learned: Vec<f64> = others.clone().map(|(_, asker)| asker.learned).filter(|rate| *rate > 0.0).collect();
+        self.doc.learned.observe(now_us, &ask.seen);
         SlotAnswer {
             starts_us,
             wait_us: wait.max(0.0) as u64,
             blocked_us: u64::try_from(self.blocked_us - now_us).unwrap_or(0),
             askers: self.doc.askers.len() as u32,
-            learned_by_others: (!learned.is_empty()).then(|| learned.iter().sum()),
+            learned: self.doc.learned.share(share),
         }
     }
 
@@ -133,7 +135,6 @@ impl PaceRow {
         // up at once, down over some asks: a process that was just served is not without demand
         asker.demand = demand.max(asker.demand * 0.7);
         asker.at_us = now_us;
-        asker.learned = ask.learned.unwrap_or(0.0);
         let own = asker.demand.max(1.0);
         let all: f64 = self.doc.askers.values().map(|asker| asker.demand).sum();
         (own / all.max(own)).clamp(0.001, 1.0)
@@ -149,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Allowance;
+    use crate::{Allowance, Observed};
 
     fn ask(asker: &str, limits: PaceLimits, calls: &[u64]) -> SlotAsk {
         SlotAsk {
@@ -160,7 +161,7 @@ mod tests {
             demand: calls.len() as u32,
             give_back: (0, 0),
             hold_us: 0,
-            learned: None,
+            seen: Observed::default(),
         }
     }
 

@@ -29,6 +29,9 @@ pub enum RunState {
 /// Reason of a cancelled run whose calls in flight are dropped (`cancel --now`).
 pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
 
+/// Kind of the run event that names a run whose stored replies were used.
+pub const SHARED_CALLS_EVENT: &str = "calls_of";
+
 impl RunState {
     /// The state's word, also in the store.
     #[must_use]
@@ -46,6 +49,21 @@ impl RunState {
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Running, Self::Paused, Self::Cancelled, Self::Finished].into_iter().find(|s| s.name() == name)
     }
+}
+
+/// What calls of a model used on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallProfile {
+    /// The phase that paid.
+    pub phase: Phase,
+    /// Number of calls that were looked at.
+    pub calls: u64,
+    /// Prompt tokens.
+    pub prompt_tokens: f64,
+    /// Completion tokens.
+    pub completion_tokens: f64,
+    /// Microseconds from send to the end of the reply.
+    pub duration_us: f64,
 }
 
 /// A run that is to be created (in state `running`).
@@ -560,8 +578,32 @@ pub struct SlotAsk {
     pub give_back: (u32, u64),
     /// Nothing may leave for so long, in microseconds: the provider said so (Retry-After).
     pub hold_us: u64,
-    /// Calls per second that 429s have taught this process.
-    pub learned: Option<f64>,
+    /// How its calls ended since it asked last.
+    pub seen: Observed,
+}
+
+/// How calls of a process ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Observed {
+    /// Calls that the provider took.
+    pub accepted: u32,
+    /// Calls answered with 429 that had left under the learned rate of `version`; earlier ones say nothing about it.
+    pub refused: u32,
+    /// The newest learned rate that this process knows of; 0 before the first.
+    pub version: u32,
+    /// The learned rate held calls back.
+    pub wants_more: bool,
+    /// Calls per second that the headers of a refusal told.
+    pub hinted: Option<f64>,
+}
+
+/// A rate that 429s have taught.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LearnedRate {
+    /// Calls per second of this process.
+    pub per_second: f64,
+    /// Number of the shrink that it rests on.
+    pub version: u32,
 }
 
 /// What an allowance gives.
@@ -575,8 +617,8 @@ pub struct SlotAnswer {
     pub blocked_us: u64,
     /// Processes that asked within the last two seconds.
     pub askers: u32,
-    /// Calls per second that 429s have taught the other ones, summed.
-    pub learned_by_others: Option<f64>,
+    /// This process's part of the rate that 429s have taught all of them.
+    pub learned: Option<LearnedRate>,
 }
 
 /// A question of a forked run with what it takes over (see [`crate::Forks`]).

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use bench_proto::{
+    call::Phase,
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
     step::{StepNo, StepRecord, StepText, StoredStep},
@@ -245,6 +246,12 @@ pub trait Calls: Send + Sync {
     /// Accepted calls of a lineage with these keys, the oldest for each.
     async fn find_calls(&self, lineage: &str, keys: &[Sha256Hash]) -> StoreResult<Vec<StoredCall>>;
 
+    /// Accepted calls of any run with these keys, the newest for each; runs with `--cache off` share none.
+    async fn find_shared_calls(&self, keys: &[Sha256Hash]) -> StoreResult<Vec<StoredCall>>;
+
+    /// What accepted calls of a model in a phase used on average, over the newest of the newest runs; `None` without any.
+    async fn call_profile(&self, model: &str, phase: Phase) -> StoreResult<Option<CallProfile>>;
+
     /// Mean duration of a run's accepted calls, in microseconds, over at most `last` of them; `None` before the first.
     async fn mean_call_us(&self, run: RunNo, last: u32) -> StoreResult<Option<f64>>;
 
@@ -263,6 +270,10 @@ pub trait Calls: Send + Sync {
 pub trait Money: Send + Sync {
     /// Releases, loses and reserves, in one transaction. A repeated call changes nothing more.
     async fn change_budget(&self, change: &BudgetChange) -> StoreResult<BudgetAnswer>;
+
+    /// Makes uncertain what a session still has reserved of a run whose calls were dropped: nobody will settle it. What is
+    /// settled all the same is booked as ever.
+    async fn lose_open(&self, run: RunNo, session: SessionId) -> StoreResult<()>;
 
     /// Pauses a run whose account refuses every call (quota used up, invalid key), with the provider's words; runs of the
     /// same cluster that use the account too, or only its `model` when one is named, are paused with it (P23). A local

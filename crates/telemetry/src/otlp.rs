@@ -14,7 +14,10 @@ use opentelemetry::{
     InstrumentationScope, KeyValue, SpanId, TraceFlags, TraceId,
     trace::{Link, SpanContext, SpanKind, Status, TraceState},
 };
-use opentelemetry_otlp::{MetricExporter, Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_otlp::{
+    MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithTonicConfig as _,
+    tonic_types::transport::ClientTlsConfig,
+};
 use opentelemetry_sdk::{
     metrics::{data::ResourceMetrics, exporter::PushMetricExporter as _, reader::MetricReader as _},
     trace::{SpanData, SpanExporter as _, SpanLinks},
@@ -68,13 +71,18 @@ impl OtlpOptions {
         if self.http { format!("{base}/{path}") } else { base.to_owned() }
     }
 
+    fn is_tls(&self) -> bool {
+        self.endpoint.starts_with("https://")
+    }
+
     fn spans(&self) -> Result<SpanExporter, OtlpError> {
         let builder = SpanExporter::builder();
         let built = if self.http {
             let http = builder.with_http().with_protocol(Protocol::HttpBinary);
             http.with_endpoint(self.url("v1/traces")).with_timeout(PATIENCE).build()
         } else {
-            builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE).build()
+            let tonic = builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE);
+            if self.is_tls() { tonic.with_tls_config(trusted()).build() } else { tonic.build() }
         };
         built.map_err(|e| self.failed(e))
     }
@@ -85,10 +93,16 @@ impl OtlpOptions {
             let http = builder.with_http().with_protocol(Protocol::HttpBinary);
             http.with_endpoint(self.url("v1/metrics")).with_timeout(PATIENCE).build()
         } else {
-            builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE).build()
+            let tonic = builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE);
+            if self.is_tls() { tonic.with_tls_config(trusted()).build() } else { tonic.build() }
         };
         built.map_err(|e| self.failed(e))
     }
+}
+
+/// Whom the machine trusts is trusted.
+fn trusted() -> ClientTlsConfig {
+    ClientTlsConfig::new().with_native_roots()
 }
 
 /// Opens the way for spans. The collector need not be there yet.

@@ -1,6 +1,7 @@
 //! For tests: the real binaries in folders of their own, whole clusters of them, temporary services, a fault proxy.
 
 pub mod bench;
+pub mod browser;
 pub mod cluster;
 pub mod disk;
 pub mod fakes;
@@ -14,6 +15,7 @@ pub mod provider;
 pub mod proxy;
 pub mod python;
 pub mod rabbitmq;
+pub mod s3;
 
 /// Whether this is root, who may do what others need a name space for.
 #[must_use]

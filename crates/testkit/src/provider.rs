@@ -31,8 +31,10 @@ impl Provider {
     /// When it does not start.
     #[must_use]
     pub fn start(flags: &[&str]) -> Self {
+        let counting: &[&str] = if flags.contains(&"--tokens") { &[] } else { &["--tokens", "bytes"] };
         let mut child = mortal(&binary("bench-sim"))
-            .args(["--tokens", "bytes", "--seed", "5"])
+            .args(counting)
+            .args(["--seed", "5"])
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()

@@ -80,6 +80,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
   value: /var/lib/bench
 - name: RUST_LOG
   value: {{ .root.Values.logLevel | quote }}
+{{- with .root.Values.observability.otlp }}
+{{- if .endpoint }}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .endpoint | quote }}
+- name: OTEL_EXPORTER_OTLP_PROTOCOL
+  value: {{ .protocol }}
+{{- end }}
+{{- end }}
 {{- if and .datasets .root.Values.datasets.existingClaim }}
 - name: BENCH_DATASETS_DIR
   value: /datasets

@@ -232,6 +232,7 @@ mod tests {
             empty_context: false,
             context_bytes: None,
             judge_in_doubt: false,
+            finish: None,
             answer_hash: 0,
             times: PhaseTimes {
                 recall_us: Some(1),

@@ -323,6 +323,10 @@ impl Tree<'_> {
 
     fn step(&mut self, at: usize, stored: &StoredSpan) {
         let Some(timing) = stored.facts.timing() else { return };
+        // what a fork took over happened in the run that it goes on from, and is shown there
+        if timing.started_us < self.input.submitted_us && stored.stored_us.is_none() {
+            return;
+        }
         let (task, begin) = (stored.task, timing.started_us);
         let end = begin.saturating_add(micros(timing.total_us));
         self.before(task, stored.step, begin, timing);

@@ -165,7 +165,10 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             let Some(context) = contexts.iter().find(|c| c.run_no() == run) else { continue };
             match state {
                 RunState::Running => {}
-                RunState::Cancelled if was_cancelled_at_once(&shared, run).await => context.drop_calls(state.name()),
+                RunState::Cancelled if was_cancelled_at_once(&shared, run).await => {
+                    context.drop_calls(state.name());
+                    tokio::spawn(book_dropped(Arc::clone(&shared), Arc::clone(context)));
+                }
                 RunState::Paused | RunState::Cancelled | RunState::Finished => context.stop_calls(state.name()),
             }
             // a run that was resumed or got other limits is a new context: fresh limits, fresh flag
@@ -178,6 +181,23 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
                 }
             }
         }
+    }
+}
+
+/// Longest wait for dropped tasks to let go of their run.
+const DROPPED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Books what dropped calls of a run leave behind: attempts whose records nobody will store any more become uncertain.
+async fn book_dropped(shared: Arc<Shared>, context: Arc<RunContext>) {
+    let (run, session) = (context.run_no(), context.session());
+    let dropped = Instant::now();
+    while Arc::strong_count(&context) > 1 && dropped.elapsed() < DROPPED_WITHIN {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    context.close_purse().await;
+    // what the writer still holds settles itself, before or after this
+    if let Err(error) = shared.store.lose_open(run, session).await {
+        warn!("what dropped calls of run {} may have cost is booked when this session ends: {error}", run.0);
     }
 }
 

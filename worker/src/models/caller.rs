@@ -11,6 +11,7 @@ use bench_proto::{
     failure::{Failure, FailureClass},
     ids::{RunNo, Sha256Hash, TaskKey},
     money::PicoUsd,
+    price::{ModelPrice, TokenCounts},
     step::{SHORTEST_WAIT_US, Timing, WaitFor},
 };
 
@@ -25,7 +26,6 @@ use super::{
     gate::{Entry, Gate},
     limiter::{Permit, Seen},
     pace::{Pace, Paced},
-    prices::Price,
     stop::{StopCause, StopFlag},
     tokens::{self, Encoding},
 };
@@ -62,7 +62,7 @@ pub struct CallerParts {
     /// The run's money.
     pub budget: Arc<dyn Budget>,
     /// Price of the model; `None` counts as free.
-    pub price: Option<Price>,
+    pub price: Option<ModelPrice>,
     /// Stored calls, if any can be there.
     pub store: Option<Arc<dyn CallStore>>,
     /// Retries, delays, patience.
@@ -101,7 +101,7 @@ pub struct CallContext<'a> {
 pub struct Answered<T> {
     /// What the parser made of it.
     pub value: T,
-    /// The reply. From the call store it has no finish of its own and reads `stop`.
+    /// The reply.
     pub reply: ChatReply,
     /// It came from the call store and cost nothing.
     pub cached: bool,
@@ -268,11 +268,13 @@ impl<'a> Call<'a> {
             let attempt = caller.parts.model.attempt(self.request).await;
             self.note(offset_us, &attempt);
             permit.finish(seen(&attempt));
-            if let Some(wait_ms) = held(&attempt) {
+            let hold = held(&attempt);
+            if let Some(wait_ms) = hold {
                 caller.parts.gate.block.hold(wait_ms);
-                if let Some(pace) = &caller.parts.pace {
-                    pace.told(Duration::from_millis(wait_ms));
-                }
+            }
+            let refused = attempt.result.as_ref().is_err_and(|error| error.status == 429);
+            if let Some(pace) = caller.parts.pace.as_ref().filter(|_| refused || hold.is_some()) {
+                pace.told(Duration::from_millis(hold.unwrap_or(0)));
             }
             match self.judge(attempt, reservation, accept) {
                 Next::Done(answered) => return Ok(answered),
@@ -301,11 +303,11 @@ impl<'a> Call<'a> {
         let cost = record.cost;
         let reply = ChatReply {
             text: record.reply,
-            finish: "stop".to_owned(),
+            finish: if record.finish.is_empty() { "stop".to_owned() } else { record.finish },
             model: record.model,
             prompt_tokens: Some(record.prompt_tokens),
             completion_tokens: Some(record.completion_tokens),
-            cached_prompt_tokens: 0,
+            ..ChatReply::default()
         };
         // a parser that has become stricter since asks anew
         Ok(accept(&reply).ok().map(|value| {
@@ -375,8 +377,9 @@ impl<'a> Call<'a> {
     }
 
     /// Counted prompt × 1.05 and the largest completion.
-    fn worst_case(&self, price: &Price, prompt_tokens: u64) -> PicoUsd {
-        price.cost((prompt_tokens * 21).div_ceil(20), 0, self.request.output_limit())
+    fn worst_case(&self, price: &ModelPrice, prompt_tokens: u64) -> PicoUsd {
+        let prompt = (prompt_tokens * 21).div_ceil(20);
+        price.worst(prompt, self.request.output_limit(), self.request.service_tier(), self.request.writes_cache())
     }
 
     fn prompt_tokens(&mut self) -> u64 {
@@ -445,9 +448,23 @@ impl<'a> Call<'a> {
         // a server that does not count is counted for
         let prompt_tokens = reply.prompt_tokens.unwrap_or_else(|| self.prompt_tokens());
         let completion_tokens = reply.completion_tokens.unwrap_or_else(|| self.caller.encoding.count(&reply.text));
+        if let (Some(pace), Some(counted)) = (&self.caller.parts.pace, self.prompt_tokens)
+            && pace.counts_tokens()
+        {
+            // the bound of an unknown vocabulary is far too large: what the prompt did not use goes to the next call
+            pace.settled(counted.saturating_sub(prompt_tokens));
+        }
         let price = self.caller.parts.price.as_ref();
-        let cost = price
-            .map_or(PicoUsd::ZERO, |price| price.cost(prompt_tokens, reply.cached_prompt_tokens, completion_tokens));
+        let tokens = TokenCounts {
+            prompt: prompt_tokens,
+            cached: reply.cached_prompt_tokens,
+            cache_write: reply.cache_write_tokens,
+            cache_write_1h: reply.cache_write_1h_tokens,
+            completion: completion_tokens,
+        };
+        // what was served is charged, also where another tier was asked for
+        let served = reply.service_tier.as_deref().or_else(|| self.request.service_tier());
+        let cost = price.map_or(PicoUsd::ZERO, |price| price.cost(&tokens, served));
         let accepted = accept(&reply);
         let outcome = if accepted.is_ok() { CallOutcome::Accepted } else { CallOutcome::Rejected };
         self.record(reservation, outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);
@@ -460,7 +477,10 @@ impl<'a> Call<'a> {
             }
             Err(why) => {
                 self.usage.retries += 1;
-                Next::Retry { failure: Failure::transient(unparsable(self.context.phase), why), rate_limited: false }
+                Next::Retry {
+                    failure: Failure::transient(unusable(self.context.phase, &reply), why),
+                    rate_limited: false,
+                }
             }
         }
     }
@@ -512,6 +532,7 @@ impl<'a> Call<'a> {
             phase: self.context.phase,
             outcome,
             reply: reply.text.clone(),
+            finish: reply.finish.clone(),
             model: model.to_owned(),
             prompt_tokens: tokens.0,
             completion_tokens: tokens.1,
@@ -563,8 +584,15 @@ fn held(attempt: &Attempt) -> Option<u64> {
     attempt.pace.retry_after_ms
 }
 
-/// Code of a reply that did not pass its parser.
-const fn unparsable(phase: Phase) -> &'static str {
+/// Code of a reply that did not pass its parser: what the provider said of its end, if that explains it.
+fn unusable(phase: Phase, reply: &ChatReply) -> &'static str {
+    match (reply.finish.as_str(), phase) {
+        ("content_filter", _) => return "content_filter",
+        ("refusal", _) => return "refusal",
+        ("length", _) => return "cut_off",
+        _ if reply.text.trim().is_empty() => return "empty_reply",
+        _ => {}
+    }
     match phase {
         Phase::Judge => "unparsable_judgement",
         Phase::Answer => "unparsable_answer",

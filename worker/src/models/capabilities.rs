@@ -74,7 +74,49 @@ pub fn max_tokens_of(params: &BTreeMap<String, Value>) -> Option<u64> {
     MAX_TOKENS_NAMES.iter().find_map(|name| params.get(*name).and_then(Value::as_u64))
 }
 
-/// The parameters that are really sent to `model` when `wanted` are asked for; this is what a run spec stores.
+/// Parameters that Anthropic's messages API does not know.
+const NOT_FOR_ANTHROPIC: [&str; 9] = [
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "reasoning_effort",
+    "response_format",
+    "n",
+];
+
+/// The parameters that are really sent to a model of `provider` when `wanted` are asked for; this is what a run spec stores.
+#[must_use]
+pub fn sent_params(provider: &str, model: &str, wanted: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    if provider != "anthropic" {
+        return effective_params(model, wanted);
+    }
+    let thinks = wanted.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
+    let mut params: BTreeMap<String, Value> = wanted
+        .iter()
+        .filter(|(name, value)| !value.is_null() && !MAX_TOKENS_NAMES.contains(&name.as_str()))
+        .filter(|(name, _)| !NOT_FOR_ANTHROPIC.contains(&name.as_str()))
+        // with thinking the API takes no sampling parameters
+        .filter(|(name, _)| !(thinks && matches!(name.as_str(), "temperature" | "top_p" | "top_k")))
+        .map(|(name, value)| match name.as_str() {
+            // the range ends at 1 there
+            "temperature" => (name.clone(), value.as_f64().map_or_else(|| value.clone(), |t| t.min(1.0).into())),
+            "stop" => {
+                let list = if value.is_string() { Value::from(vec![value.clone()]) } else { value.clone() };
+                ("stop_sequences".to_owned(), list)
+            }
+            _ => (name.clone(), value.clone()),
+        })
+        .collect();
+    if let Some(limit) = max_tokens_of(wanted) {
+        params.insert("max_tokens".to_owned(), limit.into());
+    }
+    params
+}
+
+/// [`sent_params`] for OpenAI's own API and those that follow it.
 ///
 /// The limit of completion tokens is taken from `max_completion_tokens`, `max_tokens` or `max_output_tokens` and gets the
 /// name that the model knows; parameters that the model refuses are left out; nulls are left out.
@@ -120,6 +162,20 @@ mod tests {
         ] {
             assert_eq!(effective_params(model, &wanted), params(sent), "{model}");
         }
+    }
+
+    #[test]
+    fn anthropic_takes_what_it_knows() {
+        let wanted = params(
+            json!({"temperature": 1.5, "seed": 7, "max_completion_tokens": 256, "stop": "END", "service_tier": "auto", "top_p": null}),
+        );
+        let sent =
+            params(json!({"temperature": 1.0, "max_tokens": 256, "stop_sequences": ["END"], "service_tier": "auto"}));
+        assert_eq!(sent_params("anthropic", "claude-x", &wanted), sent);
+        assert_eq!(sent_params("anthropic", "claude-x", &sent), sent);
+        assert_eq!(sent_params("azure", "gpt-4o", &wanted), effective_params("gpt-4o", &wanted));
+        let thinking = params(json!({"temperature": 0, "thinking": {"type": "enabled", "budget_tokens": 1024}}));
+        assert!(!sent_params("anthropic", "claude-x", &thinking).contains_key("temperature"));
     }
 
     #[test]

@@ -199,8 +199,18 @@ fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
         400..=499 if words.is(&["invalid_api_key"]) || words.says(&["api key not valid", "incorrect api key"]) => {
             bad_key()
         }
-        400..=499 if words.is(&["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"]) => quota(),
-        400..=499 if words.is(&["model_not_found"]) => no_model(),
+        400..=499
+            if words.is(&[
+                "insufficient_quota",
+                "billing_hard_limit_reached",
+                "billing_not_active",
+                "billing_error",
+            ]) =>
+        {
+            quota()
+        }
+        400..=499 if words.says(&["credit balance is too low"]) => quota(),
+        400..=499 if words.is(&["model_not_found", "DeploymentNotFound"]) => no_model(),
         400..=499 if words.is(&["content_filter", "content_policy_violation", "moderation"]) => {
             say(Permanent, "content_filter", "")
         }
@@ -308,6 +318,42 @@ mod tests {
             (400, r#"{"error":{"message":"bad","code":"content_filter"}}"#, Permanent, "content_filter"),
             (400, r#"{"error":{"message":"Unsupported parameter: 'temperature'"}}"#, Permanent, "bad_request"),
             (422, r#"{"detail":[{"msg":"field required"}]}"#, Permanent, "bad_request"),
+            (
+                404,
+                r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
+                Terminal,
+                "model_not_found",
+            ),
+            (
+                404,
+                r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-0"}}"#,
+                Terminal,
+                "model_not_found",
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API"}}"#,
+                Terminal,
+                "insufficient_quota",
+            ),
+            (
+                401,
+                r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
+                Terminal,
+                "invalid_api_key",
+            ),
+            (
+                429,
+                r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#,
+                Transient,
+                "rate_limited",
+            ),
+            (
+                529,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                Transient,
+                "http_529",
+            ),
             (408, "", Transient, "http_408"),
             (409, "", Transient, "http_409"),
             (500, "oops", Transient, "http_500"),

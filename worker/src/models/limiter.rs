@@ -4,14 +4,21 @@
 pub mod adaptive;
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use bench_store::{LearnedRate, Observed};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::adaptive::Adaptive;
 pub use self::adaptive::Seen;
+
+/// Who waits for a slot looks this often whether the rate has changed.
+const RATE_POLL: Duration = Duration::from_millis(50);
 
 /// A limiter shared by all calls of one allowance.
 #[derive(Debug)]
@@ -19,6 +26,10 @@ pub struct Limiter {
     epoch: Instant,
     places: Semaphore,
     state: Mutex<State>,
+    /// Callers that wait for a place, for their slot, or for their reply.
+    present: AtomicU32,
+    /// Who holds it waits for the next slot of a shared rate.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -26,6 +37,10 @@ struct State {
     adaptive: Adaptive,
     /// Places of the semaphore, taken or free.
     places: usize,
+    /// The rate is learned together with other processes.
+    shared: bool,
+    /// What the others have not been told yet.
+    seen: Observed,
 }
 
 impl State {
@@ -47,6 +62,26 @@ pub struct Permit<'a> {
     limiter: &'a Limiter,
     place: Option<SemaphorePermit<'a>>,
     sent_us: u64,
+    /// The shared rate under which it left.
+    version: u32,
+    _present: Present<'a>,
+}
+
+/// A caller that is counted until it leaves.
+#[derive(Debug)]
+struct Present<'a>(&'a AtomicU32);
+
+impl<'a> Present<'a> {
+    fn enter(count: &'a AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Limiter {
@@ -55,7 +90,14 @@ impl Limiter {
     pub fn new(max: usize) -> Self {
         let adaptive = Adaptive::new(max.min(Semaphore::MAX_PERMITS));
         let places = adaptive.limit();
-        Self { epoch: Instant::now(), places: Semaphore::new(places), state: Mutex::new(State { adaptive, places }) }
+        let state = State { adaptive, places, shared: false, seen: Observed::default() };
+        Self {
+            epoch: Instant::now(),
+            places: Semaphore::new(places),
+            state: Mutex::new(state),
+            present: AtomicU32::new(0),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -79,19 +121,92 @@ impl Limiter {
         self.lock().adaptive.learned_rate()
     }
 
-    /// Begins with a rate that others have learned, unless this process has one of its own.
-    pub fn adopt(&self, per_second: f64) {
+    /// From now on rates are learned together with other processes: what calls show is collected for them, and the rate is
+    /// what they agree on.
+    pub fn share(&self) {
+        let mut state = self.lock();
+        state.shared = true;
+        state.adaptive.share();
+    }
+
+    /// What calls have shown since the last time.
+    #[must_use]
+    pub fn take_seen(&self) -> Observed {
+        let mut state = self.lock();
+        let version = state.seen.version;
+        std::mem::replace(&mut state.seen, Observed { version, ..Observed::default() })
+    }
+
+    /// Takes back what the others could not be told.
+    pub fn put_back(&self, seen: Observed) {
+        let mut state = self.lock();
+        state.seen.accepted += seen.accepted;
+        if state.seen.version == seen.version {
+            state.seen.refused += seen.refused;
+        }
+        state.seen.wants_more |= seen.wants_more;
+        state.seen.hinted = state.seen.hinted.or(seen.hinted);
+    }
+
+    /// Sets this process's part of the shared rate.
+    pub fn impose(&self, rate: Option<LearnedRate>) {
         let now_us = self.now_us();
-        self.lock().adaptive.adopt(now_us, per_second);
+        let mut state = self.lock();
+        if let Some(rate) = rate
+            && rate.version != state.seen.version
+        {
+            // what was refused under another rate says nothing about this one
+            state.seen.refused = 0;
+            state.seen.version = rate.version;
+        }
+        state.adaptive.impose(now_us, rate.map(|rate| rate.per_second));
+        state.adjust(&self.places);
+    }
+
+    /// Callers that wait or are under way.
+    #[must_use]
+    pub fn present(&self) -> u32 {
+        self.present.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the next slot of the shared rate, one caller after the other: who waits follows a change of the rate.
+    async fn next_slot(&self) -> u32 {
+        let _turn = self.turn.lock().await;
+        loop {
+            let wait_us = {
+                let now_us = self.now_us();
+                let mut state = self.lock();
+                match state.adaptive.take_due_slot(now_us) {
+                    Ok(()) => return state.seen.version,
+                    Err(wait_us) => {
+                        state.seen.wants_more = true;
+                        wait_us
+                    }
+                }
+            };
+            tokio::time::sleep(Duration::from_micros(wait_us).min(RATE_POLL)).await;
+        }
     }
 
     /// Waits for a place and, where a rate was learned, for its send slot.
     pub async fn acquire(&self) -> Permit<'_> {
+        let present = Present::enter(&self.present);
         // the semaphore is never closed
         let place = self.places.acquire().await.ok();
         let now_us = self.now_us();
-        let wait_us = self.lock().adaptive.take_slot(now_us);
-        let mut permit = Permit { limiter: self, place, sent_us: now_us };
+        let mut permit = Permit { limiter: self, place, sent_us: now_us, version: 0, _present: present };
+        let wait_us = {
+            let mut state = self.lock();
+            permit.version = state.seen.version;
+            if state.shared { None } else { Some(state.adaptive.take_slot(now_us)) }
+        };
+        let Some(wait_us) = wait_us else {
+            if self.lock().adaptive.learned_rate().is_some() {
+                permit.version = self.next_slot().await;
+                permit.sent_us = self.now_us();
+            }
+            return permit;
+        };
         if wait_us > 0 {
             tokio::time::sleep(Duration::from_micros(wait_us)).await;
             permit.sent_us = self.now_us();
@@ -99,10 +214,18 @@ impl Limiter {
         permit
     }
 
-    fn give_back(&self, place: SemaphorePermit<'_>, sent_us: u64, seen: Option<Seen>) {
+    fn give_back(&self, place: SemaphorePermit<'_>, sent_us: u64, version: u32, seen: Option<Seen>) {
         let now_us = self.now_us();
         let mut state = self.lock();
         if let Some(seen) = seen {
+            match seen {
+                Seen::Accepted { .. } => state.seen.accepted = state.seen.accepted.saturating_add(1),
+                Seen::RateLimited(hint) if version == state.seen.version => {
+                    state.seen.refused = state.seen.refused.saturating_add(1);
+                    state.seen.hinted = adaptive::hinted_rate(hint).or(state.seen.hinted);
+                }
+                Seen::RateLimited(_) | Seen::Failed => {}
+            }
             let saturated = self.places.available_permits() == 0;
             state.adaptive.learn(now_us, sent_us, saturated, seen);
         }
@@ -120,7 +243,7 @@ impl Permit<'_> {
     /// Gives the place back and teaches the limiter what the call showed.
     pub fn finish(mut self, seen: Seen) {
         if let Some(place) = self.place.take() {
-            self.limiter.give_back(place, self.sent_us, Some(seen));
+            self.limiter.give_back(place, self.sent_us, self.version, Some(seen));
         }
     }
 }
@@ -128,7 +251,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            self.limiter.give_back(place, self.sent_us, None);
+            self.limiter.give_back(place, self.sent_us, self.version, None);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A [`ChatModel`] makes exactly one attempt and tells what happened; retries, pace, prices, the cap and the call store
 //! are the [`caller`]'s, once for all providers.
 
+pub mod anthropic;
 pub mod backoff;
 pub mod budget;
 pub mod call_key;
@@ -85,6 +86,18 @@ impl ChatRequest {
     pub fn output_limit(&self) -> u64 {
         capabilities::max_tokens_of(&self.params).unwrap_or_else(|| u64::from(self.max_output_tokens))
     }
+
+    /// The service tier that is asked for.
+    #[must_use]
+    pub fn service_tier(&self) -> Option<&str> {
+        self.params.get("service_tier").and_then(Value::as_str)
+    }
+
+    /// Whether the prompt may be written into a cache that costs extra: only when asked for.
+    #[must_use]
+    pub fn writes_cache(&self) -> bool {
+        self.params.contains_key("cache_control")
+    }
 }
 
 /// A reply.
@@ -100,8 +113,14 @@ pub struct ChatReply {
     pub prompt_tokens: Option<u64>,
     /// Completion tokens by the provider's count.
     pub completion_tokens: Option<u64>,
-    /// Cached part of the prompt tokens.
+    /// Part of the prompt tokens that was read from a cache.
     pub cached_prompt_tokens: u64,
+    /// Part of them that was written into a cache for a short time.
+    pub cache_write_tokens: u64,
+    /// Part of them that was written into a cache for an hour.
+    pub cache_write_1h_tokens: u64,
+    /// The service tier that the provider says it served, which is what it charges.
+    pub service_tier: Option<String>,
 }
 
 /// What the response headers said about pace.

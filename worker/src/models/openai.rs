@@ -4,8 +4,8 @@
 //! that all models of the process share. A Tower layer reads status, pace headers and the bounded body, because
 //! async-openai hands out none of these.
 
-mod exchange;
-mod headers;
+pub(super) mod exchange;
+pub(super) mod headers;
 mod wire;
 
 use std::{
@@ -54,8 +54,8 @@ impl Default for HttpSettings {
 /// The HTTP client that all models of a process share: one pool of kept-alive connections.
 #[derive(Debug, Clone)]
 pub struct SharedHttp {
-    client: reqwest::Client,
-    settings: HttpSettings,
+    pub(super) client: reqwest::Client,
+    pub(super) settings: HttpSettings,
 }
 
 impl SharedHttp {
@@ -92,23 +92,73 @@ struct Endpoint {
     key: SecretString,
 }
 
+/// A header value that no log shows.
+///
+/// # Errors
+/// When the key holds what no header can carry.
+pub(super) fn secret_header(text: &str) -> Result<HeaderValue, Failure> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| {
+        Failure::terminal("invalid_api_key", "the key holds characters that no header can carry; check it")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// A base URL that can be used.
+///
+/// # Errors
+/// Anything but http and https, and URLs with a user name or password.
+pub(super) fn checked_url(base_url: &str) -> Result<reqwest::Url, Failure> {
+    let parsed = reqwest::Url::parse(base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    parsed.filter(|url| url.username().is_empty() && url.password().is_none()).ok_or_else(|| {
+        Failure::terminal(
+            "bad_base_url",
+            "the base URL must be http:// or https:// without user name or password, such as https://api.openai.com/v1",
+        )
+    })
+}
+
+/// How a server is addressed and told the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// Base URL and path; the key as a bearer token.
+    OpenAi,
+    /// Azure's: one path per deployment, an API version in the query, the key in a header of its own.
+    Azure,
+}
+
+/// The API version that Azure is asked for when the base URL names none.
+const AZURE_API_VERSION: &str = "2024-10-21";
+
 impl Endpoint {
-    fn new(base_url: &str, key: Option<&SecretString>) -> Result<Self, Failure> {
+    fn new(base_url: &str, key: Option<&SecretString>, scheme: Scheme, model: &str) -> Result<Self, Failure> {
         let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-        let query =
-            query.split('&').filter(|pair| !pair.is_empty()).map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let mut query: Vec<(&str, &str)> = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+            .collect();
+        let mut base = base.trim_end_matches('/').to_owned();
+        // the newer form of Azure's API has OpenAI's own paths
+        if scheme == Scheme::Azure && !base.ends_with("/v1") {
+            if !base.contains("/openai/deployments/") {
+                base = format!("{}/openai/deployments/{model}", base.trim_end_matches("/openai"));
+            }
+            if !query.iter().any(|(name, _)| *name == "api-version") {
+                query.push(("api-version", AZURE_API_VERSION));
+            }
+        }
         let mut headers = HeaderMap::new();
-        if let Some(key) = key {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret().trim())).map_err(|_| {
-                Failure::terminal("invalid_api_key", "the key holds characters that no header can carry; check it")
-            })?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
+        if let Some(key) = key.map(|key| key.expose_secret().trim()) {
+            match scheme {
+                Scheme::OpenAi => headers.insert(AUTHORIZATION, secret_header(&format!("Bearer {key}"))?),
+                Scheme::Azure => headers.insert("api-key", secret_header(key)?),
+            };
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(Self {
-            base_url: base.trim_end_matches('/').to_owned(),
-            query: query.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            base_url: base,
+            query: query.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             headers,
             key: key.map_or_else(|| SecretString::from(""), |key| SecretString::from(key.expose_secret().trim())),
         })
@@ -165,14 +215,22 @@ impl OpenAiChat {
     /// # Errors
     /// When the base URL or the key cannot be used.
     pub fn new(base_url: &str, key: Option<&SecretString>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
-        let parsed = reqwest::Url::parse(base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let Some(parsed) = parsed.filter(|url| url.username().is_empty() && url.password().is_none()) else {
-            return Err(Failure::terminal(
-                "bad_base_url",
-                "the base URL must be http:// or https:// without user name or password, such as https://api.openai.com/v1",
-            ));
-        };
-        let endpoint = Endpoint::new(parsed.as_str(), key)?;
+        Self::of(Scheme::OpenAi, base_url, key, model, http)
+    }
+
+    /// A model behind a base URL of either scheme. Azure's names a resource (`https://NAME.openai.azure.com`), with or without
+    /// `?api-version=…`, and the model is the deployment.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of(
+        scheme: Scheme,
+        base_url: &str,
+        key: Option<&SecretString>,
+        model: &str,
+        http: &SharedHttp,
+    ) -> Result<Self, Failure> {
+        let endpoint = Endpoint::new(checked_url(base_url)?.as_str(), key, scheme, model)?;
         let query: Vec<String> = endpoint.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let shown = if query.is_empty() {
             endpoint.base_url.clone()

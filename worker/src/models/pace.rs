@@ -41,7 +41,10 @@ pub trait Pace: Send + Sync {
     /// Whether tokens matter, so that they must be counted.
     fn counts_tokens(&self) -> bool;
 
-    /// The provider wants to be left alone for a while (Retry-After): others hear of it.
+    /// A call used so many tokens less than it had taken slots for: other calls may have them.
+    fn settled(&self, _unused_tokens: u64) {}
+
+    /// A call was refused, and the provider may want to be left alone for a while (Retry-After): others hear of it at once.
     fn told(&self, _hold: Duration) {}
 }
 

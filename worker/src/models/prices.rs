@@ -2,38 +2,14 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use bench_proto::money::PicoUsd;
+use bench_proto::{
+    money::PicoUsd,
+    price::{LongContext, ModelPrice, Rates, Tier},
+    spec::Limits,
+};
 use serde::Deserialize;
 
 use super::capabilities::bare_name;
-
-/// Price of one token of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Price {
-    /// Per prompt token.
-    pub input: PicoUsd,
-    /// Per prompt token that the provider had cached.
-    pub cached_input: PicoUsd,
-    /// Per completion token.
-    pub output: PicoUsd,
-}
-
-impl Price {
-    /// Cost of a call. `cached` is the cached part of `prompt`. Sticks at the end of the range.
-    #[must_use]
-    pub const fn cost(&self, prompt: u64, cached: u64, completion: u64) -> PicoUsd {
-        let cached = if cached < prompt { cached } else { prompt };
-        times(self.input, prompt - cached)
-            .saturating_add(times(self.cached_input, cached))
-            .saturating_add(times(self.output, completion))
-    }
-}
-
-/// `price × tokens`, sticking at the end of the range.
-const fn times(price: PicoUsd, tokens: u64) -> PicoUsd {
-    let tokens = if tokens > i64::MAX as u64 { i64::MAX } else { tokens as i64 };
-    PicoUsd(price.0.saturating_mul(tokens))
-}
 
 /// The data file.
 #[derive(Debug, Deserialize)]
@@ -41,29 +17,147 @@ const fn times(price: PicoUsd, tokens: u64) -> PicoUsd {
 struct PriceFile {
     version: u32,
     date: String,
-    #[serde(rename = "note")]
+    #[serde(rename = "note", default)]
     _note: String,
     models: Vec<PriceLine>,
 }
 
-/// One line of it: decimal strings in USD per million tokens.
+/// One model of it: decimal strings in USD per million tokens. What is left out of the prompt's prices is that of `input`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceLine {
     model: String,
+    #[serde(default)]
+    kind: ModelKind,
     input: String,
-    cached_input: String,
-    output: String,
+    #[serde(default)]
+    cached_input: Option<String>,
+    #[serde(default)]
+    cache_write: Option<String>,
+    #[serde(default)]
+    cache_write_1h: Option<String>,
+    #[serde(default)]
+    output: Option<String>,
+    #[serde(default)]
+    long: Option<LongLine>,
+    #[serde(default)]
+    services: BTreeMap<String, TierLine>,
+    #[serde(default)]
+    batch_percent: Option<u8>,
+}
+
+/// Prices of a service tier.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TierLine {
+    input: String,
+    #[serde(default)]
+    cached_input: Option<String>,
+    #[serde(default)]
+    cache_write: Option<String>,
+    #[serde(default)]
+    cache_write_1h: Option<String>,
+    #[serde(default)]
+    output: Option<String>,
+    #[serde(default)]
+    long: Option<LongLine>,
+}
+
+/// Prices of prompts above a length.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LongLine {
+    above: u64,
+    input: String,
+    #[serde(default)]
+    cached_input: Option<String>,
+    #[serde(default)]
+    cache_write: Option<String>,
+    #[serde(default)]
+    cache_write_1h: Option<String>,
+    #[serde(default)]
+    output: Option<String>,
+}
+
+/// What a model is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelKind {
+    /// Answers.
+    #[default]
+    Chat,
+    /// Turns texts into vectors: it has no completion.
+    Embedding,
+}
+
+/// The prices of a line, a tier or a long context, as texts.
+struct Texts<'a> {
+    input: &'a str,
+    cached_input: Option<&'a str>,
+    cache_write: Option<&'a str>,
+    cache_write_1h: Option<&'a str>,
+    output: Option<&'a str>,
+}
+
+impl Texts<'_> {
+    fn rates(&self, kind: ModelKind) -> Result<Rates, String> {
+        let read = |text: &str| per_token(text).ok_or_else(|| format!("'{text}' is no price"));
+        let input = read(self.input)?;
+        let or = |text: Option<&str>, other: PicoUsd| text.map_or(Ok(other), read);
+        let cache_write = or(self.cache_write, input)?;
+        let output = match (self.output, kind) {
+            (Some(text), _) => read(text)?,
+            (None, ModelKind::Embedding) => PicoUsd::ZERO,
+            (None, ModelKind::Chat) => return Err("a chat model needs an output price".to_owned()),
+        };
+        let cached_input = or(self.cached_input, input)?;
+        Ok(Rates { input, cached_input, cache_write, cache_write_1h: or(self.cache_write_1h, cache_write)?, output })
+    }
+}
+
+/// The five price texts of any of the lines.
+macro_rules! texts {
+    ($line:expr) => {
+        Texts {
+            input: &$line.input,
+            cached_input: $line.cached_input.as_deref(),
+            cache_write: $line.cache_write.as_deref(),
+            cache_write_1h: $line.cache_write_1h.as_deref(),
+            output: $line.output.as_deref(),
+        }
+    };
+}
+
+fn long(line: Option<&LongLine>, kind: ModelKind) -> Result<Option<LongContext>, String> {
+    line.map(|line| Ok(LongContext { above: line.above, rates: texts!(line).rates(kind)? })).transpose()
+}
+
+impl PriceLine {
+    fn price(&self) -> Result<ModelPrice, String> {
+        let kind = self.kind;
+        let tier = |line: &TierLine| -> Result<Tier, String> {
+            Ok(Tier { rates: texts!(line).rates(kind)?, long: long(line.long.as_ref(), kind)? })
+        };
+        let services = self.services.iter().map(|(name, line)| tier(line).map(|tier| (name.clone(), tier)));
+        if self.batch_percent.is_some_and(|percent| percent > 100) {
+            return Err("batch_percent is at most 100".to_owned());
+        }
+        Ok(ModelPrice {
+            standard: Tier { rates: texts!(self).rates(kind)?, long: long(self.long.as_ref(), kind)? },
+            services: services.collect::<Result<_, String>>()?,
+            batch_percent: self.batch_percent,
+        })
+    }
 }
 
 /// Version of the price file's format.
-const FILE_VERSION: u32 = 1;
+const FILE_VERSION: u32 = 2;
 
-/// All known prices.
-#[derive(Debug)]
+/// Known prices.
+#[derive(Debug, Clone)]
 pub struct PriceTable {
     date: String,
-    models: BTreeMap<String, Price>,
+    models: BTreeMap<String, (ModelKind, ModelPrice)>,
 }
 
 static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
@@ -81,20 +175,19 @@ impl PriceTable {
         &TABLE
     }
 
-    fn read(text: &str) -> Result<Self, String> {
+    /// Reads a price file: the built-in one, or a user's of the same form.
+    ///
+    /// # Errors
+    /// One readable line that names the model.
+    pub fn read(text: &str) -> Result<Self, String> {
         let file: PriceFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if file.version != FILE_VERSION {
-            return Err(format!("version {} is unknown", file.version));
+            return Err(format!("version {} is unknown, this build reads version {FILE_VERSION}", file.version));
         }
         let mut models = BTreeMap::new();
         for line in file.models {
-            let read = |text: &str| per_token(text).ok_or_else(|| format!("{}: '{text}' is no price", line.model));
-            let price = Price {
-                input: read(&line.input)?,
-                cached_input: read(&line.cached_input)?,
-                output: read(&line.output)?,
-            };
-            if models.insert(line.model.clone(), price).is_some() {
+            let price = line.price().map_err(|problem| format!("{}: {problem}", line.model))?;
+            if models.insert(line.model.clone(), (line.kind, price)).is_some() {
                 return Err(format!("{} stands there twice", line.model));
             }
         }
@@ -108,15 +201,15 @@ impl PriceTable {
     }
 
     /// Models and prices, by name.
-    pub fn models(&self) -> impl Iterator<Item = (&str, &Price)> {
-        self.models.iter().map(|(name, price)| (name.as_str(), price))
+    pub fn models(&self) -> impl Iterator<Item = (&str, ModelKind, &ModelPrice)> {
+        self.models.iter().map(|(name, (kind, price))| (name.as_str(), *kind, price))
     }
 
     /// The price of a model: its own line, or that of the longest name of which it is a dated version
     /// (`gpt-4o-mini-2024-07-18`, `gpt-4o-latest`). `gpt-4o-audio-preview` is another model, not a version of `gpt-4o`.
     #[must_use]
-    pub fn price(&self, model: &str) -> Option<Price> {
-        self.models.get(family(model, |name| self.models.contains_key(name))?).copied()
+    pub fn price(&self, model: &str) -> Option<&ModelPrice> {
+        self.models.get(family(model, |name| self.models.contains_key(name))?).map(|(_, price)| price)
     }
 }
 
@@ -124,15 +217,15 @@ impl PriceTable {
 fn family(model: &str, known: impl Fn(&str) -> bool) -> Option<&str> {
     let name = bare_name(model);
     std::iter::once(name.len())
-        .chain(name.rmatch_indices('-').map(|(at, _)| at))
+        .chain(name.rmatch_indices(['-', '@']).map(|(at, _)| at))
         .map(|end| name.split_at(end))
         .find(|(prefix, rest)| known(prefix) && is_version(rest))
         .map(|(prefix, _)| prefix)
 }
 
-/// Nothing, `-latest`, or a `-` followed by digits and dashes (a date).
+/// Nothing, `-latest`, or a `-` (some write `@`) followed by digits and dashes (a date).
 fn is_version(suffix: &str) -> bool {
-    let Some(rest) = suffix.strip_prefix('-') else {
+    let Some(rest) = suffix.strip_prefix(['-', '@']) else {
         return suffix.is_empty();
     };
     rest == "latest" || (rest.len() >= 4 && rest.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
@@ -162,52 +255,109 @@ pub fn parse_price(text: &str) -> Result<(PicoUsd, PicoUsd), String> {
     })
 }
 
-/// The price of a model: the user's (`overrides`: model → price per token of prompt and completion) before the table's.
-/// `None` when nobody knows it.
+/// The price of a model of a run: that of `--price`, else of the user's price file, else of the built-in table. `None` when
+/// nobody knows it.
 #[must_use]
-pub fn price_of(model: &str, overrides: &BTreeMap<String, (PicoUsd, PicoUsd)>) -> Option<Price> {
-    match overrides.get(model) {
-        Some((input, output)) => Some(Price { input: *input, cached_input: *input, output: *output }),
-        None => TABLE.price(model),
+pub fn price_of(model: &str, limits: &Limits) -> Option<ModelPrice> {
+    if let Some((input, output)) = limits.prices.get(model) {
+        return Some(ModelPrice::flat(*input, *output));
     }
+    limits.price_lines.get(model).or_else(|| TABLE.price(model)).cloned()
 }
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::price::TokenCounts;
+
     use super::*;
 
     fn usd(text: &str) -> PicoUsd {
         PicoUsd::parse(text).expect("an amount")
     }
 
+    fn counts(prompt: u64, cached: u64, completion: u64) -> TokenCounts {
+        TokenCounts { prompt, cached, completion, ..TokenCounts::default() }
+    }
+
     #[test]
     fn the_file_reads_and_its_date_is_a_date() {
         let table = PriceTable::read(include_str!("prices.json")).expect("prices.json is well-formed");
-        assert!(table.models.len() >= 15);
+        assert!(table.models.len() >= 30);
         assert!(table.date.parse::<jiff::civil::Date>().is_ok(), "{}", table.date);
-        for (name, price) in table.models() {
-            assert!(price.cached_input <= price.input && price.input.0 > 0, "{name}");
+        for (name, kind, price) in table.models() {
+            let rates = price.standard.rates;
+            assert!(rates.cached_input <= rates.input && rates.input.0 > 0, "{name}");
+            assert!(rates.input <= rates.cache_write && rates.cache_write <= rates.cache_write_1h, "{name}");
+            assert_eq!(kind == ModelKind::Embedding, rates.output == PicoUsd::ZERO, "{name}");
+            assert!(price.standard.long.is_none_or(|long| long.rates.input > rates.input), "{name}");
         }
+    }
+
+    /// What everybody's bill rests on: any change of a price is a change of this snapshot, seen in review.
+    #[test]
+    fn golden_of_all_prices() {
+        let usd = |price: PicoUsd| {
+            let micro = price.0.to_string();
+            let padded = format!("{micro:0>7}");
+            let (whole, fraction) = padded.split_at(padded.len() - 6);
+            format!("{whole}.{fraction}").trim_end_matches('0').trim_end_matches('.').to_owned()
+        };
+        let rates = |r: &Rates| [r.input, r.cached_input, r.cache_write, r.cache_write_1h, r.output].map(usd).join(" ");
+        let mut lines = vec!["model: input cached write write-1h output (USD per million tokens)".to_owned()];
+        for (name, _, price) in PriceTable::built_in().models() {
+            lines.push(format!("{name}: {}", rates(&price.standard.rates)));
+            lines.extend(price.standard.long.map(|long| format!("  above {}: {}", long.above, rates(&long.rates))));
+            lines.extend(price.services.iter().map(|(name, tier)| format!("  {name}: {}", rates(&tier.rates))));
+            lines.extend(price.batch_percent.map(|percent| format!("  batches: {percent} %")));
+        }
+        insta::assert_snapshot!(lines.join("\n"));
     }
 
     #[test]
     fn golden_of_the_format() {
-        let text = r#"{"version":1,"date":"2030-01-01","note":"","models":[{"model":"m","input":"0.000001","cached_input":"0","output":"12"}]}"#;
-        let price = PriceTable::read(text).expect("readable").price("m").expect("priced");
-        assert_eq!(price, Price { input: PicoUsd(1), cached_input: PicoUsd(0), output: PicoUsd(12_000_000) });
-        assert!(PriceTable::read(&text.replace("\"version\":1", "\"version\":2")).is_err());
-        assert!(PriceTable::read(&text.replace("\"12\"", "\"12.0000001\"")).is_err(), "not exact per token");
-        assert!(PriceTable::read(&text.replace("\"12\"", "\"-1\"")).is_err());
-        assert!(PriceTable::read(&text.replace("\"note\"", "\"notes\"")).is_err());
+        let text = r#"{"version":2,"date":"2030-01-01","note":"","models":[{"model":"m","input":"0.000001","cached_input":"0","output":"12",
+            "cache_write":"2","long":{"above":9,"input":"1","output":"24"},"services":{"flex":{"input":"0.5","output":"6"}},"batch_percent":50}]}"#;
+        let table = PriceTable::read(text).expect("readable");
+        let price = table.price("m").expect("priced");
+        let rates = |input, cached_input, write, output| Rates {
+            input: PicoUsd(input),
+            cached_input: PicoUsd(cached_input),
+            cache_write: PicoUsd(write),
+            cache_write_1h: PicoUsd(write),
+            output: PicoUsd(output),
+        };
+        let long = LongContext { above: 9, rates: Rates::flat(PicoUsd(1_000_000), PicoUsd(24_000_000)) };
+        let flex = Tier { rates: Rates::flat(PicoUsd(500_000), PicoUsd(6_000_000)), long: None };
+        let standard = Tier { rates: rates(1, 0, 2_000_000, 12_000_000), long: Some(long) };
+        let services = BTreeMap::from([("flex".to_owned(), flex)]);
+        assert_eq!(*price, ModelPrice { standard, services, batch_percent: Some(50) });
+        for (part, wrong) in [
+            ("\"version\":2", "\"version\":1"),
+            ("\"12\"", "\"12.0000001\""),
+            ("\"12\"", "\"-1\""),
+            ("\"note\"", "\"notes\""),
+            (",\"output\":\"12\"", ""),
+            ("_percent\":50", "_percent\":150"),
+        ] {
+            assert!(PriceTable::read(&text.replace(part, wrong)).is_err(), "{wrong}");
+        }
     }
 
     #[test]
     fn costs_are_exact() {
-        let price = price_of("gpt-4o-mini", &BTreeMap::new()).expect("priced");
-        assert_eq!(price.cost(1_000_000, 0, 0), usd("0.15"));
-        assert_eq!(price.cost(1_000_000, 1_000_000, 1_000_000), usd("0.675"));
-        assert_eq!(price.cost(10, 50, 0), price.cost(10, 10, 0), "more cached than there is");
-        assert_eq!(price.cost(u64::MAX, 0, u64::MAX), PicoUsd(i64::MAX));
+        let price = price_of("gpt-4o-mini", &Limits::default()).expect("priced");
+        assert_eq!(price.cost(&counts(1_000_000, 0, 0), None), usd("0.15"));
+        assert_eq!(price.cost(&counts(1_000_000, 1_000_000, 1_000_000), None), usd("0.675"));
+        assert_eq!(price.cost(&counts(u64::MAX, 0, u64::MAX), None), PicoUsd(i64::MAX));
+        let sonnet = price_of("claude-sonnet-4-5-20250929", &Limits::default()).expect("priced");
+        assert_eq!(sonnet.cost(&counts(200_000, 0, 1_000), None), usd("0.615"));
+        assert_eq!(
+            sonnet.cost(&counts(200_001, 0, 1_000), None),
+            usd("1.222506"),
+            "a long prompt costs more as a whole"
+        );
+        let embedding = price_of("text-embedding-3-small", &Limits::default()).expect("priced");
+        assert_eq!(embedding.batch_cost(&counts(1_000_000, 0, 0)), usd("0.01"));
     }
 
     #[test]
@@ -220,6 +370,10 @@ mod tests {
             ("gpt-5-chat-latest", "gpt-5-chat"),
             ("gpt-3.5-turbo-0125", "gpt-3.5-turbo"),
             ("openai/gpt-4o-mini", "gpt-4o-mini"),
+            ("claude-opus-4-1-20250805", "claude-opus-4-1"),
+            ("claude-opus-4-20250514", "claude-opus-4"),
+            ("anthropic/claude-sonnet-4-5@20250929", "claude-sonnet-4-5"),
+            ("claude-3-5-haiku-latest", "claude-3-5-haiku"),
         ] {
             assert_eq!(table.price(name), table.price(family), "{name}");
             assert!(table.price(name).is_some(), "{name}");
@@ -235,9 +389,14 @@ mod tests {
     #[test]
     fn users_set_prices() {
         let pair = parse_price("0.15, 0.60").expect("a price");
-        let overrides = BTreeMap::from([("gpt-4o".to_owned(), pair), ("mine".to_owned(), pair)]);
-        assert_eq!(price_of("mine", &overrides).expect("priced").cost(1_000_000, 500_000, 0), usd("0.15"));
-        assert_eq!(price_of("gpt-4o", &overrides), price_of("mine", &overrides));
+        let prices = BTreeMap::from([("gpt-4o".to_owned(), pair), ("mine".to_owned(), pair)]);
+        let own = ModelPrice::flat(PicoUsd(7), PicoUsd(8));
+        let price_lines = BTreeMap::from([("gpt-4o-mini".to_owned(), own.clone()), ("mine".to_owned(), own.clone())]);
+        let limits = Limits { prices, price_lines, ..Limits::default() };
+        let mine = price_of("mine", &limits).expect("priced");
+        assert_eq!(mine.cost(&counts(1_000_000, 500_000, 0), None), usd("0.15"), "the flag comes before the file");
+        assert_eq!(price_of("gpt-4o", &limits), Some(mine));
+        assert_eq!(price_of("gpt-4o-mini", &limits), Some(own), "and the file before the table");
         for bad in ["", "1", "a,b", "1,-2", "1,0.0000001", "1,2,3"] {
             assert!(parse_price(bad).is_err(), "{bad}");
         }

@@ -8,7 +8,8 @@ use secrecy::SecretString;
 
 use super::{
     ChatModel,
-    openai::{OpenAiChat, SharedHttp},
+    anthropic::AnthropicChat,
+    openai::{OpenAiChat, Scheme, SharedHttp},
 };
 
 /// A registered provider.
@@ -27,6 +28,12 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         name: "openai",
         description: "any OpenAI-compatible server (OPENAI_BASE_URL, OPENAI_API_KEY)",
+        remote: true,
+    },
+    Provider { name: "anthropic", description: "Anthropic's messages API (ANTHROPIC_API_KEY)", remote: true },
+    Provider {
+        name: "azure",
+        description: "a deployment of Azure OpenAI (AZURE_OPENAI_ENDPOINT, AZURE_OPENAI_API_KEY)",
         remote: true,
     },
     Provider { name: "extractive", description: "picks a sentence of the context; no key, no network", remote: false },
@@ -87,6 +94,9 @@ fn nearest(text: &str, name: &str) -> &'static str {
     if ["gpt-", "o1", "o3", "o4", "chatgpt"].iter().any(|prefix| text.starts_with(prefix)) {
         return "openai";
     }
+    if text.starts_with("claude") {
+        return "anthropic";
+    }
     let likeness = |provider: &Provider| strsim::jaro_winkler(provider.name, &name.to_ascii_lowercase());
     PROVIDERS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map_or("openai", |provider| provider.name)
 }
@@ -134,19 +144,23 @@ pub fn build_chat(
     account: &Account,
     http: &SharedHttp,
 ) -> Result<Arc<dyn ChatModel>, Failure> {
+    if PROVIDERS.iter().any(|known| known.name == provider && known.remote)
+        && account.key.is_none()
+        && !account.is_local()
+    {
+        let variables = match provider {
+            "anthropic" => "ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL",
+            "azure" => "AZURE_OPENAI_API_KEY, or AZURE_OPENAI_ENDPOINT",
+            _ => "OPENAI_API_KEY, or OPENAI_BASE_URL",
+        };
+        let message = format!("account '{}' has no key: set {variables} to a local server", account.name);
+        return Err(Failure::terminal("missing_api_key", message));
+    }
+    let (url, key) = (&account.base_url, account.key.as_ref());
     match provider {
-        "openai" => {
-            if account.key.is_none() && !account.is_local() {
-                return Err(Failure::terminal(
-                    "missing_api_key",
-                    format!(
-                        "account '{}' has no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a local server",
-                        account.name
-                    ),
-                ));
-            }
-            Ok(Arc::new(OpenAiChat::new(&account.base_url, account.key.as_ref(), model, http)?))
-        }
+        "openai" => Ok(Arc::new(OpenAiChat::of(Scheme::OpenAi, url, key, model, http)?)),
+        "azure" => Ok(Arc::new(OpenAiChat::of(Scheme::Azure, url, key, model, http)?)),
+        "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?)),
         "extractive" | "none" => Err(Failure::terminal(
             "no_chat_model",
             format!("'{provider}' makes no calls and cannot be used as a chat model"),
@@ -179,9 +193,13 @@ mod tests {
         assert_eq!(parse_model("extractive").expect("known").model, "");
         assert_eq!(parse_model("openai:"), Err(ModelNameError::NoModel("openai")));
         assert_eq!(parse_model("none:x"), Err(ModelNameError::NeedlessModel("none")));
-        for (wrong, nearest) in
-            [("opanai:gpt", "openai"), ("gpt-4o-mini", "openai"), ("Extractiv", "extractive"), ("nil", "none")]
-        {
+        for (wrong, nearest) in [
+            ("opanai:gpt", "openai"),
+            ("gpt-4o-mini", "openai"),
+            ("claude-x", "anthropic"),
+            ("Extractiv", "extractive"),
+            ("nil", "none"),
+        ] {
             match parse_model(wrong) {
                 Err(ModelNameError::UnknownProvider { nearest: found, .. }) => assert_eq!(found, nearest, "{wrong}"),
                 other => panic!("{wrong}: {other:?}"),
@@ -189,7 +207,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             parse_model("opanai:gpt-4o").expect_err("unknown"),
-            @"'opanai' is no provider: did you mean 'openai'? known are openai, extractive, system, none"
+            @"'opanai' is no provider: did you mean 'openai'? known are openai, anthropic, azure, extractive, system, none"
         );
     }
 
@@ -219,6 +237,26 @@ mod tests {
             let failure = build_chat(provider, "m", &account(url, None), &http).err().expect("refused");
             assert_eq!(failure.code, code, "{provider} {url}");
             assert!(!failure.message.contains("secret"));
+        }
+    }
+
+    #[test]
+    fn azure_has_its_own_paths() {
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        for (base, endpoint) in [
+            ("https://x.openai.azure.com", "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21"),
+            (
+                "https://x.openai.azure.com/openai/?api-version=2025-01-01-preview",
+                "https://x.openai.azure.com/openai/deployments/d?api-version=2025-01-01-preview",
+            ),
+            (
+                "https://x.openai.azure.com/openai/deployments/e?api-version=1",
+                "https://x.openai.azure.com/openai/deployments/e?api-version=1",
+            ),
+            ("https://x.openai.azure.com/openai/v1/", "https://x.openai.azure.com/openai/v1"),
+        ] {
+            let model = build_chat("azure", "d", &account(base, Some("key")), &http).expect("builds");
+            assert_eq!(model.endpoint(), endpoint, "{base}");
         }
     }
 

@@ -173,6 +173,21 @@ async fn recall(
     Ok(recall.hits)
 }
 
+/// Evidence turns that are in none of the first `entries` entries. Looked at only where sessions are cut: elsewhere all of
+/// them are retained.
+fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[String]) -> u32 {
+    let all = &data.content.entries;
+    if context.row().spec.sample.max_sessions.is_none() && entries as usize >= all.len() {
+        return 0;
+    }
+    let holds = |entry: &StreamEntry, id: &str| match entry {
+        StreamEntry::Session(session) => session.turns.iter().any(|turn| turn.id == id),
+        StreamEntry::Memory(_) | StreamEntry::Update { .. } => entry.id() == id,
+    };
+    let retained = |id: &&String| all.iter().take(entries as usize).any(|entry| holds(entry, id));
+    (evidence.len() - evidence.iter().filter(retained).count()) as u32
+}
+
 /// The memory system's own answer (reflect, ask).
 async fn answer_by_system(
     shared: &Shared,
@@ -214,21 +229,6 @@ fn recall_query<'a>(
         visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
         evidence,
     }
-}
-
-/// Evidence turns that are in none of the first `entries` entries. Looked at only where sessions are cut: elsewhere all of
-/// them are retained.
-fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[String]) -> u32 {
-    let all = &data.content.entries;
-    if context.row().spec.sample.max_sessions.is_none() && entries as usize >= all.len() {
-        return 0;
-    }
-    let holds = |entry: &StreamEntry, id: &str| match entry {
-        StreamEntry::Session(session) => session.turns.iter().any(|turn| turn.id == id),
-        StreamEntry::Memory(_) | StreamEntry::Update { .. } => entry.id() == id,
-    };
-    let retained = |id: &&String| all.iter().take(entries as usize).any(|entry| holds(entry, id));
-    (evidence.len() - evidence.iter().filter(retained).count()) as u32
 }
 
 fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {

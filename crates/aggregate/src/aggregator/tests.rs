@@ -118,6 +118,7 @@ pub(crate) fn question(i: u64) -> QuestionFacts {
         empty_context: false,
         context_bytes: Some(4_000),
         judge_in_doubt: false,
+        finish: None,
         answer_hash: 1 + i % 5,
         times: bench_proto::facts::PhaseTimes {
             started_us: i as i64,

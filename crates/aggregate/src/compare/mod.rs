@@ -263,12 +263,5 @@ pub fn correct_over_pairs(comparisons: &mut [Comparison]) {
     }
 }
 
-/// The smallest true difference that a paired comparison of `n` questions in `clusters` banks finds with 80 % power, when
-/// single differences have the standard deviation `sd` and the design effect `deff`.
-#[must_use]
-pub fn planned_mde(n: u64, clusters: u64, sd: f64, deff: f64) -> Option<f64> {
-    (n > 1 && clusters > 1).then(|| difference::detectable((deff / n as f64).sqrt() * sd, clusters as f64 - 1.0))
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,19 @@
 //! Whole-system tests: the real binaries, real files, real signals.
 
+mod archive;
 mod arrows;
 mod bad_input;
+mod calls;
 mod cluster;
+mod dashboards;
 mod forks;
 mod full_disk;
 mod kill;
 mod local_runs;
 mod models;
 mod money;
+mod page;
+mod planted_key;
 mod readme;
 mod reference;
 mod results;

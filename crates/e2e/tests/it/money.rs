@@ -60,6 +60,32 @@ fn p10_kills_never_lift_the_cap() {
     assert_eq!(done["outcomes"]["coverage"], 1.0);
 }
 
+/// The first two amounts of dollars in a text.
+fn amounts(text: &str) -> (f64, f64) {
+    let mut found = text.split('$').skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        rest[..end].parse::<f64>().ok()
+    });
+    (found.next().expect("an amount"), found.next().expect("another amount"))
+}
+
+#[test]
+fn p10_the_cap_is_used_up_as_far_as_the_next_call_lets_it() {
+    const CAP: f64 = 0.03;
+    let provider = Provider::start(&[PRICED.as_slice(), &["--latency-ms", "20", "--tokens", "o200k"]].concat());
+    let bench = provider.bench();
+    let capped = ["--preset=fair", "--run-id=r", "--max-cost=0.03", "--concurrency=32"];
+    let submit = provider.submit(&capped).into_iter().filter(|arg| !matches!(*arg, "--preset" | "quick"));
+    let paused = bench.run(submit).expect_code(3);
+    let words = paused.stderr.lines().find(|line| line.contains("the next call may cost")).expect("says why");
+    let (needed, left) = amounts(words.split_once("the next call may cost").expect("is there").1);
+    // amounts are shown with four decimals
+    assert!(left <= needed, "the next call would still fit: {words}");
+    assert!(left <= 0.05 * CAP, "more than 5 % of the cap are left: {words}");
+    let spent = paid(&provider);
+    assert!((0.95 * CAP..=CAP).contains(&spent), "${spent} of ${CAP}");
+}
+
 #[test]
 fn p10_caps_of_a_phase_and_of_the_day() {
     let provider = Provider::start(&[PRICED.as_slice(), &["--latency-ms", "5"]].concat());

@@ -1,6 +1,9 @@
 //! Seeing inside: waterfalls from the store, traces at a real collector, metrics in a real Prometheus, and nothing secret in any.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use bench_e2e::{
     amqp::Wire,
@@ -198,7 +201,8 @@ fn bad_telemetry_settings_are_refused_before_any_work() {
 
 #[test]
 fn prometheus_reads_coordinator_and_workers_and_their_logs_change_while_they_run() {
-    let provider = Provider::start(&["--latency-ms", "150"]);
+    // so slow that the run lasts until somebody has looked
+    let provider = Provider::start(&["--latency-ms", "3000"]);
     let cluster = Cluster::new().with_provider(provider.base_url(), KEY);
     let mut coordinator = cluster.coordinator("coordinator");
     let mut worker = cluster.worker("worker", &["--concurrency", "4"]);
@@ -206,10 +210,15 @@ fn prometheus_reads_coordinator_and_workers_and_their_logs_change_while_they_run
     let prometheus = Prometheus::start(&places.each_ref().map(String::as_str), None)
         .unwrap_or_else(|e| panic!("tests need Prometheus: {e:#}"));
     let client = cluster.client(&provider.submit(&["--run-id", "metered", "--max-cost", "5"]));
-    provider.wait_for_requests(20);
     prometheus.wait_for_targets().expect("both are scraped");
+    provider.wait_for_requests(1);
     let page = |place: &str| http::get(place, "/metrics").expect("answers").body;
-    let running = page(&places[0]);
+    let mut running = page(&places[0]);
+    let began = Instant::now();
+    while !running.contains("run=\"metered\"") && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(100));
+        running = page(&places[0]);
+    }
     for series in [
         "bench_coordinator_leading 1",
         "bench_run_cost_usd{kind=\"cap\",run=\"metered\"} 5",
@@ -219,6 +228,7 @@ fn prometheus_reads_coordinator_and_workers_and_their_logs_change_while_they_run
     ] {
         assert!(running.lines().any(|line| line == series), "{series} is missing:\n{running}");
     }
+    provider.control(&json!({"latency": {"median_ms": 10.0}}));
     let _ = client.wait(PATIENCE).expect_code(0);
     let ended = page(&places[1]);
     let ended_questions: f64 = ended
@@ -231,8 +241,12 @@ fn prometheus_reads_coordinator_and_workers_and_their_logs_change_while_they_run
         assert!(ended.contains(name), "{name} is missing:\n{ended}");
     }
     assert!(!(running + &ended).contains(KEY), "the key is in a metric");
-    let known = prometheus.metric_names().expect("answers");
-    assert!(known.iter().any(|name| name == "bench_run_progress_ratio"), "{known:?}");
+    // what was scraped last is there at the next scrape
+    let began = Instant::now();
+    while !prometheus.metric_names().expect("answers").iter().any(|name| name == "bench_questions_total") {
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", prometheus.metric_names());
+        std::thread::sleep(Duration::from_millis(200));
+    }
 
     // the filter of a running process
     let place = places[1].as_str();

@@ -38,7 +38,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     let consuming = Arc::new(Link::new(url, "consume", closed.clone())?);
     let publishing = Arc::new(Link::new(url, "publish", closed.clone())?);
     consuming.done_with(consuming.channel().await?).await;
-    Ok(Arc::new(AmqpQueue { consuming, publisher: Publisher::new(publishing), closed }))
+    let publisher = Publisher::new(publishing, Arc::clone(&consuming));
+    Ok(Arc::new(AmqpQueue { consuming, publisher, closed }))
 }
 
 /// A connection to a broker.

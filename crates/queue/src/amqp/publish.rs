@@ -37,6 +37,8 @@ const KEPT: usize = 4;
 #[derive(Debug)]
 pub(super) struct Publisher {
     link: Arc<Link>,
+    /// A connection that publishes nothing: the broker reads it also while it holds publishers up.
+    asking: Arc<Link>,
     /// Channels with confirms switched on that have never failed.
     idle: Mutex<Vec<Channel>>,
 }
@@ -62,8 +64,8 @@ impl From<lapin::Error> for Refusal {
 }
 
 impl Publisher {
-    pub(super) fn new(link: Arc<Link>) -> Self {
-        Self { link, idle: Mutex::default() }
+    pub(super) fn new(link: Arc<Link>, asking: Arc<Link>) -> Self {
+        Self { link, asking, idle: Mutex::default() }
     }
 
     /// See [`crate::Queue::publish`].
@@ -96,7 +98,7 @@ impl Publisher {
     async fn silence(&self, queue: &QueueName, confirmed: &AtomicUsize) {
         loop {
             tokio::time::sleep(FIRST_CONFIRM).await;
-            if topology::depth(&self.link, queue).await.is_ok() && !self.link.is_blocked().await {
+            if !self.link.is_blocked().await && topology::depth(&self.asking, queue).await.is_ok() {
                 tokio::time::sleep(LAST_CONFIRM).await;
                 if confirmed.load(Ordering::Relaxed) == 0 {
                     return;
@@ -110,7 +112,7 @@ impl Publisher {
         match refusal {
             Refusal::Broken(e) => self.link.fault(Doing::Using(name), &e),
             Refusal::Nacked => QueueError::Unavailable(format!("{place} could not store messages in {name}")),
-            Refusal::Returned => match topology::depth(&self.link, queue).await {
+            Refusal::Returned => match topology::depth(&self.asking, queue).await {
                 Err(QueueError::Setup(_)) => QueueError::Setup(not_declared(&place, name)),
                 _ => QueueError::Unavailable(format!("{place} could not route messages to {name}")),
             },
@@ -134,7 +136,7 @@ impl Publisher {
     /// brings the queue back without a leader, for ever. The queue is made anew: its messages are hints (P2).
     async fn renew(&self, queue: &QueueName, name: &str) -> QueueError {
         let place = self.link.describe();
-        QueueError::Unavailable(match topology::renew(&self.link, queue).await {
+        QueueError::Unavailable(match topology::renew(&self.asking, queue).await {
             Ok(()) => {
                 tracing::warn!(
                     "{name} at {place} had no leader and was declared anew; its messages are published again"

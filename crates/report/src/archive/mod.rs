@@ -66,3 +66,6 @@ impl From<object_store::Error> for ArchiveError {
         Self::Store(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,16 @@
 //! Where an archive is, and the names of its objects.
 
-use std::{path::Path as FilePath, sync::Arc};
+use std::{path::Path as FilePath, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::{
-    ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, local::LocalFileSystem, path::Path,
+    ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig,
+    aws::{AmazonS3Builder, AmazonS3ConfigKey},
+    azure::{AzureConfigKey, MicrosoftAzureBuilder},
+    gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
+    local::LocalFileSystem,
+    path::Path,
 };
 
 use super::ArchiveError;
@@ -33,6 +38,42 @@ pub enum Put {
     Exists,
 }
 
+/// A store of some kind; options that it does not know are left out. `None` for kinds that keep nothing.
+fn build(
+    scheme: ObjectStoreScheme,
+    url: &url::Url,
+    options: Vec<(String, String)>,
+) -> object_store::Result<Option<Arc<dyn ObjectStore>>> {
+    // whoever waits is a person or a run's end; who pushes in the background comes again anyway
+    let retry = RetryConfig { max_retries: 4, retry_timeout: Duration::from_secs(15), ..RetryConfig::default() };
+    Ok(match scheme {
+        ObjectStoreScheme::AmazonS3 => {
+            let known = options.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+            let with =
+                |builder: AmazonS3Builder, (key, value): (AmazonS3ConfigKey, String)| builder.with_config(key, value);
+            let builder = known.fold(AmazonS3Builder::new().with_url(url.as_str()), with);
+            Some(Arc::new(builder.with_retry(retry).build()?))
+        }
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let known = options.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+            let with = |builder: GoogleCloudStorageBuilder, (key, value): (GoogleConfigKey, String)| {
+                builder.with_config(key, value)
+            };
+            let builder = known.fold(GoogleCloudStorageBuilder::new().with_url(url.as_str()), with);
+            Some(Arc::new(builder.with_retry(retry).build()?))
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            let known = options.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+            let with = |builder: MicrosoftAzureBuilder, (key, value): (AzureConfigKey, String)| {
+                builder.with_config(key, value)
+            };
+            let builder = known.fold(MicrosoftAzureBuilder::new().with_url(url.as_str()), with);
+            Some(Arc::new(builder.with_retry(retry).build()?))
+        }
+        _ => None,
+    })
+}
+
 impl Place {
     /// Opens an archive by URL or path; accounts come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …).
     ///
@@ -50,6 +91,8 @@ impl Place {
             ));
         }
         let shown = format!("{}://{}{}", parsed.scheme(), parsed.host_str().unwrap_or_default(), parsed.path());
+        let (scheme, prefix) =
+            ObjectStoreScheme::parse(&parsed).map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?;
         let accounts = environment.filter(|(name, _)| ACCOUNTS.iter().any(|start| name.starts_with(start)));
         let mut options: Vec<(String, String)> =
             accounts.map(|(name, value)| (name.to_lowercase(), value)).filter(|(_, value)| !value.is_empty()).collect();
@@ -60,9 +103,10 @@ impl Place {
             options.push(("aws_allow_http".to_owned(), "true".to_owned()));
         }
         options.push(("aws_conditional_put".to_owned(), "etag".to_owned()));
-        let (store, prefix) =
-            object_store::parse_url_opts(&parsed, options).map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?;
-        Ok(Self { store: Arc::from(store), prefix, shown })
+        let store = build(scheme, &parsed, options)
+            .map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?
+            .ok_or_else(|| ArchiveError::Url(format!("{shown} is of no known kind")))?;
+        Ok(Self { store, prefix, shown })
     }
 
     /// A local folder; it is made when it is not there.

@@ -51,6 +51,9 @@ struct Question<'a> {
     t: [Option<f64>; 5],
     usd: f64,
     tr: &'a str,
+    /// Where a kept trace is to be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tu: Option<&'a str>,
     /// `won` or `lost` against the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     flip: Option<&'a str>,
@@ -142,6 +145,7 @@ impl<'a> Data<'a> {
             t: [t.recall, t.answer, t.judge, timed.then_some(t.queue_wait), timed.then_some(t.rate_wait)].map(rounded),
             usd: line.usage.recall.usd + line.usage.answer.usd + line.usage.judge.usd,
             tr: &line.trace_id,
+            tu: line.trace_url.as_deref(),
             flip: flips.get(line.question_id.as_str()).copied(),
         }
     }

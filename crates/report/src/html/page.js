@@ -103,7 +103,7 @@
     }
     put("time", timing(q));
     if (q.usd) put("cost", "$" + q.usd.toFixed(6));
-    put("trace", trace(q.tr));
+    put("trace", trace(q.tr, q.tu));
     const box = element("div", { class: "detail" }, list);
     box.append(element("strong", {}, q.hits.length + " retrieved" + (q.miss.length ? ", not among them: " + q.miss.join(", ") : "")));
     box.append(element("ol", { class: "hits" }, ...q.hits.map(([id, session, score, text, evidence]) =>
@@ -132,9 +132,11 @@
     return box;
   }
 
-  function trace(id) {
-    if (data.trace_url && /^https?:\/\//.test(data.trace_url)) {
-      return element("a", { href: data.trace_url.replaceAll("{trace_id}", id), rel: "noreferrer" }, id);
+  // where the run kept the trace, else where the reader of this page says that traces are
+  function trace(id, kept) {
+    const place = kept || (data.trace_url || "").replaceAll("{trace_id}", id);
+    if (/^https?:\/\//.test(place)) {
+      return element("a", { href: place, rel: "noreferrer" }, id);
     }
     return element("code", {}, id);
   }

@@ -1,7 +1,7 @@
 //! The call store.
 
 use bench_proto::{
-    call::{CallOutcome, CallRecord},
+    call::{CacheScope, CallOutcome, CallRecord, Phase},
     ids::{Sha256Hash, TaskKey},
     money::PicoUsd,
 };
@@ -34,6 +34,10 @@ pub async fn p9_calls_are_found_by_lineage_the_oldest_first(fresh: &Fresh) {
     assert_eq!(mean, Some(oldest.duration_us as f64));
     let empty = store.create_run(&new_run("empty")).await.expect("is created");
     assert_eq!(store.mean_call_us(empty, 100).await.expect("is computed"), None);
+    let profile = store.call_profile("model", Phase::Answer).await.expect("is computed").expect("dated versions of it");
+    assert_eq!((profile.calls, profile.prompt_tokens, profile.completion_tokens), (4, 10.0, 2.0));
+    assert_eq!(store.call_profile("model-1", Phase::Judge).await.expect("is computed"), None);
+    assert_eq!(store.call_profile("mod", Phase::Answer).await.expect("is computed"), None);
     let mut found = store.find_calls("l1", &[key("x"), key("y"), key("z"), key("x")]).await.expect("are found");
     found.sort_by_key(|stored| stored.run);
     assert_eq!(found.len(), 2);
@@ -41,6 +45,31 @@ pub async fn p9_calls_are_found_by_lineage_the_oldest_first(fresh: &Fresh) {
     assert_eq!((found[1].record.key, found[1].run), (key("y"), fork));
     assert_eq!(store.run(first).await.expect("is read").counters.spent, PicoUsd(5), "an attempt is paid once");
     assert_eq!(store.find_calls("l1", &[]).await.expect("are found"), []);
+}
+
+/// Whoever asks all runs gets the newest reply, and none of a run that shares nothing.
+pub async fn p9_shared_calls_are_those_of_all_runs_the_newest_first(fresh: &Fresh) {
+    let store = &fresh.store;
+    let task = TaskKey::question(0, 0);
+    let of = |id: &str, cache: CacheScope| {
+        let mut new = NewRun { lineage: id.into(), ..new_run(id) };
+        new.spec.limits.cache = cache;
+        new
+    };
+    let old = store.create_run(&of("old", CacheScope::Lineage)).await.expect("is created");
+    let new = store.create_run(&of("new", CacheScope::Refresh)).await.expect("is created");
+    let private = store.create_run(&of("private", CacheScope::Off)).await.expect("is created");
+    let cut_off = CallRecord { finish: "length".into(), ..call("x", CallOutcome::Accepted, 7) };
+    store.put_calls(old, task, &[call("x", CallOutcome::Accepted, 5)]).await.expect("are put");
+    store.put_calls(new, task, std::slice::from_ref(&cut_off)).await.expect("are put");
+    let own = [call("x", CallOutcome::Accepted, 1), call("y", CallOutcome::Accepted, 1)];
+    store.put_calls(private, task, &own).await.expect("are put");
+    let found = store.find_shared_calls(&[key("x"), key("y"), key("x")]).await.expect("are found");
+    assert_eq!(found.len(), 1, "the private run's are not there: {found:?}");
+    assert_eq!((&found[0].record, found[0].run), (&cut_off, new));
+    let own = store.find_calls("private", &[key("y")]).await.expect("are found");
+    assert_eq!(own.len(), 1, "its own lineage goes on with them");
+    assert_eq!(store.find_shared_calls(&[]).await.expect("are found"), []);
 }
 
 /// A reply that did not pass its parser is recorded and paid, never served again.

@@ -166,6 +166,22 @@ pub async fn p10_what_a_dead_session_reserved_is_uncertain_until_released(fresh:
     assert_eq!(heir.reserve(&[want(Phase::Answer, 95)]).await.refused, []);
 }
 
+/// Calls that were dropped: what their session holds open of that run is uncertain, of other runs it goes on.
+pub async fn p10_what_dropped_calls_left_open_is_uncertain(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let dropped = Purse::open(store, &capped("r", 100)).await;
+    let other = Purse { run: store.create_run(&new_run("s")).await.expect("is created"), ..dropped };
+    let wants = [want(Phase::Answer, 40), want(Phase::Answer, 30)];
+    dropped.reserve(&wants).await;
+    other.reserve(&[want(Phase::Answer, 7)]).await;
+    for _ in 0..2 {
+        store.lose_open(dropped.run, dropped.session).await.expect("is lost");
+        assert_eq!((dropped.sums().await, other.sums().await), ([70, 0, 70, 0], [0, 7, 0, 0]));
+    }
+    dropped.settle(&record(&wants[0], CallOutcome::Accepted, 3)).await;
+    assert_eq!(dropped.sums().await, [33, 0, 30, 0], "its record was on the way all the same");
+}
+
 /// A call whose answer was lost is repeated; releasing and losing count once.
 pub async fn p10_repeats_and_given_up_attempts(fresh: &Fresh) {
     let purse = Purse::open(fresh.store.as_ref(), &capped("r", 100)).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, spec::ModelSpec};
 
 use super::{Fresh, new_run};
-use crate::{Allowance, CallKind, NewRun, PaceLimits, RunState, SlotAsk, open};
+use crate::{Allowance, CallKind, NewRun, Observed, PaceLimits, RunState, SlotAsk, open};
 
 fn ask(asker: &str, calls: usize) -> SlotAsk {
     SlotAsk {
@@ -21,7 +21,7 @@ fn ask(asker: &str, calls: usize) -> SlotAsk {
         demand: calls as u32,
         give_back: (0, 0),
         hold_us: 0,
-        learned: None,
+        seen: Observed::default(),
     }
 }
 
@@ -42,13 +42,20 @@ pub async fn p24_processes_share_one_row_of_slots(fresh: &Fresh) {
     let embeddings = Allowance { kind: CallKind::Embeddings, ..ask("a", 0).allowance };
     let apart = other.take_slots(&SlotAsk { allowance: embeddings, ..ask("a", 1) }).await.expect("answers");
     assert_eq!((apart.starts_us, apart.askers), (vec![0], 1), "embeddings are counted apart");
-    let told = SlotAsk { hold_us: 30_000_000, learned: Some(7.5), ..ask("a", 0) };
+    let told = SlotAsk { hold_us: 30_000_000, ..ask("a", 0) };
     fresh.store.take_slots(&told).await.expect("answers");
     let sibling = Allowance { limit_group: "gpt-4o-mini".into(), ..ask("b", 0).allowance };
     let held = other.take_slots(&SlotAsk { allowance: sibling, ..ask("b", 1) }).await.expect("answers");
     assert!(held.starts_us.is_empty() && held.blocked_us > 20_000_000, "{held:?}");
     let heard = other.take_slots(&ask("b", 0)).await.expect("answers");
-    assert_eq!((heard.learned_by_others, heard.askers), (Some(7.5), 2));
+    assert_eq!((heard.learned, heard.askers), (None, 2));
+    let accepted = Observed { accepted: 500, ..Observed::default() };
+    fresh.store.take_slots(&SlotAsk { seen: accepted, ..ask("a", 0) }).await.expect("answers");
+    let refused = Observed { refused: 1, ..Observed::default() };
+    let told = fresh.store.take_slots(&SlotAsk { seen: refused, ..ask("a", 0) }).await.expect("answers");
+    let (told, heard) = (told.learned, other.take_slots(&ask("b", 0)).await.expect("answers").learned);
+    let (told, heard) = (told.expect("a rate was learned"), heard.expect("and is heard of"));
+    assert!(told.version == 1 && heard.version == 1 && told.per_second > 0.0, "{told:?} {heard:?}");
     let elsewhere = Allowance { account: "judge-eu".into(), ..ask("b", 0).allowance };
     let free = other.take_slots(&SlotAsk { allowance: elsewhere, ..ask("b", 1) }).await.expect("answers");
     assert_eq!((free.starts_us, free.blocked_us), (vec![0], 0), "another account is free");

@@ -14,7 +14,7 @@ use super::{
     money::{self, Paid},
 };
 use crate::{
-    Calls, StoreError, StoreResult, StoredCall,
+    CallProfile, Calls, StoreError, StoreResult, StoredCall,
     codec::{compress, decompress, escape, hash, unescape},
 };
 
@@ -64,7 +64,7 @@ pub(super) struct NewCall {
 /// Compresses an attempt.
 pub(super) fn prepare(run: RunNo, task: TaskKey, call: &CallRecord) -> StoreResult<NewCall> {
     let reply = compress(call.reply.as_bytes())?;
-    let record = CallRecord { reply: String::new(), model: call.model.clone(), ..*call };
+    let record = CallRecord { reply: String::new(), model: call.model.clone(), finish: call.finish.clone(), ..*call };
     Ok(NewCall { run, task, record, reply })
 }
 
@@ -76,9 +76,9 @@ fn tokens(count: u64) -> i64 {
 pub(super) async fn insert(conn: &mut dyn Conn, mut calls: Vec<NewCall>) -> StoreResult<Vec<Paid>> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO calls (attempt_id, run_no, task_key, call_key, phase, outcome, model, prompt_tokens, completion_tokens, \
-         cost, duration_us, at_us, reply) SELECT b.attempt, b.run, b.task, b.call_key, b.phase, b.outcome, b.model, b.prompt, \
-         b.completion, b.cost, b.duration, @now, b.reply \
-         FROM @rows($1: run int, task int, phase int, outcome int, prompt int, completion int, cost int, duration int, model text, \
+         cost, duration_us, at_us, finish, reply) SELECT b.attempt, b.run, b.task, b.call_key, b.phase, b.outcome, b.model, b.prompt, \
+         b.completion, b.cost, b.duration, @now, b.finish, b.reply \
+         FROM @rows($1: run int, task int, phase int, outcome int, prompt int, completion int, cost int, duration int, model text, finish text, \
          attempt blob, call_key blob, reply blob) AS b WHERE true ON CONFLICT (attempt_id) DO NOTHING \
          RETURNING run_no, outcome, cost, phase, at_us, attempt_id"
             .to_owned()
@@ -99,6 +99,7 @@ pub(super) async fn insert(conn: &mut dyn Conn, mut calls: Vec<NewCall>) -> Stor
         .int(numbers(|c| c.record.cost.0))
         .int(numbers(|c| tokens(c.record.duration_us)))
         .text(calls.iter().map(|c| escape(&c.record.model)))
+        .text(calls.iter().map(|c| escape(&c.record.finish)))
         .blob(calls.iter().map(|c| c.record.attempt_id.as_bytes().to_vec()))
         .blob(calls.iter().map(|c| c.record.key.0.to_vec()))
         .blob(calls.iter_mut().map(|c| std::mem::take(&mut c.reply)));
@@ -135,6 +136,7 @@ fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
         outcome: CallOutcome::Accepted,
         reply: String::from_utf8(reply).map_err(|e| StoreError::Corrupt(format!("{what} is no text: {e}")))?,
         model: unescape(row.text(4)?),
+        finish: unescape(row.text(10)?),
         prompt_tokens: row.small(5)?,
         completion_tokens: row.small(6)?,
         cost: PicoUsd(row.int(7)?),
@@ -159,7 +161,7 @@ impl<B: Backend> Calls for SqlStore<B> {
         static FIND: Sql = Sql::new(|| {
             format!(
                 "SELECT c.attempt_id, c.run_no, c.call_key, c.phase, c.model, c.prompt_tokens, c.completion_tokens, c.cost, \
-                 c.duration_us, c.reply FROM runs AS r CROSS JOIN @rows($2: place int, call_key blob) AS b \
+                 c.duration_us, c.reply, c.finish FROM runs AS r CROSS JOIN @rows($2: place int, call_key blob) AS b \
                  JOIN calls AS c ON c.run_no = @each(r.run_no, b.place) AND c.call_key = b.call_key AND c.outcome = {ACCEPTED} \
                  WHERE r.lineage = $1 ORDER BY c.at_us, c.attempt_id"
             )
@@ -179,6 +181,60 @@ impl<B: Backend> Calls for SqlStore<B> {
             }
         }
         Ok(found)
+    }
+
+    async fn find_shared_calls(&self, keys: &[Sha256Hash]) -> StoreResult<Vec<StoredCall>> {
+        static FIND: Sql = Sql::new(|| {
+            format!(
+                "SELECT c.attempt_id, c.run_no, c.call_key, c.phase, c.model, c.prompt_tokens, c.completion_tokens, c.cost, \
+                 c.duration_us, c.reply, c.finish FROM @rows($1: place int, call_key blob) AS b \
+                 JOIN calls AS c ON c.call_key = b.call_key AND c.outcome = {ACCEPTED} \
+                 JOIN runs AS r ON r.run_no = c.run_no AND r.private_calls = 0 ORDER BY c.at_us DESC, c.attempt_id DESC"
+            )
+        });
+        let mut found = Vec::new();
+        let mut keys: Vec<Sha256Hash> = keys.to_vec();
+        keys.sort_unstable();
+        keys.dedup();
+        for part in keys.chunks(CHUNK) {
+            let batch = Batch::default().int(0..part.len() as i64).blob(part.iter().map(|key| key.0.to_vec()));
+            let mut seen = HashSet::new();
+            for row in self.fetch(&FIND, args![batch]).await? {
+                let call = stored_call(row)?;
+                if seen.insert(call.record.key) {
+                    found.push(call);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn call_profile(&self, model: &str, phase: Phase) -> StoreResult<Option<CallProfile>> {
+        // the provider's name of a model may have a date behind it
+        static PROFILE: Sql = Sql::new(|| {
+            format!(
+                "SELECT count(*), CAST(avg(n.prompt_tokens) AS double precision), \
+                 CAST(avg(n.completion_tokens) AS double precision), CAST(avg(n.duration_us) AS double precision) FROM \
+                 (SELECT c.prompt_tokens, c.completion_tokens, c.duration_us FROM calls AS c \
+                 WHERE c.run_no IN (SELECT r.run_no FROM runs AS r ORDER BY r.run_no DESC LIMIT 10) \
+                 AND c.outcome = {ACCEPTED} AND c.phase = $1 \
+                 AND (c.model = $2 OR substr(c.model, 1, length($2) + 1) = $3) ORDER BY c.at_us DESC LIMIT 2000) AS n"
+            )
+        });
+        let (name, dated) = (escape(model), format!("{}-", escape(model)));
+        let rows = self.fetch(&PROFILE, args![phase_code(phase), name, dated]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let calls = row.small(0)?;
+        if calls == 0 {
+            return Ok(None);
+        }
+        Ok(Some(CallProfile {
+            phase,
+            calls,
+            prompt_tokens: row.real(1)?,
+            completion_tokens: row.real(2)?,
+            duration_us: row.real(3)?,
+        }))
     }
 
     async fn mean_call_us(&self, run: RunNo, last: u32) -> StoreResult<Option<f64>> {

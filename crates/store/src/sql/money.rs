@@ -241,6 +241,26 @@ pub(super) async fn lose_session(conn: &mut dyn Conn, session: SessionId) -> Sto
     books.write(conn).await
 }
 
+/// Makes what a session still holds open of a run uncertain.
+async fn lose_run(conn: &mut dyn Conn, run: RunNo, session: SessionId) -> StoreResult<()> {
+    static LOCK: Sql = Sql::new(|| {
+        format!(
+            "SELECT attempt_id FROM reservations WHERE session = $1 AND run_no = $2 AND state = {OPEN} ORDER BY attempt_id"
+        )
+    });
+    static LOSE: Sql = Sql::new(|| {
+        format!(
+            "UPDATE reservations SET state = {LOST} WHERE session = $1 AND run_no = $2 AND state = {OPEN} RETURNING {RESERVED}"
+        )
+    });
+    conn.lock(&LOCK, args![session.0, run.0]).await?;
+    let mut books = Books::default();
+    for mut row in conn.fetch(&LOSE, args![session.0, run.0]).await? {
+        lose(&mut books, reserved(&mut row)?.1);
+    }
+    books.write(conn).await
+}
+
 /// Books that a reservation has become uncertain.
 fn lose(books: &mut Books, of: Reserved) {
     let amount = of.amount.0;
@@ -520,6 +540,10 @@ impl<B: Backend> Money for SqlStore<B> {
         }
         let of = of.clone();
         self.backend.write(move |conn| Box::pin(change(conn, of))).await
+    }
+
+    async fn lose_open(&self, run: RunNo, session: SessionId) -> StoreResult<()> {
+        self.backend.write(move |conn| Box::pin(lose_run(conn, run, session))).await
     }
 
     async fn stop_account(

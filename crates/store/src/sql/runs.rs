@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use bench_proto::{
+    call::CacheScope,
     ids::{RunId, RunNo},
     money::PicoUsd,
     spec::{Limits, RunSpec},
@@ -81,8 +82,8 @@ pub(super) async fn note_event(conn: &mut dyn Conn, run: RunNo, kind: &str, mess
 async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) -> StoreResult<RunNo> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO runs (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, \
-         state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, @now, 0, @now, 0, 0, 1) \
+         state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, @now, 0, @now, 0, 0, 1, $12) \
          ON CONFLICT (run_id) DO NOTHING RETURNING run_no"
             .to_owned()
     });
@@ -99,6 +100,7 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
         new.imported,
         escape(&new.code_version),
         RunState::Running.name(),
+        new.spec.limits.cache == CacheScope::Off,
     ];
     let rows = conn.fetch(&INSERT, args).await?;
     let run = rows.first().ok_or_else(|| StoreError::Exists(format!("run {}", new.run_id)))?.int(0)?;

@@ -36,7 +36,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0001_init.sql"),
     include_str!("../../../../migrations/sqlite/0002_cluster.sql"),
     include_str!("../../../../migrations/sqlite/0003_money.sql"),
-    "UPDATE bench_schema SET version = 4;",
+    include_str!("../../../../migrations/sqlite/0004_calls.sql"),
     include_str!("../../../../migrations/sqlite/0005_systems.sql"),
     "UPDATE bench_schema SET version = 6;",
     include_str!("../../../../migrations/sqlite/0007_sight.sql"),

@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bench_proto::price::{Rates, Tier};
 
 use super::*;
 use crate::models::{
@@ -51,6 +52,7 @@ fn good(text: &str) -> Attempt {
         prompt_tokens: Some(100),
         completion_tokens: Some(10),
         cached_prompt_tokens: 40,
+        ..ChatReply::default()
     };
     attempt(Ok(reply), None)
 }
@@ -63,7 +65,9 @@ fn broken(kind: Transport) -> Attempt {
     attempt(Err(classify::transport(kind, 0, "", None)), None)
 }
 
-const PRICE: Price = Price { input: PicoUsd(1000), cached_input: PicoUsd(500), output: PicoUsd(4000) };
+const RATES: Rates = Rates { cached_input: PicoUsd(500), ..Rates::flat(PicoUsd(1000), PicoUsd(4000)) };
+const PRICE: ModelPrice =
+    ModelPrice { standard: Tier { rates: RATES, long: None }, services: BTreeMap::new(), batch_percent: None };
 
 struct Setup {
     model: Arc<Scripted>,

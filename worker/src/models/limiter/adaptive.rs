@@ -141,7 +141,12 @@ pub struct Adaptive {
     last_shrink_us: u64,
     accepted: Accepted,
     rate: Option<LearnedRate>,
+    /// Rates are learned elsewhere, with other processes; here only places are.
+    shared: bool,
 }
+
+/// Calls that were held up may follow each other more closely by this much time.
+const SLACK_US: f64 = 50_000.0;
 
 impl Adaptive {
     /// A limiter that grows up to `max` calls in flight.
@@ -161,7 +166,44 @@ impl Adaptive {
             last_shrink_us: 0,
             accepted: Accepted::default(),
             rate: None,
+            shared: false,
         }
+    }
+
+    /// From now on the rate is what [`Self::impose`] says.
+    pub const fn share(&mut self) {
+        self.shared = true;
+    }
+
+    /// Sets the rate that was learned together with other processes; `None` lifts it.
+    pub fn impose(&mut self, now_us: u64, per_second: Option<f64>) {
+        let Some(per_second) = per_second else {
+            self.rate = None;
+            return;
+        };
+        self.slow_start = false;
+        match &mut self.rate {
+            Some(rate) => rate.per_second = per_second,
+            None => {
+                let (arrival_us, ceiling) = (now_us as f64, per_second);
+                self.rate =
+                    Some(LearnedRate { per_second, ceiling, hold_until_us: now_us, grown_at_us: now_us, arrival_us });
+            }
+        }
+        // places enough for this rate; without a mean nothing has come back yet
+        let enough = (per_second * self.mean_us / 1e6 * 2.0).ceil() as usize + 1;
+        self.limit = self.limit.max(enough.min(self.max));
+    }
+
+    /// Takes the next send slot of the rate if it is due; else microseconds until it.
+    pub fn take_due_slot(&mut self, now_us: u64) -> Result<(), u64> {
+        let Some(rate) = &mut self.rate else { return Ok(()) };
+        let now = now_us as f64;
+        if rate.arrival_us > now {
+            return Err((rate.arrival_us - now).ceil() as u64);
+        }
+        rate.arrival_us = rate.arrival_us.max(now - SLACK_US) + 1e6 / rate.per_second;
+        Ok(())
     }
 
     /// Calls that may be in flight.
@@ -174,17 +216,6 @@ impl Adaptive {
     #[must_use]
     pub fn learned_rate(&self) -> Option<f64> {
         self.rate.as_ref().map(|rate| rate.per_second)
-    }
-
-    /// Begins with a rate that somebody else has learned, unless one is known: slow start would run into the same 429s.
-    pub fn adopt(&mut self, now_us: u64, per_second: f64) {
-        if self.rate.is_none() && per_second >= MIN_RATE {
-            self.slow_start = false;
-            let arrival_us = now_us as f64;
-            let hold_until_us = now_us + HOLD_US;
-            self.rate =
-                Some(LearnedRate { per_second, ceiling: per_second, hold_until_us, grown_at_us: now_us, arrival_us });
-        }
     }
 
     /// Takes a send slot of the learned rate: microseconds until it.
@@ -263,6 +294,13 @@ impl Adaptive {
         self.slow_start = false;
         self.last_shrink_us = now_us.max(1);
         self.credit = 0.0;
+        if self.shared {
+            // the rate is the bound; a few places less for what queues up at the provider
+            let enough =
+                self.rate.as_ref().map_or(1.0, |rate| (rate.per_second * self.mean_us / 1e6 * 2.0).ceil() + 1.0);
+            self.limit = (self.limit * 7 / 10).max((enough as usize).min(self.limit)).max(1);
+            return;
+        }
         let accepted = self.accepted.rate(now_us, BUCKETS).max(MIN_RATE);
         let before = self.learned_rate();
         let evidence = self.accepted.count(BUCKETS) >= MIN_EVIDENCE;
@@ -302,7 +340,7 @@ impl Adaptive {
 }
 
 /// (limit − remaining) / reset (P24), in calls per second, when the numbers are large enough to say something.
-fn hinted_rate(hint: PaceHint) -> Option<f64> {
+pub(super) fn hinted_rate(hint: PaceHint) -> Option<f64> {
     let (limit, remaining, reset_ms) = hint.requests?;
     let used = limit.saturating_sub(remaining);
     (used >= 5 && reset_ms >= 100).then(|| used as f64 * 1000.0 / reset_ms as f64)
@@ -436,13 +474,18 @@ mod tests {
     }
 
     #[test]
-    fn p19_a_process_that_joins_begins_with_what_others_have_learned() {
+    fn p19_an_imposed_rate_spaces_calls_and_follows_at_once() {
         let mut adaptive = Adaptive::new(512);
-        adaptive.adopt(1_000_000, 50.0);
-        assert_eq!(adaptive.learned_rate(), Some(50.0));
-        adaptive.adopt(2_000_000, 500.0);
-        assert_eq!(adaptive.learned_rate(), Some(50.0), "its own experience is worth more");
-        assert_eq!((adaptive.take_slot(2_000_000), adaptive.take_slot(2_000_000)), (0, 20_000));
+        adaptive.share();
+        assert_eq!(adaptive.take_due_slot(1_000_000), Ok(()), "no rate, no slots");
+        adaptive.impose(1_000_000, Some(50.0));
+        assert_eq!((adaptive.take_due_slot(1_000_000), adaptive.take_due_slot(1_000_000)), (Ok(()), Err(20_000)));
+        adaptive.impose(1_001_000, Some(10.0));
+        assert_eq!((adaptive.take_due_slot(1_020_000), adaptive.take_due_slot(1_020_000)), (Ok(()), Err(100_000)));
+        adaptive.learn(1_030_000, 1_020_000, true, Seen::RateLimited(PaceHint::default()));
+        assert_eq!(adaptive.learned_rate(), Some(10.0), "refusals are judged elsewhere");
+        adaptive.impose(2_000_000, None);
+        assert_eq!(adaptive.take_due_slot(2_000_000), Ok(()));
     }
 
     #[test]

@@ -18,11 +18,11 @@ use crate::models::{PaceHint, classify::Transport};
 
 /// What the layer saw of one attempt.
 #[derive(Debug, Default)]
-pub(super) struct Exchange {
+pub(in crate::models) struct Exchange {
     /// HTTP status; 0 before one came.
-    pub(super) status: u16,
+    pub(in crate::models) status: u16,
     /// Pace headers.
-    pub(super) pace: PaceHint,
+    pub(in crate::models) pace: PaceHint,
 }
 
 tokio::task_local! {
@@ -32,7 +32,7 @@ tokio::task_local! {
 
 /// What the layer tells instead of a response that is not a chat completion.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(in crate::models) enum Fault {
     /// A status other than success.
     #[error("status {status}")]
     Response {
@@ -63,7 +63,7 @@ impl Fault {
     }
 
     /// What a `reqwest` error means; the URL is left out of the words.
-    fn of(error: reqwest::Error) -> Self {
+    pub(in crate::models) fn of(error: reqwest::Error) -> Self {
         let kind = match &error {
             error if error.is_builder() => Transport::Unsendable,
             error if error.is_connect() => Transport::Connect,
@@ -181,7 +181,11 @@ where
 }
 
 /// Reads a body into `body`, at most `limit` bytes.
-async fn read_body(mut response: Response, limit: usize, body: &mut Vec<u8>) -> Result<(), Fault> {
+pub(in crate::models) async fn read_body(
+    mut response: Response,
+    limit: usize,
+    body: &mut Vec<u8>,
+) -> Result<(), Fault> {
     if let Some(length) = response.content_length() {
         body.reserve_exact(usize::try_from(length).unwrap_or(limit).min(limit));
     }

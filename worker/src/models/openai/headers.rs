@@ -10,7 +10,7 @@ use crate::models::PaceHint;
 const MAX_WAIT_MS: f64 = 24.0 * 3600.0 * 1000.0;
 
 /// Reads `retry-after-ms`, `retry-after` and the `x-ratelimit-*` family.
-pub(super) fn pace_hint(headers: &HeaderMap) -> PaceHint {
+pub(in crate::models) fn pace_hint(headers: &HeaderMap) -> PaceHint {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let retry_after_ms = text("retry-after-ms")
         .and_then(|value| value.parse::<f64>().ok())
@@ -24,7 +24,22 @@ pub(super) fn pace_hint(headers: &HeaderMap) -> PaceHint {
     let limited =
         headers.contains_key("x-ratelimit-limit-requests") || headers.contains_key("x-ratelimit-limit-tokens");
     let (requests, tokens) = if limited { (family("requests"), family("tokens")) } else { (None, None) };
+    if headers.contains_key("anthropic-ratelimit-requests-limit") {
+        let now = SystemTime::now();
+        let family = |what: &str| {
+            let field = |kind: &str| text(&format!("anthropic-ratelimit-{what}-{kind}"));
+            let number = |kind: &str| field(kind)?.parse::<u64>().ok();
+            Some((number("limit")?, number("remaining")?, until_ms(field("reset")?, now)?))
+        };
+        return PaceHint { retry_after_ms, requests: family("requests"), tokens: family("tokens") };
+    }
     PaceHint { retry_after_ms, requests, tokens }
+}
+
+/// Time until an RFC 3339 instant, as Anthropic writes resets.
+fn until_ms(value: &str, now: SystemTime) -> Option<u64> {
+    let at = SystemTime::from(value.parse::<jiff::Timestamp>().ok()?);
+    whole_ms(at.duration_since(now).map_or(0.0, |wait| wait.as_secs_f64() * 1000.0))
 }
 
 /// Milliseconds, if the number is a sane wait.

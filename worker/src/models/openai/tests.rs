@@ -347,7 +347,7 @@ async fn a_caller_gets_through_a_bad_day() {
         pace: None,
         stop: StopFlag::new(),
         budget: budget.clone(),
-        price: prices::price_of("gpt-4o-mini", &BTreeMap::new()),
+        price: prices::price_of("gpt-4o-mini", &bench_proto::spec::Limits::default()),
         store: None,
         settings: CallSettings { backoff, ..CallSettings::default() },
     });

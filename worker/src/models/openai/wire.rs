@@ -120,6 +120,7 @@ pub(super) struct Completion {
     #[serde(deserialize_with = "or_default")]
     choices: Vec<Choice>,
     usage: Option<WireUsage>,
+    service_tier: Option<String>,
     pub(super) error: Option<Value>,
 }
 
@@ -175,6 +176,8 @@ impl Completion {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             cached_prompt_tokens: usage.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
+            service_tier: self.service_tier,
+            ..ChatReply::default()
         })
     }
 }
@@ -237,6 +240,7 @@ mod tests {
             prompt_tokens: Some(9),
             completion_tokens: Some(2),
             cached_prompt_tokens: 4,
+            ..ChatReply::default()
         };
         assert_eq!(full, Some(expected));
         let refusal = read(json!({"choices": [{"message": {"content": null, "refusal": "I cannot"}, "finish_reason": "stop"}], "usage": null})).expect("a reply");

@@ -17,8 +17,10 @@ pub type Lane = (RunNo, Phase);
 const MOST_CALLS: usize = 256;
 /// Shortest time between two questions.
 const GATHER: Duration = Duration::from_millis(10);
-/// How often a process in use tells and hears, even when nobody waits.
+/// How often a process in use tells and hears, even when nobody waits,
 const EXCHANGE: Duration = Duration::from_millis(500);
+/// and where a rate is being learned.
+const EXCHANGE_LEARNING: Duration = Duration::from_millis(100);
 
 /// A call that waits for its slot.
 struct Waiting<A> {
@@ -34,6 +36,10 @@ pub(super) struct Desk<A> {
     waiting_tokens: u64,
     give_back: (u32, u64),
     hold: Duration,
+    /// A call was refused: the others hear of it at once.
+    urgent: bool,
+    /// A rate has been learned and is being tried out.
+    learning: bool,
     /// Somebody called since the last exchange.
     active: bool,
     /// When the store was asked last, and when to ask again for those who wait.
@@ -70,6 +76,8 @@ impl<A: Reader> Desk<A> {
             waiting_tokens: 0,
             give_back: (0, 0),
             hold: Duration::ZERO,
+            urgent: false,
+            learning: false,
             active: false,
             asked: None,
             ask_at: None,
@@ -115,27 +123,37 @@ impl<A: Reader> Desk<A> {
         self.give_back.1 += tokens;
     }
 
+    /// A call used fewer tokens than it had taken.
+    pub(super) fn settled(&mut self, unused_tokens: u64) {
+        self.give_back.1 += unused_tokens;
+    }
+
     /// The provider wants to be left alone. All processes hear of it.
     pub(super) fn told(&mut self, hold: Duration) {
         self.hold = self.hold.max(hold);
+        self.urgent = true;
     }
 
     /// When the store is to be asked; `None`: not before somebody comes.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let earliest = self.asked.map_or(now, |asked| asked + GATHER);
-        if !self.hold.is_zero() {
+        if self.urgent {
             return Some(earliest);
         }
+        let pause = if self.learning { EXCHANGE_LEARNING } else { EXCHANGE };
+        let exchange = self.active.then(|| self.asked.map_or(now, |asked| asked + pause));
         if self.waiting > 0 {
-            return Some(self.ask_at.unwrap_or(now).max(earliest));
+            let ask = self.ask_at.unwrap_or(now).max(earliest);
+            return Some(exchange.map_or(ask, |exchange| exchange.min(ask)));
         }
-        self.active.then(|| self.asked.map_or(now, |asked| asked + EXCHANGE))
+        exchange
     }
 
     /// Takes calls for a question, one of each lane in turn.
     pub(super) fn question(&mut self, now: Instant) -> Question<A> {
         self.asked = Some(now);
         self.active = false;
+        self.urgent = false;
         let due = self.ask_at.is_none_or(|at| at <= now);
         let mut calls = Vec::new();
         while due && calls.len() < MOST_CALLS {
@@ -163,6 +181,7 @@ impl<A: Reader> Desk<A> {
         base: Instant,
         answer: &SlotAnswer,
     ) -> Vec<(A, Instant, u64)> {
+        self.learning = answer.learned.is_some();
         let mut calls = question.calls.into_iter();
         let mut leaves = Vec::with_capacity(answer.starts_us.len());
         for (start, call) in answer.starts_us.iter().zip(calls.by_ref()) {
@@ -180,6 +199,7 @@ impl<A: Reader> Desk<A> {
         self.give_back.0 += question.give_back.0;
         self.give_back.1 += question.give_back.1;
         self.hold = self.hold.max(question.hold);
+        self.urgent |= !question.hold.is_zero();
         self.put_back(question.calls.into_iter());
         self.active = true;
         self.asked = Some(again);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_store::{Allowance, PaceLimits, Paces, SlotAsk};
+use bench_store::{Allowance, Observed, PaceLimits, Paces, SlotAsk};
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
 
@@ -51,8 +51,9 @@ impl SharedPace {
             demand: 0,
             give_back: (0, 0),
             hold_us: 0,
-            learned: None,
+            seen: Observed::default(),
         };
+        inner.gate.limiter.share();
         tokio::spawn(serve(Arc::downgrade(&inner), wake, store, ask));
         Self { inner, limits }
     }
@@ -108,6 +109,10 @@ impl Pace for SharedPace {
         self.limits.tpm.is_some()
     }
 
+    fn settled(&self, unused_tokens: u64) {
+        self.inner.lock().settled(unused_tokens);
+    }
+
     fn told(&self, hold: Duration) {
         self.inner.lock().told(hold);
         self.inner.wake.notify_one();
@@ -140,10 +145,10 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
         let question = inner.lock().question(begun);
         let ask = SlotAsk {
             calls: question.tokens(),
-            demand: question.demand,
+            demand: question.demand.max(inner.gate.limiter.present()),
             give_back: question.give_back,
             hold_us: u64::try_from(question.hold.as_micros()).unwrap_or(u64::MAX),
-            learned: inner.gate.limiter.learned_rate(),
+            seen: inner.gate.limiter.take_seen(),
             ..template.clone()
         };
         match store.take_slots(&ask).await {
@@ -155,9 +160,7 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
                 if answer.blocked_us > 0 {
                     inner.gate.block.hold(answer.blocked_us.div_ceil(1000));
                 }
-                if let Some(others) = answer.learned_by_others {
-                    inner.gate.limiter.adopt(others / f64::from(answer.askers.max(1)));
-                }
+                inner.gate.limiter.impose(answer.learned);
                 for (call, at, tokens) in leaves {
                     if call.send(at).is_err() {
                         inner.lock().unused(tokens);
@@ -168,6 +171,7 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
                 if !std::mem::replace(&mut silent, true) {
                     warn!("the pace of account {} waits for the store: {error}", ask.allowance.account);
                 }
+                inner.gate.limiter.put_back(ask.seen);
                 inner.lock().failed(question, Instant::now() + STORE_BACKOFF);
                 drop(inner);
                 tokio::time::sleep(STORE_BACKOFF).await;

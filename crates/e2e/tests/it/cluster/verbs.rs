@@ -72,6 +72,14 @@ fn p23_cancel_now_drops_the_calls_of_all_workers() {
     let _ =
         stage.cluster.wait_for_status(RUN, Duration::from_secs(5), |status| status["tasks"]["question"]["leased"] == 0);
     assert!(cancelled.elapsed() < Duration::from_secs(6), "calls were waited for: {:?}", cancelled.elapsed());
+    // the workers live on, and nothing stays reserved: what was under way is uncertain
+    let books = "SELECT sum(reserved) || ' ' || (SELECT count(*) FROM reservations WHERE state = 0) || ' ' || \
+        (sum(uncertain) > 0) FROM run_counters";
+    let waited = Instant::now();
+    while stage.cluster.sql(books).trim() != "0 0 true" {
+        assert!(waited.elapsed() < Duration::from_secs(30), "{}", stage.cluster.sql(books));
+        std::thread::sleep(Duration::from_millis(50));
+    }
     for worker in workers {
         worker.signal("TERM");
         let _ = worker.wait(Duration::from_secs(10)).expect_code(0);

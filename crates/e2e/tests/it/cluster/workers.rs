@@ -112,6 +112,31 @@ fn p26_a_worker_that_is_told_to_stop_loses_nothing() {
     assert_eq!(stage.cluster.sql("SELECT COALESCE(sum(losses), 0) FROM tasks"), "0", "a drain is no loss");
 }
 
+/// The rehearsal of docs/OPERATIONS.md: schema first, then new workers beside the old ones, then the coordinator.
+#[test]
+fn p26_a_rolling_upgrade_loses_nothing() {
+    let stage = Stage::set(Size::Middle, Setup::default(), 300);
+    let (old_coordinator, old_workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    stage.wait_for_percent(10);
+    let _ = stage.cluster.migrate().expect_code(0);
+    let mut new = Vec::new();
+    for (number, old) in old_workers.into_iter().enumerate() {
+        let mut next = stage.worker(&format!("upgraded{number}"));
+        wait_until_ready(&mut next);
+        old.signal("TERM");
+        let _ = old.wait(Duration::from_secs(60)).expect_code(0);
+        new.push(next);
+    }
+    let mut coordinator = stage.cluster.coordinator("upgraded");
+    wait_until_ready(&mut coordinator);
+    old_coordinator.signal("TERM");
+    let _ = old_coordinator.wait(Duration::from_secs(60)).expect_code(0);
+    stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
+    stage.check(client, 0);
+    assert_eq!(stage.cluster.sql("SELECT COALESCE(sum(losses), 0) FROM tasks"), "0", "an upgrade is no loss");
+}
+
 #[test]
 fn a_panic_in_a_worker_is_a_failed_attempt_and_the_process_goes_on() {
     let stage = Stage::set(Size::Small, Setup::default(), 10);

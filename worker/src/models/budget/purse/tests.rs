@@ -36,6 +36,10 @@ impl Money for Bank {
         self.store.change_budget(change).await
     }
 
+    async fn lose_open(&self, run: RunNo, session: SessionId) -> StoreResult<()> {
+        self.store.lose_open(run, session).await
+    }
+
     async fn stop_account(&self, run: RunNo, account: &str, model: Option<&str>, why: &str) -> StoreResult<Vec<RunNo>> {
         self.store.stop_account(run, account, model, why).await
     }

@@ -1,0 +1,216 @@
+//! The archive: written once, checked, rebuilt from, and never a reason to lose a run.
+
+use std::{collections::BTreeMap, path::Path};
+
+use bench_testkit::{
+    bench::{Bench, wait},
+    provider::{KEY, Provider},
+    s3::{S3, SECRET},
+};
+use serde_json::Value;
+
+fn submit(bench: &Bench, id: &str) -> Value {
+    let args =
+        ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--json", "--run-id", id];
+    bench.run(args).expect_code(0).json()
+}
+
+/// All files below a folder, unpacked, by their path.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).expect("readable") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).expect("readable");
+            let plain = if path.extension().is_some_and(|e| e == "zst") {
+                zstd::decode_all(bytes.as_slice()).expect("is zstd")
+            } else {
+                bytes
+            };
+            found.insert(path.strip_prefix(folder).expect("below").display().to_string(), plain);
+        }
+    }
+    found
+}
+
+/// A bench whose archive is this S3 server, or a proxy before it.
+fn at(place: &str, archive: &str) -> Bench {
+    S3::environment(place)
+        .into_iter()
+        .fold(Bench::new().with_env("BENCH_ARCHIVE_URL", archive), |bench, (name, value)| bench.with_env(name, value))
+}
+
+#[test]
+fn a_run_goes_to_s3_and_comes_back_on_an_empty_machine() {
+    let s3 = S3::start();
+    let archive = "s3://bench/results";
+    let here = at(s3.place(), archive);
+    let first = submit(&here, "first");
+    let second = submit(&here, "second");
+    assert_eq!(first["result_digest"], second["result_digest"]);
+    let listed = here.run(["archive", "list", "--json"]).expect_code(0).json();
+    let ids: Vec<&str> = listed.as_array().expect("a list").iter().filter_map(|run| run["run_id"].as_str()).collect();
+    assert_eq!(ids, ["first", "second"], "both were pushed at their end");
+    let folder = listed[0]["folder"].as_str().expect("a folder");
+    assert!(folder.starts_with("runs/") && folder.ends_with("/locomo-sim/v1/first"), "{folder}");
+    let _ = here.run(["archive", "push", "first"]).expect_code(0);
+    let _ = here.run(["archive", "verify"]).expect_code(0);
+
+    let there = at(s3.place(), archive);
+    let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
+    let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
+    assert_eq!(there.report("first"), here.report("first"));
+    let again = there.run(["report", "first", "--format", "json"]).expect_code(0).json();
+    assert_eq!(again, first, "reported again with the same digest");
+    assert_eq!(there.questions("first"), here.questions("first"));
+    let rescored = ["rescore", "first", "--scorer", "locomo-f1", "--run-id", "again", "--json", "--display", "none"];
+    assert_eq!(there.run(rescored).expect_code(0).json()["result_digest"], first["result_digest"]);
+    let compared = there.run(["compare", "first", "again", "--json"]).expect_code(0).json();
+    assert_eq!(compared["paired"]["difference"], 0.0);
+
+    let args = ["archive", "trajectory", "--json", "--svg", "history.svg"];
+    let trajectory = here.run(args).expect_code(0).json();
+    assert_eq!(
+        trajectory["lines"].as_array().map(Vec::len),
+        Some(1),
+        "comparable runs stand on one line: {trajectory}"
+    );
+    assert!(here.path().join("history.svg").exists());
+    assert_eq!(here.run(["archive", "badge"]).expect_code(0).json()["schemaVersion"], 1);
+}
+
+#[test]
+fn a_judged_run_is_judged_again_where_it_was_restored() {
+    let provider = Provider::start(&[]);
+    let shared = tempfile::tempdir().expect("a folder");
+    let archive = shared.path().display().to_string();
+    let bench = provider.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let first = bench.run(provider.submit(&["--run-id", "first"])).expect_code(0).json();
+    for (name, bytes) in files(shared.path()) {
+        assert!(!bytes.windows(KEY.len()).any(|w| w == KEY.as_bytes()), "the key stands in {name}");
+    }
+    let there = provider.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
+    let questions = there.questions("first");
+    assert!(questions.iter().all(|q| q["judgements"].as_array().map(Vec::len) == Some(1)), "judgements came along");
+    let before = provider.count("requests");
+    let args = ["rejudge", "first", "--judge", "openai:gpt-4o-mini", "--run-id", "again", "--json"];
+    let again = there.run(args).expect_code(0).json();
+    assert_eq!(provider.count("requests"), before + 50, "judgements alone are paid");
+    assert_eq!(again["result_digest"], first["result_digest"]);
+}
+
+#[test]
+fn writers_in_the_same_second_lose_nothing() {
+    let s3 = S3::start();
+    let archive = "s3://bench/races";
+    let benches: Vec<Bench> = (0..3).map(|_| at(s3.place(), "")).collect();
+    for (number, bench) in benches.iter().enumerate() {
+        submit(bench, &format!("run-{number}"));
+        submit(bench, "shared");
+    }
+    // all at once: different runs, and one run of the same id and result from every store
+    let children: Vec<_> = benches
+        .iter()
+        .flat_map(|bench| {
+            [
+                bench.start(["archive", "push", "--archive", archive]),
+                bench.start(["archive", "push", "shared", "--archive", archive]),
+            ]
+        })
+        .collect();
+    let codes: Vec<(i32, String)> = children.into_iter().map(wait).map(|done| (done.code, done.stderr)).collect();
+    assert!(codes.iter().all(|(code, _)| *code == 0), "{codes:?}");
+    let listed = benches[0].run(["archive", "list", "--archive", archive, "--json"]).expect_code(0).json();
+    let mut ids: Vec<&str> =
+        listed.as_array().expect("a list").iter().filter_map(|run| run["run_id"].as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["run-0", "run-1", "run-2", "shared"], "nobody's entry was lost, and none is there twice");
+    let _ = benches[0].run(["archive", "verify", "--archive", archive]).expect_code(0);
+    // the same id with another result is refused, and nothing is overwritten
+    let other = at(s3.place(), "");
+    let args = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--top-k", "1", "--run-id", "shared"];
+    let _ = other.run(args).expect_code(0);
+    let refused = other.run(["archive", "push", "shared", "--archive", archive]).expect_code(2);
+    assert!(refused.stderr.contains("another result"), "{}", refused.stderr);
+    let _ = benches[0].run(["archive", "verify", "--archive", archive]).expect_code(0);
+}
+
+#[test]
+fn an_archive_that_is_away_loses_no_run_and_gets_it_later() {
+    let s3 = S3::start();
+    let archive = "s3://bench/later";
+    // nobody listens there
+    let bench = at("127.0.0.1:9", archive);
+    let args =
+        ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--json", "--run-id", "alone"];
+    let done = bench.run(args).expect_code(0);
+    assert!(done.stderr.contains("not archived yet"), "{}", done.stderr);
+    assert_eq!(done.json()["outcomes"]["coverage"], 1.0);
+    let later = bench.command(["archive", "push"]).env("AWS_ENDPOINT_URL", format!("http://{}", s3.place())).spawn();
+    let _ = wait(later.expect("starts")).expect_code(0);
+    let listed =
+        bench.command(["archive", "list", "--json"]).env("AWS_ENDPOINT_URL", format!("http://{}", s3.place())).spawn();
+    assert_eq!(wait(listed.expect("starts")).expect_code(0).json()[0]["run_id"], "alone");
+    let missing = bench.run(["archive", "list"]);
+    assert_eq!(missing.code, 4, "{}", missing.stderr);
+    assert!(!missing.stderr.contains(SECRET) && !done.stderr.contains(SECRET));
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let bench = Bench::new();
+    submit(&bench, "first");
+    let _ = bench.run(["archive", "push", "first", "--archive", "kept"]).expect_code(0);
+    let report = files(&bench.path().join("kept")).keys().find(|name| name.ends_with("report.json.zst")).cloned();
+    let path = bench.path().join("kept").join(report.expect("a report"));
+    let mut bytes = std::fs::read(&path).expect("readable");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).expect("writable");
+    let verified = bench.run(["archive", "verify", "--archive", "kept", "--json"]).expect_code(5).json();
+    assert!(verified[0]["damage"][0].as_str().is_some_and(|what| what.contains("report.json.zst")), "{verified}");
+    let refused = bench.run(["archive", "fetch", "first", "--archive", "kept", "--output-dir", "out"]).expect_code(5);
+    assert!(refused.stderr.contains("report.json.zst"), "{}", refused.stderr);
+    std::fs::remove_file(&path).expect("removable");
+    let _ = bench.run(["archive", "verify", "first", "--archive", "kept"]).expect_code(5);
+    let _ = bench.run(["archive", "verify", "nobody", "--archive", "kept"]).expect_code(2);
+    let _ = bench.run(["archive", "list"]).expect_code(2);
+    let secret = bench.run(["archive", "list", "--archive", "s3://key:secret@bench/x"]).expect_code(2);
+    assert!(!secret.stderr.contains("key:secret"), "{}", secret.stderr);
+}
+
+#[test]
+fn questions_are_exported_for_other_tools() {
+    let bench = Bench::new();
+    submit(&bench, "first");
+    let csv = bench.run(["export", "first", "--format", "csv"]).expect_code(0).stdout;
+    assert!(csv.starts_with("question_id,bank_id,category,") && csv.contains("score:locomo-f1"), "{}", &csv[..200]);
+    let lines = bench.run(["export", "first", "--format", "jsonl"]).expect_code(0).stdout;
+    let own = std::fs::read_to_string(bench.path().join(".bench/runs/first/questions.jsonl")).expect("written");
+    assert_eq!(lines, own);
+    let _ = bench.run(["export", "first", "--format", "jsonl,csv,parquet", "--output-dir", "out"]).expect_code(0);
+    let parquet = std::fs::read(bench.path().join("out/questions.parquet")).expect("written");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    let _ = bench.run(["export", "first", "--format", "parquet"]).expect_code(2);
+    let _ = bench.run(["export", "first", "--format", "xml"]).expect_code(2);
+    // what was exported can be imported
+    let import = [
+        "import",
+        "--dataset",
+        "locomo-sim",
+        "--answers",
+        "out/questions.jsonl",
+        "--subset",
+        "--metric",
+        "locomo-f1",
+        "--json",
+    ];
+    let imported = bench.run(import).expect_code(0).json();
+    assert_eq!(imported["scores"][0]["micro"], bench.report("first")["scores"][0]["micro"]);
+}

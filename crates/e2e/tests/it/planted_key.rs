@@ -1,0 +1,110 @@
+//! A planted key, searched for in everything that a run leaves behind: output, logs, store, reports, whatever their packing.
+
+use std::path::Path;
+
+use bench_e2e::faults::{RUN, Size, Stage};
+use bench_testkit::{
+    cluster::Setup,
+    provider::{KEY, Provider},
+};
+
+/// Frames of zstd begin with this.
+const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Longest text that is taken out of a frame.
+const LONGEST: u64 = 4 << 20;
+
+fn holds_plainly(bytes: &[u8], key: &str) -> bool {
+    bytes.windows(key.len()).any(|window| window == key.as_bytes())
+}
+
+/// Whether bytes hold the key: as it is, as hexadecimal digits, or inside of any compressed frame.
+fn holds(bytes: &[u8], key: &str) -> bool {
+    use std::io::Read as _;
+    let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    if holds_plainly(bytes, key) || holds_plainly(bytes, &hex) {
+        return true;
+    }
+    let frames = bytes.windows(FRAME.len()).enumerate().filter(|(_, window)| *window == FRAME);
+    frames.into_iter().any(|(at, _)| {
+        let mut text = Vec::new();
+        // what follows the frame is no frame: the first one is what is wanted, even when reading ends in an error
+        if let Ok(decoder) = zstd::stream::read::Decoder::new(&bytes[at..]) {
+            let _ = decoder.single_frame().take(LONGEST).read_to_end(&mut text);
+        }
+        holds_plainly(&text, key)
+    })
+}
+
+/// Everything below a folder.
+fn search(folder: &Path, key: &str) -> usize {
+    let (mut searched, mut folders) = (0, vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("readable") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                searched += 1;
+                assert!(!holds(&std::fs::read(&path).expect("readable"), key), "the key stands in {}", path.display());
+            }
+        }
+    }
+    searched
+}
+
+#[test]
+fn the_search_finds_what_is_packed() {
+    let packed = zstd::encode_all(format!("Incorrect API key provided: {KEY}").as_bytes(), 3).expect("packs");
+    let bytes = [b"page of a store".as_slice(), &packed, b"the next row"].concat();
+    assert!(holds(&bytes, KEY) && holds(KEY.as_bytes(), KEY) && !holds(b"nothing", KEY));
+}
+
+#[test]
+fn a_local_run_writes_its_key_nowhere() {
+    // the provider refuses, fails and repeats the key in its words
+    for flags in [&["--fault-500", "0.2", "--fault-garbage", "0.1"][..], &["--bad-key", KEY]] {
+        let provider = Provider::start(flags);
+        let bench = provider.bench();
+        let more = ["-vv", "--run-id", "planted", "--set", "backoff.initial_interval=5ms"];
+        let done = bench.run(provider.submit(&more));
+        let shown = bench.run(["config", "show", "--all"]).expect_code(0);
+        for (place, text) in [("output", done.stdout), ("log", done.stderr), ("settings", shown.stdout)] {
+            assert!(!holds(text.as_bytes(), KEY), "the key stands in the {place}");
+        }
+        for format in ["json", "md", "csv"] {
+            let report = bench.run(["report", "planted", "--format", format]);
+            assert!(!holds(report.stdout.as_bytes(), KEY), "the key stands in the {format} report");
+        }
+        assert!(search(bench.path(), KEY) >= 2, "store and reports were searched");
+    }
+}
+
+#[test]
+fn a_cluster_writes_its_key_nowhere() {
+    let stage = Stage::set(Size::Small, Setup::default(), 2);
+    stage.provider.control(&serde_json::json!({"faults": {"http_500": 0.2, "garbage": 0.1}}));
+    let (_coordinator, _workers) = stage.people(2);
+    let client = stage.submit(&["-vv", "--set", "backoff.initial_interval=5ms"]);
+    let done = client.wait(std::time::Duration::from_secs(60)).expect_code(0);
+    assert!(!holds(done.stdout.as_bytes(), KEY) && !holds(done.stderr.as_bytes(), KEY), "the client shows the key");
+    let tables = stage
+        .cluster
+        .sql("SELECT string_agg(table_name, ' ') FROM information_schema.tables WHERE table_schema = 'public'");
+    assert!(tables.contains("calls") && tables.contains("runs"), "{tables}");
+    for table in tables.split_whitespace() {
+        let rows = stage.cluster.sql(&format!("SELECT string_agg(t::text, E'\\n') FROM {table} AS t"));
+        assert!(!holds(rows.as_bytes(), KEY), "the key stands in {table}");
+        // bytes come as hexadecimal digits: compressed texts are inside
+        let bytes: Vec<u8> = rows.split("\\\\x").skip(1).flat_map(unhex).collect();
+        assert!(!holds(&bytes, KEY), "the key stands packed in {table}");
+    }
+    let status = stage.cluster.run(&["status", RUN, "--json"]).expect_code(0);
+    assert!(!holds(status.stdout.as_bytes(), KEY));
+    assert!(search(stage.cluster.bench().path(), KEY) >= 3, "logs of coordinator, workers and client were searched");
+}
+
+/// The bytes that the hexadecimal digits at the beginning of a text say.
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().map_while(|byte| (byte as char).to_digit(16)).map(|digit| digit as u8).collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}

@@ -1,0 +1,186 @@
+//! What pace and budget cost a process: CPU per call, calls per round trip, added latency, transactions a second.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use async_trait::async_trait;
+use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd};
+use bench_store::{
+    BudgetAnswer, BudgetChange, Money, PaceLimits, Paces, RunRow, SessionId, SlotAnswer, SlotAsk, Store, StoreResult,
+    conformance::new_run,
+};
+use bench_worker::models::{
+    budget::{Budget, purse::Purse},
+    gate::{Entry, Gates},
+    limiter::Seen,
+    pace::Paced,
+};
+use serde_json::{Value, json};
+
+use crate::measure::cpu_of_this_process;
+
+/// Calls of a measurement.
+const CALLS: u64 = 20_000;
+/// Calls a second at which budgets are measured.
+const RATE: u64 = 1_000;
+/// Longest wait of a call.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A store that counts what it is asked.
+struct Counted {
+    store: Arc<dyn Store>,
+    asked: AtomicU64,
+}
+
+impl Counted {
+    fn new(store: &Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { store: Arc::clone(store), asked: AtomicU64::new(0) })
+    }
+
+    fn count(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Paces for Counted {
+    async fn take_slots(&self, ask: &SlotAsk) -> StoreResult<SlotAnswer> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.store.take_slots(ask).await
+    }
+}
+
+#[async_trait]
+impl Money for Counted {
+    async fn change_budget(&self, change: &BudgetChange) -> StoreResult<BudgetAnswer> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.store.change_budget(change).await
+    }
+
+    async fn lose_open(&self, run: RunNo, session: SessionId) -> StoreResult<()> {
+        self.store.lose_open(run, session).await
+    }
+
+    async fn stop_account(&self, run: RunNo, account: &str, model: Option<&str>, why: &str) -> StoreResult<Vec<RunNo>> {
+        self.store.stop_account(run, account, model, why).await
+    }
+
+    async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {
+        self.store.release_uncertain(run).await
+    }
+}
+
+/// All measurements on one store.
+pub(crate) async fn limiter(store_url: &str, name: &str) -> anyhow::Result<Value> {
+    let store = bench_store::open(store_url).await?;
+    let unlimited = pace(&store, "unlimited", PaceLimits::default(), 256).await?;
+    let limited = pace(&store, "limited", PaceLimits { rpm: Some(RATE * 60), tpm: None }, 2_000).await?;
+    let money = budget(&store).await?;
+    store.close().await;
+    Ok(json!({
+        "scenario": "limiter",
+        "store": name,
+        "without_limits": unlimited,
+        "at_1000_calls_a_second": limited,
+        "budget_at_1000_calls_a_second": money,
+        "targets": {
+            "cpu_us_per_call": 50, "calls_per_round_trip": 32,
+            "budget_transactions_per_second": 100, "budget_p99_added_ms": 20,
+        },
+    }))
+}
+
+/// Calls through gate and pace, `at_once` of them waiting at any time.
+async fn pace(store: &Arc<dyn Store>, group: &str, limits: PaceLimits, at_once: u64) -> anyhow::Result<Value> {
+    let counted = Counted::new(store);
+    let paces = Arc::clone(&counted) as Arc<dyn Paces>;
+    let gates = Gates::default();
+    let pace = gates.pace(&paces, "http://perf/v1", "perf", group, limits);
+    let gate = gates.gate("http://perf/v1", "perf", group);
+    let calls = if limits.is_none() { CALLS * 5 } else { CALLS };
+    let (began, cpu) = (Instant::now(), cpu_of_this_process()?);
+    let left = Arc::new(AtomicU64::new(calls));
+    let callers: Vec<_> = (0..at_once)
+        .map(|_| {
+            let (pace, gate, left) = (Arc::clone(&pace), Arc::clone(&gate), Arc::clone(&left));
+            tokio::spawn(async move {
+                let lane = (RunNo(1), Phase::Answer);
+                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
+                    match pace.acquire(lane, 0, PATIENCE).await {
+                        Paced::Go { .. } => {}
+                        Paced::Later { wait } => tokio::time::sleep(wait.min(Duration::from_millis(50))).await,
+                    }
+                    if let Entry::Go(permit) = gate.enter(PATIENCE).await {
+                        permit.finish(Seen::Accepted { latency_us: 200_000 });
+                    }
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await?;
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let cpu_us = (cpu_of_this_process()? - cpu) * 1e6 / calls as f64;
+    Ok(json!({
+        "calls": calls,
+        "calls_per_second": calls as f64 / seconds,
+        "cpu_us_per_call": cpu_us,
+        "round_trips": counted.count(),
+        "calls_per_round_trip": calls as f64 / counted.count().max(1) as f64,
+    }))
+}
+
+/// Reservations at a steady rate under a cap far away.
+async fn budget(store: &Arc<dyn Store>) -> anyhow::Result<Value> {
+    const SECONDS: u64 = 8;
+    let mut new = new_run("perf-limiter");
+    new.spec.limits.max_cost = PicoUsd::parse("1000000");
+    let run = store.create_run(&new).await?;
+    let row: RunRow = store.run(run).await?;
+    let session = store.open_session("perf", "local", "{}").await?;
+    let counted = Counted::new(store);
+    let purse = Arc::new(Purse::open(Arc::clone(&counted) as Arc<dyn Money>, &row, session));
+    let amount = PicoUsd(400_000_000);
+    let mut waits = Vec::new();
+    let began = Instant::now();
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    for _ in 0..SECONDS * 100 {
+        ticks.tick().await;
+        for _ in 0..RATE / 100 {
+            let purse = Arc::clone(&purse);
+            waits.push(tokio::spawn(async move {
+                let asked = Instant::now();
+                let reservation = purse.reserve(Phase::Answer, amount).await;
+                let waited = asked.elapsed();
+                // a call's worth of time with the money in hand
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                if let Ok(reservation) = reservation {
+                    reservation.free();
+                }
+                waited
+            }));
+        }
+    }
+    let asking = began.elapsed().as_secs_f64();
+    let transactions = counted.count();
+    let mut waited = Vec::with_capacity(waits.len());
+    for wait in waits {
+        waited.push(wait.await?.as_secs_f64() * 1000.0);
+    }
+    purse.close().await;
+    waited.sort_by(f64::total_cmp);
+    let at = |part: f64| waited.get((waited.len() as f64 * part) as usize).copied().context("some waits");
+    Ok(json!({
+        "calls": waited.len(),
+        "transactions_per_second": transactions as f64 / asking,
+        "calls_per_transaction": waited.len() as f64 / transactions.max(1) as f64,
+        "added_ms": {"p50": at(0.5)?, "p99": at(0.99)?},
+    }))
+}

@@ -1,0 +1,148 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::memory::InMemory;
+
+use super::{
+    ArchiveError, IndexEntry, Place,
+    fetch::{file, find, list, manifest, verify},
+    place::Put,
+    push::{PlainFile, Pushed, push},
+    trajectory::{Trajectory, Wanted},
+};
+
+fn entry(id: &str, digest: &str) -> IndexEntry {
+    IndexEntry {
+        run_id: id.to_owned(),
+        name: None,
+        folder: format!("runs/2026-11-20/locomo/v1/{id}"),
+        finished_at: Some(format!("2026-11-20T10:00:0{}Z", id.len() % 10)),
+        dataset: "locomo".to_owned(),
+        preset: "full".to_owned(),
+        system: "bm25".to_owned(),
+        system_version: "1".to_owned(),
+        answerer: "extractive".to_owned(),
+        judge: None,
+        metric: "locomo-f1".to_owned(),
+        value: Some(0.5),
+        low: Some(0.4),
+        high: Some(0.6),
+        n: 100,
+        verdict: "VALID".to_owned(),
+        fingerprint: "f".to_owned(),
+        conditions: "c".to_owned(),
+        result_digest: digest.to_owned(),
+        code_version: "1".to_owned(),
+    }
+}
+
+fn files() -> Vec<PlainFile> {
+    let of = |name: &str, text: String| PlainFile { name: name.to_owned(), bytes: text.into_bytes() };
+    vec![
+        of("report.json", "{}".repeat(500)),
+        of("questions.jsonl", "line\n".repeat(900)),
+        of("empty.txt", String::new()),
+    ]
+}
+
+fn memory() -> Place {
+    Place::of(Arc::new(InMemory::new()), "memory")
+}
+
+#[tokio::test]
+async fn what_is_pushed_comes_back_byte_for_byte() {
+    let place = memory();
+    let entry = entry("a", "d");
+    assert_eq!(push(&place, &entry, files()).await.expect("is pushed"), Pushed::Archived);
+    assert_eq!(push(&place, &entry, files()).await.expect("is pushed again"), Pushed::WasThere);
+    let found = find(&place, "latest").await.expect("is found");
+    assert_eq!(found, entry);
+    let manifest = manifest(&place, &found).await.expect("is read");
+    for plain in files() {
+        let of_file = manifest.files.iter().find(|file| file.name == plain.name).expect("is listed");
+        assert_eq!(file(&place, &manifest, of_file).await.expect("is sound").bytes, plain.bytes, "{}", plain.name);
+    }
+    assert_eq!(verify(&place, &found).await.expect("is verified"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_push_that_was_cut_anywhere_is_made_whole() {
+    let place = memory();
+    push(&place, &entry("a", "d"), files()).await.expect("is pushed");
+    let mut objects = place.names("").await.expect("are listed");
+    // the order in which they were written: files, manifest, index
+    objects.sort_by_key(|name| (name.starts_with("index"), name.ends_with("manifest.json")));
+    for cut in 0..objects.len() {
+        for torn in [false, true] {
+            let cut_place = memory();
+            for (i, name) in objects[..=cut].iter().enumerate() {
+                let whole = place.read(name).await.expect("is read").expect("is there");
+                // the last object before the cut may be what another build had begun with
+                let other = torn && i == cut && name.ends_with(".zst");
+                let bytes = if other { Bytes::from_static(b"of another build") } else { whole };
+                assert_eq!(cut_place.create(name, bytes).await.expect("is written"), Put::Written);
+            }
+            push(&cut_place, &entry("a", "d"), files()).await.expect("goes on");
+            let found = find(&cut_place, "a").await.expect("is listed");
+            assert_eq!(verify(&cut_place, &found).await.expect("is verified"), Vec::<String>::new(), "cut at {cut}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_writers_at_once_lose_nothing() {
+    let place = memory();
+    let ids = ["a", "bb", "ccc", "dddd"];
+    let pushes = ids.iter().chain(&ids).map(|id| {
+        let (place, entry) = (place.clone(), entry(id, "d"));
+        async move { push(&place, &entry, files()).await }
+    });
+    for pushed in futures::future::join_all(pushes).await {
+        pushed.expect("is pushed by one or the other");
+    }
+    let listed: Vec<String> = list(&place).await.expect("are listed").into_iter().map(|entry| entry.run_id).collect();
+    assert_eq!(listed, ids);
+}
+
+#[tokio::test]
+async fn another_result_under_the_same_id_is_refused() {
+    let place = memory();
+    push(&place, &entry("a", "d"), files()).await.expect("is pushed");
+    let refused = push(&place, &entry("a", "other"), files()).await.expect_err("is refused");
+    assert!(matches!(refused, ArchiveError::Conflict(_)), "{refused}");
+    assert_eq!(find(&place, "a").await.expect("is there").result_digest, "d");
+}
+
+#[tokio::test]
+async fn a_changed_byte_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = Place::folder(folder.path()).expect("opens");
+    let entry = entry("a", "d");
+    push(&place, &entry, files()).await.expect("is pushed");
+    let path = folder.path().join(&entry.folder).join("report.json.zst");
+    let mut bytes = std::fs::read(&path).expect("readable");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&path, bytes).expect("writable");
+    let wrong = verify(&place, &entry).await.expect("is verified");
+    assert!(wrong.len() == 1 && wrong[0].contains("report.json.zst"), "{wrong:?}");
+}
+
+#[test]
+fn runs_that_are_not_comparable_are_not_joined() {
+    let mut other = entry("bb", "d");
+    other.conditions = "other graders".to_owned();
+    let trajectory = Trajectory::of(vec![entry("a", "d"), other, entry("ccc", "d")], &Wanted::default());
+    let ids: Vec<Vec<&str>> =
+        trajectory.lines.iter().map(|line| line.points.iter().map(|p| p.run_id.as_str()).collect()).collect();
+    assert_eq!(ids, [vec!["a", "ccc"], vec!["bb"]]);
+    let svg = trajectory.svg();
+    assert_eq!(svg.matches("class=\"path").count(), 1, "one line joins the two that are comparable");
+}
+
+#[test]
+fn keys_in_a_url_are_refused_and_not_repeated() {
+    let refused = Place::open("s3://id:secret@bucket/x", std::iter::empty()).expect_err("is refused").to_string();
+    assert!(!refused.contains("secret"), "{refused}");
+    assert!(Place::open("ftp://bucket/x", std::iter::empty()).is_err());
+}

@@ -1,0 +1,95 @@
+//! A real Chromium, from Debian: pages are opened, worked on by a script of the test, and looked at.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::packages::install;
+
+const PROGRAM: &str = "/usr/bin/chromium";
+/// Longest time for one page.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The page's document after `script` ran in it, as text. Nothing outside of the machine can be reached meanwhile.
+///
+/// # Panics
+/// When Chromium cannot be installed or does not end.
+#[must_use]
+pub fn document_after(page: &Path, script: &str) -> String {
+    let worked_on = with_script(page, script);
+    let mut command = chromium(page);
+    command.args(["--virtual-time-budget=10000", "--dump-dom"]).arg(url(&worked_on));
+    run(command)
+}
+
+/// A picture of the page after `script` ran in it, as PNG of this size.
+///
+/// # Panics
+/// When Chromium cannot be installed or does not end.
+pub fn picture_after(page: &Path, script: &str, width: u32, height: u32, picture: &Path) {
+    let worked_on = with_script(page, script);
+    let mut command = chromium(page);
+    command
+        .args(["--virtual-time-budget=10000", "--hide-scrollbars"])
+        .arg(format!("--window-size={width},{height}"))
+        .arg(format!("--screenshot={}", picture.display()))
+        .arg(url(&worked_on));
+    let _ = run(command);
+    assert!(picture.exists(), "no picture was taken");
+}
+
+/// A copy of the page beside it that ends with the script.
+fn with_script(page: &Path, script: &str) -> std::path::PathBuf {
+    let html = std::fs::read_to_string(page).expect("the page is there");
+    let end = html.rfind("</body>").expect("the page has an end");
+    let copy = page.with_file_name("worked-on.html");
+    std::fs::write(&copy, format!("{}<script>{script}</script>{}", &html[..end], &html[end..])).expect("writable");
+    copy
+}
+
+fn url(page: &Path) -> String {
+    format!("file://{}", page.canonicalize().expect("exists").display())
+}
+
+fn chromium(page: &Path) -> Command {
+    if !Path::new(PROGRAM).exists() {
+        install("chromium").expect("chromium can be installed");
+    }
+    let mut command = Command::new(PROGRAM);
+    let profile = page.with_file_name("chromium-profile");
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+    ]);
+    command.arg(format!("--user-data-dir={}", profile.display()));
+    command
+}
+
+fn run(mut command: Command) -> String {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let mut stdout = child.stdout.take().expect("is piped");
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = std::io::Read::read_to_string(&mut stdout, &mut text);
+        text
+    });
+    let began = Instant::now();
+    while child.try_wait().expect("a child can be asked").is_none() {
+        if began.elapsed() > PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("chromium did not end within {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    reader.join().unwrap_or_default()
+}

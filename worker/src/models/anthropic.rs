@@ -1,0 +1,138 @@
+//! `anthropic:<model>`: Anthropic's messages API, one request and one reply.
+//!
+//! A structured reply is asked for as the only tool that the model may use, which every model that has tools follows; its
+//! input is the reply's text. Prompt tokens are the sum of fresh ones, those read from a cache and those written into one.
+
+mod wire;
+
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bench_proto::failure::Failure;
+use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+use secrecy::{ExposeSecret, SecretString};
+
+use self::wire::{Message, WireRequest};
+use super::{
+    Attempt, AttemptError, ChatModel, ChatReply, ChatRequest, classify,
+    classify::Transport,
+    openai::{
+        SharedHttp, checked_url,
+        exchange::{Exchange, Fault, read_body},
+        headers::pace_hint,
+        secret_header,
+    },
+};
+
+/// The version of the API that replies are read by.
+const API_VERSION: &str = "2023-06-01";
+
+/// A model of Anthropic's messages API.
+pub struct AnthropicChat {
+    http: SharedHttp,
+    url: reqwest::Url,
+    endpoint: String,
+    headers: HeaderMap,
+    key: Option<SecretString>,
+    model: String,
+}
+
+impl std::fmt::Debug for AnthropicChat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnthropicChat")
+            .field("endpoint", &self.endpoint)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AnthropicChat {
+    /// A model behind `base_url`, with or without its `/v1`.
+    ///
+    /// # Errors
+    /// When the base URL or the key cannot be used.
+    pub fn new(base_url: &str, key: Option<&SecretString>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
+        let mut url = checked_url(base_url)?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        let path = if path.is_empty() { "/v1" } else { path.as_str() };
+        url.set_path(path);
+        let endpoint = url.as_str().to_owned();
+        url.set_path(&format!("{path}/messages"));
+        let mut headers = HeaderMap::new();
+        if let Some(key) = key {
+            headers.insert("x-api-key", secret_header(key.expose_secret().trim())?);
+        }
+        headers.insert("anthropic-version", HeaderValue::from_static(API_VERSION));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self { http: http.clone(), url, endpoint, headers, key: key.cloned(), model: model.to_owned() })
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_ref().map(|key| key.expose_secret().trim())
+    }
+
+    /// Sends once; what the headers said is told also when the body is bad.
+    async fn send(&self, body: Vec<u8>) -> (Exchange, Result<Vec<u8>, Fault>) {
+        let settings = &self.http.settings;
+        let request = self.http.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let response = match request.timeout(settings.request_timeout).send().await {
+            Ok(response) => response,
+            Err(error) => return (Exchange::default(), Err(Fault::of(error))),
+        };
+        let status = response.status();
+        let seen = Exchange { status: status.as_u16(), pace: pace_hint(response.headers()) };
+        let mut body = Vec::new();
+        let read = read_body(response, settings.max_reply_bytes, &mut body).await;
+        if !status.is_success() {
+            // an error's words are worth having even when its body breaks off
+            return (seen, Err(Fault::Response { status: status.as_u16(), body }));
+        }
+        let result = read.map(|()| body);
+        (seen, result)
+    }
+
+    fn failed(&self, fault: Fault, seen: &Exchange) -> AttemptError {
+        match fault {
+            Fault::Response { status, body } => classify::response(status, &body, seen.pace.retry_after_ms, self.key()),
+            Fault::Broken { kind, detail } => classify::transport(kind, seen.status, &detail, self.key()),
+        }
+    }
+
+    fn read(&self, body: &[u8], seen: &Exchange) -> Result<ChatReply, AttemptError> {
+        let garbage = |detail: &str| classify::transport(Transport::Garbage, seen.status, detail, self.key());
+        let message: Message = serde_json::from_slice(body).map_err(|error| garbage(&error.to_string()))?;
+        message.into_reply().ok_or_else(|| garbage("it is no message"))
+    }
+}
+
+#[async_trait]
+impl ChatModel for AnthropicChat {
+    fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    async fn attempt(&self, request: &ChatRequest) -> Attempt {
+        let begun = Instant::now();
+        let body = match serde_json::to_vec(&WireRequest { model: &self.model, request }) {
+            Ok(body) => body,
+            Err(error) => {
+                let result = Err(classify::transport(Transport::Unsendable, 0, &error.to_string(), self.key()));
+                return Attempt { result, pace: Default::default(), duration_us: 0 };
+            }
+        };
+        let (seen, sent) = self.send(body).await;
+        let duration_us = begun.elapsed().as_micros() as u64;
+        let result = match sent {
+            Ok(body) => self.read(&body, &seen),
+            Err(fault) => Err(self.failed(fault, &seen)),
+        };
+        Attempt { result, pace: seen.pace, duration_us }
+    }
+}
+
+#[cfg(test)]
+mod tests;
