@@ -1,7 +1,7 @@
 //! The prompts that a run will send, made without sending them: built-in memory systems recall for questions of the sample, and
 //! the same prompt builders as in the run make the messages.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use bench_plan::TokenGuess;
 use bench_proto::{
@@ -13,6 +13,7 @@ use bench_worker::{
     prompts::{self, Messages},
     systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems},
 };
+use futures::FutureExt;
 
 use crate::planning::PlannedRun;
 
@@ -94,7 +95,11 @@ pub(crate) async fn rehearse(planned: &PlannedRun, effort: Effort, count: Count<
             asked += 1;
             if let Some(system) = &system
                 && spec.answerer.is_remote()
-                && let Some(messages) = answer_messages(system.as_ref(), &place, &bank, *index, spec.system.top_k).await
+                // a system that panics fails its questions, not their estimate
+                && let Ok(Some(messages)) =
+                    AssertUnwindSafe(answer_messages(system.as_ref(), &place, &bank, *index, spec.system.top_k))
+                        .catch_unwind()
+                        .await
             {
                 answers.add(count(&spec.answerer.name, &messages));
             }
