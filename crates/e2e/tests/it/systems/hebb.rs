@@ -66,7 +66,8 @@ fn hebb_mind_is_checked_and_benchmarked_in_one_command() {
     assert!(super::instance(&home).is_none(), "it was ended with the run");
     let log = home.join("systems/hebb/hebb-mind/system.log");
     assert!(log.exists(), "its log is kept with the run");
-    let found: u64 = bench.questions("hebb").iter().map(|q| q["hits"].as_array().map_or(0, |h| h.len() as u64)).sum();
+    let found: u64 =
+        bench.questions("hebb").iter().map(|q| q["retrieved"].as_array().map_or(0, |h| h.len() as u64)).sum();
     assert!(found > 0, "it finds something");
 }
 
