@@ -214,7 +214,7 @@ pub struct SubmitArgs {
     /// First phase that is done anew
     #[arg(long, value_enum, value_name = "PHASE", requires = "fork", help_heading = "The run")]
     pub from: Option<ForkFrom>,
-    /// Where people find a trace, such as https://jaeger.example/trace/{trace_id}: reports link kept traces there
+    /// Where people find a trace, such as `https://jaeger.example/trace/{trace_id}`: reports link kept traces there
     #[arg(long, value_name = "URL", help_heading = "The run")]
     pub trace_url: Option<String>,
     /// Traces hold the texts of questions and answers

@@ -1,7 +1,7 @@
 //! Sends spans and metrics to a collector by OTLP, over gRPC or HTTP.
 //!
 //! Nothing waits for a collector: spans come from the store when they are sent, metrics are sums, and both give up after
-//! [`PATIENCE`]. What could not be sent is counted and gone.
+//! `PATIENCE`. What could not be sent is counted and gone.
 
 use std::{
     collections::BTreeMap,
@@ -62,7 +62,10 @@ pub struct OtlpError {
 
 impl OtlpOptions {
     fn failed(&self, reason: impl ToString) -> OtlpError {
-        OtlpError { endpoint: redact_url(&self.endpoint).into_owned(), reason: reason.to_string() }
+        let endpoint = redact_url(&self.endpoint).into_owned();
+        // the exporter's own words repeat the endpoint, password and all
+        let reason = reason.to_string().replace(&self.endpoint, &endpoint);
+        OtlpError { endpoint, reason }
     }
 
     /// The URL of a signal: over HTTP each has a path of its own.
@@ -257,7 +260,7 @@ impl MetricsPusher {
         Ok(Self { stop, task })
     }
 
-    /// Sends a last time and ends, within [`PATIENCE`].
+    /// Sends a last time and ends, within `PATIENCE`.
     pub async fn close(self) {
         self.stop.send_replace(true);
         let _ = tokio::time::timeout(PATIENCE, self.task).await;

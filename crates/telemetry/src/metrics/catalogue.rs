@@ -106,8 +106,9 @@ mod tests {
             assert_eq!(metric.name.ends_with("_total"), metric.kind == MetricKind::Counter, "{}", metric.name);
             assert_eq!(metric.buckets.is_empty(), metric.kind != MetricKind::Histogram, "{}", metric.name);
             assert!(metric.buckets.is_sorted(), "{}", metric.name);
-            let first = metric.help.chars().next();
-            assert!(first.is_some_and(|c| !c.is_ascii_uppercase()) && !metric.help.ends_with('.'), "{}", metric.help);
+            let word = metric.help.split(' ').next().unwrap_or_default();
+            let plain = !word.starts_with(|c: char| c.is_ascii_uppercase()) || word == word.to_ascii_uppercase();
+            assert!(plain && !metric.help.ends_with('.'), "{}", metric.help);
         }
     }
 

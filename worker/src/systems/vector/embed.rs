@@ -1,6 +1,6 @@
 //! Where embeddings come from: any OpenAI-compatible server, or nothing but the words of a text.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use bench_proto::failure::Failure;
@@ -177,16 +177,4 @@ fn hashed(text: &str) -> Vec<f32> {
         }
     }
     vector
-}
-
-/// A model from a folder.
-#[cfg(not(feature = "local-embeddings"))]
-pub(super) fn local(_folder: &str) -> Result<Arc<dyn Embed>, String> {
-    Err("this build has no local embedding models: build with --features local-embeddings".to_owned())
-}
-
-/// A model from a folder.
-#[cfg(feature = "local-embeddings")]
-pub(super) fn local(folder: &str) -> Result<Arc<dyn Embed>, String> {
-    super::local::LocalEmbeddings::open(std::path::Path::new(folder)).map(|model| Arc::new(model) as Arc<dyn Embed>)
 }

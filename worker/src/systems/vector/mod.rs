@@ -28,7 +28,7 @@ const VERSION: &str = "1.0.0";
 
 const MODEL: Setting = Setting {
     name: "vector.model",
-    description: "embedding model of an OpenAI-compatible server, local:<folder>, or hash (no network, words only)",
+    description: "embedding model of an OpenAI-compatible server, or hash (no network, words only)",
     default: "text-embedding-3-small",
 };
 const ACCOUNT: Setting =
@@ -53,8 +53,6 @@ impl VectorSearch {
         let model = EmbeddingModel { name: text(settings, &MODEL)?, account: text(settings, &ACCOUNT)? };
         let embed: Arc<dyn Embed> = match (model.name.as_str(), &context.embeddings) {
             ("hash", _) => Arc::new(HashEmbeddings),
-            (name, _) if name.starts_with("local:") => embed::local(&name["local:".len()..])
-                .map_err(|reason| BuildError::Adapter { system: "vector".to_owned(), reason })?,
             (_, Some(embed)) => Arc::clone(embed),
             (_, None) => Arc::new(embed::NoEmbeddings),
         };
