@@ -21,6 +21,7 @@ use bench_proto::{
 };
 use bench_report::html::{MOST_QUESTIONS, Page};
 use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store};
+use bench_telemetry::{process, process_span};
 use bench_worker::{
     banks::BankData,
     systems::{BuildContext, registry as systems},
@@ -43,6 +44,11 @@ const TEXT_PAGE: usize = 256;
 /// # Errors
 /// What the store meets.
 pub(crate) async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
+    let span = process::started(process_span!("aggregate", run = run.run_id.0.as_str()));
+    tracing::Instrument::instrument(aggregate(app, store, run), span).await
+}
+
+async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
     let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;

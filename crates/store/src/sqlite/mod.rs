@@ -28,6 +28,8 @@ use crate::{
 
 /// URL scheme.
 pub const SCHEME: &str = "sqlite";
+/// OpenTelemetry's name of it.
+const SYSTEM: &str = "sqlite";
 
 /// Longest wait for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,6 +42,10 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0005_systems.sql"),
     "UPDATE bench_schema SET version = 6;",
     include_str!("../../../../migrations/sqlite/0007_sight.sql"),
+    "UPDATE bench_schema SET version = 8;",
+    "UPDATE bench_schema SET version = 9;",
+    "UPDATE bench_schema SET version = 10;",
+    include_str!("../../../../migrations/sqlite/0011_sight.sql"),
 ];
 
 /// The store in one file.
