@@ -21,7 +21,11 @@ use bench_worker::{
     systems::{BuildContext, registry as systems},
 };
 
-use super::submit::{self, Ending};
+use super::{
+    estimate::Counting,
+    fork_estimate,
+    submit::{self, Ending},
+};
 use crate::{
     app::{App, Place},
     carrier::Carrier,
@@ -43,10 +47,10 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     let source = find_run(store.as_ref(), source).await?;
     check_source(&source, from)?;
     let spec = forked_spec(app, args, &source.spec, from)?;
+    let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
+    let estimate = fork_estimate::of(app, store.as_ref(), &source, &spec, from, counting).await?;
     if args.dry_run {
-        return Err(CliError::usage(
-            "--dry-run says nothing about a fork yet: its calls are those of the phases after --from",
-        ));
+        return estimate.print(args.output.json);
     }
     let place = app.place()?;
     if args.detach && place == Place::Local {
@@ -60,6 +64,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return submit::attach(app, store, &spec, existing, args).await;
     }
+    submit::confirm(&estimate, &spec, 0, args)?;
     let carrier = Carrier::of(app, &run_id)?;
     let judges: Vec<String> = spec.judges.iter().map(|judge| judge.display()).collect();
     let graders = if judges.is_empty() {
@@ -68,10 +73,11 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         judges.join(", ")
     };
     out::note(&format!(
-        "run {run_id}: {} questions of run {} from {} on, graded by {graders}",
+        "run {run_id}: {} questions of run {} from {} on, graded by {graders}\n{}",
         spec.sample.n,
         source.run_id,
-        phase(from)
+        phase(from),
+        estimate.line()
     ));
     let new_run = NewRun {
         run_id: run_id.clone(),
@@ -130,7 +136,7 @@ fn check_source(source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
     }
     if system.version == IMPORTED_SYSTEM && from == ForkFrom::Recall {
         return Err(CliError::usage(format!(
-            "run {} was imported: there is no system that could recall",
+            "run {0} was imported: there is no system that could recall; `--from judge` grades its answers again",
             source.run_id
         )));
     }
@@ -139,7 +145,8 @@ fn check_source(source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
             .map_err(|e| CliError::usage(e.to_string()))?;
         if !built.capabilities().from_items {
             return Err(CliError::usage(format!(
-                "the banks of {} belong to run {}: fork it --from answer, or submit a new run",
+                "{0} keeps its banks in a service, and those belong to run {1}: `bench-coord submit --fork {1} --from answer` asks \
+                 the answerer again on what was recalled, `bench-coord submit --system {0}` retains and recalls anew",
                 system.name, source.run_id
             )));
         }

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use bench_proto::{
     call::Usage,
     facts::{Outcome, QuestionFacts},
+    ids::TaskKey,
 };
 
 /// Stands for "no bank, no category, no metrics": questions of which only the id is known.
 const NONE_U32: u32 = u32::MAX;
 const NONE_U16: u16 = u16::MAX;
+const NO_TASK: TaskKey = TaskKey(-1);
 
 /// Times of a question in microseconds; NaN where there is none. `f32` is exact to a microsecond below 16 s and to seven
 /// digits beyond.
@@ -69,6 +71,7 @@ pub(crate) fn has_score(outcome: Outcome) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) id: Box<str>,
+    pub(crate) task: TaskKey,
     pub(crate) answer_hash: u64,
     scores_at: u32,
     pub(crate) bank: u32,
@@ -115,6 +118,7 @@ impl Questions {
         counts.with_score += u64::from(has_score(facts.outcome));
         let row = Question {
             id: facts.question_id.as_str().into(),
+            task: facts.task,
             answer_hash: facts.answer_hash,
             scores_at: self.scores.len() as u32,
             bank,
@@ -132,6 +136,7 @@ impl Questions {
     pub(crate) fn add_not_run(&mut self, id: &str) {
         self.rows.push(Question {
             id: id.into(),
+            task: NO_TASK,
             answer_hash: 0,
             scores_at: 0,
             bank: NONE_U32,
@@ -177,10 +182,15 @@ impl Questions {
         }
     }
 
+    /// Puts questions in byte order of their ids. Parts that are in order already are found and merged.
+    pub(crate) fn sort(&mut self) {
+        self.rows.sort_by(|a, b| a.id.cmp(&b.id));
+    }
+
     /// Puts questions in byte order of their ids and numbers banks and categories in that of their names, so that what
     /// follows cannot depend on the order of arrival.
     pub(crate) fn settle(&mut self) {
-        self.rows.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        self.sort();
         let new_banks = ranks(&self.banks, |bank| &bank.name);
         let new_categories = ranks(&self.categories, String::as_str);
         for row in &mut self.rows {
@@ -260,6 +270,6 @@ mod tests {
 
     #[test]
     fn a_question_is_small() {
-        assert!(std::mem::size_of::<Question>() <= 72, "{} bytes", std::mem::size_of::<Question>());
+        assert!(std::mem::size_of::<Question>() <= 80, "{} bytes", std::mem::size_of::<Question>());
     }
 }
