@@ -57,7 +57,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         return Err(CliError::usage("--detach needs a cluster that works on the run; leave it out"));
     }
     app.check_queue().await?;
-    let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
+    let run_id = args.naming.id()?;
     let run_id = run_id.unwrap_or_else(RunId::fresh);
     let folder = args.output.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0));
     results::check_writable(&folder)?;
@@ -81,8 +81,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     ));
     let new_run = NewRun {
         run_id: run_id.clone(),
-        name: args.name.clone(),
-        tags: args.tag.clone(),
+        name: args.naming.name.clone(),
+        tags: args.naming.tag.clone(),
         user: current_user(),
         spec,
         lineage: source.lineage.clone(),
@@ -174,10 +174,11 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
         if from == ForkFrom::Judge {
             return Err(refused("--answerer"));
         }
-        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app)?)?;
+        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app, args)?)?;
     }
     if !args.judge.is_empty() {
-        let judge = |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &priced, will_call(app)?);
+        let judge =
+            |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &priced, will_call(app, args)?);
         spec.judges = args.judge.iter().map(judge).collect::<Result<_, _>>()?;
         spec.votes = args.votes.unwrap_or(1);
         spec.headline = None;
@@ -210,9 +211,9 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
     Ok(spec)
 }
 
-/// In a cluster the keys are with the workers.
-fn will_call(app: &App) -> Result<bool, CliError> {
-    Ok(app.place()? == Place::Local)
+/// In a cluster the keys are with the workers, and an estimate needs none.
+fn will_call(app: &App, args: &SubmitArgs) -> Result<bool, CliError> {
+    Ok(!args.dry_run && app.place()? == Place::Local)
 }
 
 /// Takes over again what a fork that was killed while it was being made has not yet; false when the run is no fork.

@@ -39,10 +39,7 @@ type Lines = BTreeMap<String, Line>;
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", args.answers.display()));
-    let run_id = match &args.run_id {
-        Some(id) => RunId::parse(id).map_err(|e| CliError::usage(e.to_string()))?,
-        None => RunId::fresh(),
-    };
+    let run_id = args.naming.id()?.unwrap_or_else(RunId::fresh);
     let name = args
         .sample
         .dataset
@@ -104,8 +101,8 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let headline = spec.headline_metric();
     let new_run = NewRun {
         run_id: run_id.clone(),
-        name: args.name.clone(),
-        tags: args.tag.clone(),
+        name: args.naming.name.clone(),
+        tags: args.naming.tag.clone(),
         user: current_user(),
         spec,
         lineage: run_id.0.clone(),

@@ -44,7 +44,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if let (Some(source), Some(from)) = (&args.fork, args.from) {
         return super::fork::run(app, args, source, from).await;
     }
-    let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
+    let run_id = args.naming.id()?;
     if !args.dry_run {
         app.check_queue().await?;
     }
@@ -71,8 +71,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let carrier = Carrier::of(app, &run_id)?;
     let new_run = NewRun {
         run_id: run_id.clone(),
-        name: args.name.clone(),
-        tags: args.tag.clone(),
+        name: args.naming.name.clone(),
+        tags: args.naming.tag.clone(),
         user: current_user(),
         spec: planned.spec.clone(),
         lineage: run_id.0.clone(),

@@ -132,7 +132,7 @@ fn collect(value: &Value, grades: &mut Vec<f64>) -> Result<(), String> {
             grades.push(word_grade(word).ok_or_else(|| format!("'{}' is no grade", shown(word)))?);
         }
         Value::Array(values) => values.iter().try_for_each(|value| collect(value, grades))?,
-        Value::Object(object) => match Fields::of(object).first(INNER) {
+        Value::Object(object) => match Fields::of(object).all(INNER).find(|(_, inner)| !inner.is_null()) {
             Some((_, inner)) => collect(inner, grades)?,
             None => {
                 let is_metric = |name: &String| METRICS.iter().any(|metric| plain(name).contains(metric));
@@ -235,6 +235,7 @@ mod tests {
             (json!({"verdict": "partially correct"}), 0.5),
             (json!({"judgments": {"judge a": 1, "judge b": 0, "judge c": null}}), 0.5),
             (json!({"metrics": {"f1": 0.3, "llm_score": 1}}), 1.0),
+            (json!({"evaluation": {"label": null, "score": 0.25}}), 0.25),
         ] {
             assert_eq!(graded(fields.clone()), Grade::Score(expected), "{fields}");
         }

@@ -16,10 +16,12 @@ mod questions;
 mod shards;
 mod summary;
 
+#[cfg(feature = "archive")]
+pub(crate) use self::files::disk;
 pub(crate) use self::{
     ending::{finish, finish_above, print_finished},
     files::{
-        TERMINAL, check_format, check_writable, colour, disk, file_name, render, render_summary, run_folder,
+        TERMINAL, check_format, check_writable, colour, file_name, render, render_summary, run_folder,
         write_atomically, write_files,
     },
     questions::{each_question, facts_of_bank, first_questions},

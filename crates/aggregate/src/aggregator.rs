@@ -133,18 +133,18 @@ impl Aggregator {
     /// Number of questions that were added.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.questions.rows.len()
+        self.questions.len()
     }
 
     /// Whether none was.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.questions.rows.is_empty()
+        self.questions.len() == 0
     }
 
     /// Tasks of the questions that were added, in no order.
     pub fn tasks(&self) -> impl Iterator<Item = TaskKey> {
-        self.questions.rows.iter().map(|row| row.task)
+        self.questions.unordered().map(|row| row.task)
     }
 
     /// Adds everything that `other` holds. Both must have been made from the same input.
@@ -168,7 +168,7 @@ impl Aggregator {
         self.questions.settle();
         let (input, questions, sums) = (&self.input, &self.questions, &self.sums);
 
-        let outcomes = sections::outcomes(&questions.rows);
+        let outcomes = sections::outcomes(questions);
         let categories = sections::categories(input, questions);
         let sampling = Sampling {
             estimator: if sample.stratified && !sample.census { Estimator::Weighted } else { Estimator::Mean },
@@ -197,7 +197,7 @@ impl Aggregator {
         let warnings = sections::warnings(input, &outcomes, &headline, scores.first());
         let usage = UsageSummary::new(&sums.retain_usage, &sums.usage, input.spec.limits.max_cost.map(|cap| cap.usd()));
 
-        let (latency_ms, latency_curves) = sections::latencies(&questions.rows, &self.retained);
+        let (latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
         let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric);
         let summary = Summary {
             schema_version: REPORT_SCHEMA_VERSION,

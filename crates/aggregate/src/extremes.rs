@@ -28,7 +28,7 @@ fn first_by<T>(items: impl Iterator<Item = T>, most: usize, before: impl Fn(&T, 
 
 /// The slowest questions of settled `questions`.
 pub(crate) fn slowest(questions: &Questions, run: &RunId, policy: &TracePolicy) -> Vec<SlowQuestion> {
-    let timed = questions.rows.iter().filter(|row| !row.times.question.is_nan());
+    let timed = questions.rows().filter(|row| !row.times.question.is_nan());
     let slow = first_by(timed, SLOWEST, |a, b| a.times.question > b.times.question);
     slow.into_iter().map(|row| slow_question(row, run, policy)).collect()
 }

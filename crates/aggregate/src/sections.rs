@@ -17,7 +17,7 @@ use crate::{
     cells::Cell,
     input::AggregateInput,
     latency::{CURVE, Spread},
-    questions::{Question, Questions, Times, has_score},
+    questions::{Questions, Times, has_score},
     score::{Category, FEW_CLUSTERS, Sampling, estimate},
     sums::Sums,
     verdict,
@@ -76,9 +76,9 @@ pub(crate) fn usd_per_correct(usd: f64, table: &RecallAnswer) -> Option<f64> {
     (passed > 0).then(|| usd / passed as f64)
 }
 
-pub(crate) fn outcomes(rows: &[Question]) -> Outcomes {
-    let mut counts = Outcomes { sample: rows.len() as u64, ..Outcomes::default() };
-    for row in rows {
+pub(crate) fn outcomes(questions: &Questions) -> Outcomes {
+    let mut counts = Outcomes { sample: questions.len() as u64, ..Outcomes::default() };
+    for row in questions.unordered() {
         match row.outcome {
             Outcome::Scored => counts.scored += 1,
             Outcome::Abstained => counts.abstained += 1,
@@ -93,7 +93,7 @@ pub(crate) fn outcomes(rows: &[Question]) -> Outcomes {
 /// The categories of the sample with N_h and the number of questions asked.
 pub(crate) fn categories(input: &AggregateInput, questions: &Questions) -> Vec<Category> {
     let mut seen = vec![0_u64; questions.categories.len()];
-    for row in &questions.rows {
+    for row in questions.unordered() {
         if let Some(count) = seen.get_mut(usize::from(row.category)) {
             *count += 1;
         }
@@ -194,7 +194,7 @@ pub(crate) fn run_summary(
     questions: &Questions,
     proofs: &BTreeMap<u32, bool>,
 ) -> RunSummary {
-    let (most_common, answers) = answer_variety(&questions.rows);
+    let (most_common, answers) = answer_variety(questions);
     let (verdict, reasons, checks) = verdict::conclude(vec![
         ("coverage", verdict::coverage(outcomes)),
         ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
@@ -221,10 +221,10 @@ pub(crate) fn run_summary(
 }
 
 /// How often the most common answer that is no abstention occurs, and how many answers there are.
-fn answer_variety(rows: &[Question]) -> (u64, u64) {
+fn answer_variety(questions: &Questions) -> (u64, u64) {
     let mut answers = 0;
     let mut by_hash: HashMap<u64, u64> = HashMap::new();
-    for row in rows.iter().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
+    for row in questions.unordered().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
         answers += 1;
         if row.outcome == Outcome::Scored {
             *by_hash.entry(row.answer_hash).or_default() += 1;
@@ -277,8 +277,8 @@ pub(crate) fn warnings(
 }
 
 /// Percentiles of all phases, and the curves of those that are plotted.
-pub(crate) fn latencies(rows: &[Question], retained: &[f32]) -> (LatencySummary, Option<LatencyCurves>) {
-    let of = |pick: fn(&Times) -> f32| Spread::of(rows.iter().map(|row| pick(&row.times)));
+pub(crate) fn latencies(questions: &Questions, retained: &[f32]) -> (LatencySummary, Option<LatencyCurves>) {
+    let of = |pick: fn(&Times) -> f32| Spread::of(questions.unordered().map(|row| pick(&row.times)));
     let (recall, answer) = (of(|t| t.recall), of(|t| t.answer));
     let (judge, question) = (of(|t| t.judge), of(|t| t.question));
     let percentiles = |spread: &Option<Spread>| spread.as_ref().map(Spread::percentiles);
@@ -303,7 +303,7 @@ pub(crate) fn latencies(rows: &[Question], retained: &[f32]) -> (LatencySummary,
 
 pub(crate) fn digest(questions: &Questions) -> String {
     let mut digest = ResultDigest::default();
-    for row in &questions.rows {
+    for row in questions.rows() {
         digest.push(&row.id, row.outcome, questions.scores_of(row));
     }
     digest.finish()

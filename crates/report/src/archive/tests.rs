@@ -201,3 +201,42 @@ fn keys_in_a_url_are_refused_and_not_repeated() {
     assert!(!refused.contains("secret"), "{refused}");
     assert!(Place::open("ftp://bucket/x", std::iter::empty()).is_err());
 }
+
+#[test]
+fn archives_of_all_kinds_are_understood() {
+    let environment = || {
+        [
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "planted"),
+            ("AWS_REGION", "auto"),
+            ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+            ("AZURE_STORAGE_ACCOUNT_KEY", "cGxhbnRlZA=="),
+            ("GOOGLE_SKIP_SIGNATURE", "true"),
+            ("HOME", "/nowhere"),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    for (url, shown) in [
+        ("s3://bucket/results", "s3://bucket/results"),
+        ("gs://bucket/results/of/us", "gs://bucket/results/of/us"),
+        ("az://container/results", "az://container/results"),
+        ("azure://container", "azure://container"),
+        (
+            "https://0123abcd.r2.cloudflarestorage.com/bucket/results",
+            "https://0123abcd.r2.cloudflarestorage.com/bucket/results",
+        ),
+        (
+            "https://bucket.s3.eu-central-1.amazonaws.com/results",
+            "https://bucket.s3.eu-central-1.amazonaws.com/results",
+        ),
+        (
+            "https://account.blob.core.windows.net/container/results",
+            "https://account.blob.core.windows.net/container/results",
+        ),
+    ] {
+        let place = Place::open(url, environment()).unwrap_or_else(|e| panic!("{url}: {e}"));
+        assert_eq!(place.describe(), shown);
+        assert!(!format!("{place:?}").contains("planted"), "keys are not shown");
+    }
+}
