@@ -72,6 +72,8 @@ def variables():
     names = set(re.findall(r'\.env\("(\w+)"\)', source("crates/settings/src/schema.rs")))
     names |= set(re.findall(r'_VARIABLE: &str = "(\w+)"', source("crates/telemetry/src/http.rs")))
     names |= set(re.findall(r'env::var\("(\w+)"\)', source("crates/telemetry/src/logs.rs")))
+    # read by the exporter's library
+    names |= set(re.findall(r"\bOTEL_\w+", source("crates/settings/default-config.toml")))
     names |= set(re.findall(r'api_key_env = "(\w+)"', source("crates/settings/default-config.toml")))
     return names
 

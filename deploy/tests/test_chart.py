@@ -149,7 +149,7 @@ class Promises(unittest.TestCase):
             for container in containers_of(pod):
                 with self.subTest(where):
                     self.assertEqual(unknown_flags(container["command"] + container["args"]), set())
-                    ours = {entry["name"] for entry in container["env"] if entry["name"].startswith(("BENCH_", "OPENAI_"))}
+                    ours = {entry["name"] for entry in container["env"] if entry["name"].startswith(("BENCH_", "OPENAI_", "OTEL_"))}
                     self.assertEqual(ours - variables(), set())
         self.assertIn("models.timeout", settings())
         for name, values in VALUE_SETS.items():
@@ -344,6 +344,13 @@ class Promises(unittest.TestCase):
 
         later = EVERYTHING | {"commonLabels": {"other": "x"}, "image": {"tag": "9.9.9"}}
         self.assertEqual(selectors(documents(render(EVERYTHING))), selectors(documents(render(later, is_upgrade=True))))
+        # what 0.1.0 was installed with: an upgrade from it must find the same, whatever else changes
+        first = {"app.kubernetes.io/name": "bench-coord", "app.kubernetes.io/instance": "bench-coord"}
+        parts = {"Deployment/bench-coord-coordinator": "coordinator", "Deployment/bench-coord-worker-main": "worker-main"}
+        found = selectors(objects("default"))
+        for name, part in parts.items():
+            self.assertEqual(found[name], {"matchLabels": first | {"app.kubernetes.io/component": part}})
+        self.assertEqual(found["Service/bench-coord-coordinator"], first | {"app.kubernetes.io/component": "coordinator"})
         for labels in selectors(objects("default")).values():
             labels = labels.get("matchLabels", labels)
             self.assertEqual({key.split("/")[1] for key in labels}, {"name", "instance", "component"})

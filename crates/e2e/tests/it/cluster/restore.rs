@@ -6,10 +6,11 @@ use bench_testkit::{
     postgres,
     provider::KEY,
 };
+use serde_json::json;
 
 #[test]
 fn a_run_goes_on_from_a_backup_of_postgres_with_an_empty_broker() {
-    let lost = Stage::set(Size::Middle, Setup::default(), 250);
+    let lost = Stage::set(Size::Middle, Setup::default(), 600);
     let (mut coordinator, mut workers) = lost.people(2);
     let mut client = lost.submit(&[]);
     lost.wait_for_percent(25);
@@ -31,6 +32,7 @@ fn a_run_goes_on_from_a_backup_of_postgres_with_an_empty_broker() {
     postgres::restore(&cluster.database().owner, &backup).expect("pg_restore");
     assert_ne!(cluster.database().owner, gone.database().owner);
     drop(gone);
+    provider.control(&json!({"latency": {"median_ms": 20.0}}));
     let here = Stage::of(Size::Middle, provider, cluster);
     let _ = here.cluster.migrate().expect_code(0);
     let (_coordinator, _workers) = here.people(2);
