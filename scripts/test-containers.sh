@@ -2,8 +2,8 @@
 # The image is built from its Dockerfile and the compose file comes up: deploy/tests/containers holds what is then tried. Slow (a
 # release build and ten minutes); `make test-deploy` runs it after the quick tests.
 #
-# An engine that answers (`docker info`) is used as it is, with the official images. Without one, and as root, an engine of our own
-# is started, which is gone afterwards with everything that it did to the machine's network; images of the official names are
+# An engine that answers (`docker info`) is used as it is, with the official images. Without one (or with BENCH_TEST_OWN_ENGINE=1),
+# and as root, an engine of our own is started, which is gone afterwards with everything that it did to the machine's network; images of the official names are
 # then made of Debian's packages (scripts/containers/), because no hub may be in reach. BENCH_TEST_KEEP=1 leaves that engine running and
 # says how to use it and how to end it. What was built stays below target/containers: the second time takes minutes.
 set -eu
@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 . scripts/containers/engine.sh
 . scripts/containers/images.sh
+export DOCKER_BUILDKIT=1
 work="$PWD/target/containers"
 venv=target/deploy-venv
 mkdir -p "$work"

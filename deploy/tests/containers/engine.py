@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-IMAGE = "bench-coord:local"
+IMAGE = os.environ.get("BENCH_IMAGE", "bench-coord:local")
 PROJECT = "bench-coord-test"
 COMPOSE = ["compose", "--project-name", PROJECT, "--file", "deploy/compose.yaml"]
 # longest time of one command
