@@ -385,6 +385,14 @@ class Refusals(unittest.TestCase):
             ({"runAsUser": 0}, "runAsUser"),
             ({"secrets": {"existingSecret": "a", "storeURL": "x"}}, "storeURL"),
             ({"networkPolicy": {"enabled": "yes"}}, "enabled"),
+            ({"networkPolicy": {"workerEgress": [{"from": []}]}}, "from"),
+            ({"archive": {"uri": "s3://b"}}, "uri"),
+            ({"datasets": {"url": "bucket"}}, "url"),
+            ({"objectStore": {"values": {"access-key": "x"}}}, "access-key"),
+            ({"runs": {"a": {"gates": []}}}, "gates"),
+            ({"run": {"gate": "--baseline=last:5"}}, "gate"),
+            ({"worker": {"scaling": {"fallbackReplicas": "two"}}}, "fallbackReplicas"),
+            ({"observability": {"otlp": {"protocol": "http/json"}}}, "protocol"),
         ]:
             with self.subTest(str(wrong)):
                 self.refused(SECRET | wrong, word)
