@@ -7,6 +7,7 @@ mod calls;
 mod chain;
 mod cluster;
 mod dashboards;
+mod datasets;
 mod forks;
 mod full_disk;
 mod kill;

@@ -2,8 +2,6 @@
 
 use std::io::{self, Write};
 
-use futures::TryStreamExt as _;
-
 use super::{
     ArchiveError,
     manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse},
@@ -87,7 +85,7 @@ pub async fn file(
     let mut plain = zstd::stream::write::Decoder::new(Hashing::new(out, entry.plain_bytes))
         .map_err(|e| damaged(format!("cannot be unpacked: {e}")))?;
     let mut broken = None;
-    while let Some(piece) = pieces.try_next().await? {
+    while let Some(piece) = pieces.next().await? {
         packed.write_all(&piece).map_err(|e| damaged(e.to_string()))?;
         if broken.is_none() {
             // the packed bytes are read to their end: that they differ says more than what came of them

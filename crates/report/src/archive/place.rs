@@ -3,7 +3,7 @@
 use std::{path::Path as FilePath, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::{Stream, TryStreamExt as _};
+use futures::TryStreamExt as _;
 use object_store::{
     ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, WriteMultipart,
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
@@ -33,6 +33,23 @@ pub struct Place {
     prefix: Path,
     /// As a person named it, without secrets.
     shown: String,
+}
+
+/// A large object that is being read.
+pub struct Pieces {
+    /// Its size.
+    pub bytes: u64,
+    stream: futures::stream::BoxStream<'static, object_store::Result<Bytes>>,
+}
+
+impl Pieces {
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ArchiveError> {
+        Ok(self.stream.try_next().await?)
+    }
 }
 
 /// What became of a conditional put.
@@ -190,21 +207,6 @@ impl Place {
         }
     }
 
-    /// The pieces of an object; `None` when there is none.
-    ///
-    /// # Errors
-    /// What the store meets.
-    pub async fn pieces(
-        &self,
-        name: &str,
-    ) -> Result<Option<impl Stream<Item = Result<Bytes, ArchiveError>> + Unpin + Send + use<>>, ArchiveError> {
-        match self.store.get(&self.full(name)).await {
-            Ok(found) => Ok(Some(found.into_stream().map_err(ArchiveError::from))),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Hexadecimal sha256 of an object; `None` when there is none.
     ///
     /// # Errors
@@ -212,7 +214,7 @@ impl Place {
     pub async fn sha256(&self, name: &str) -> Result<Option<String>, ArchiveError> {
         let Some(mut pieces) = self.pieces(name).await? else { return Ok(None) };
         let mut hash = Sha256::new();
-        while let Some(piece) = pieces.try_next().await? {
+        while let Some(piece) = pieces.next().await? {
             hash.update(&piece);
         }
         Ok(Some(hex::encode(hash.finalize())))
@@ -228,6 +230,18 @@ impl Place {
                 Err(ArchiveError::Damaged(format!("{name} has {} bytes, more than is ever written", found.meta.size)))
             }
             Ok(found) => Ok(Some(found.bytes().await?)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a large object in pieces: its size, and a function that gives the next piece; `None` when there is none.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn pieces(&self, name: &str) -> Result<Option<Pieces>, ArchiveError> {
+        match self.store.get(&self.full(name)).await {
+            Ok(found) => Ok(Some(Pieces { bytes: found.meta.size, stream: found.into_stream() })),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -6,6 +6,7 @@ mod network;
 mod pooler;
 mod refusals;
 mod results;
+mod restore;
 mod scale;
 mod store;
 mod undisturbed;
