@@ -214,6 +214,13 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
     }
+    if let (Some(wanted), Some(most)) = (settings.run.concurrency, capabilities.max_parallel)
+        && wanted > most
+    {
+        return Err(CliError::usage(format!(
+            "--concurrency {wanted} is more than {system_name} can do: at most {most} at once"
+        )));
+    }
     match (settings.run.answerer.as_str(), capabilities.answers, capabilities.recalls) {
         ("system", false, _) => {
             return Err(CliError::usage(format!("--answerer system: {system_name} does not answer by itself")));
@@ -259,7 +266,8 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: Limits { concurrency: in_flight(settings.run.concurrency, capabilities.max_parallel), ..priced },
+        // questions in flight are operations in flight of the system
+        limits: Limits { concurrency: settings.run.concurrency.or(capabilities.max_parallel), ..priced },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -320,14 +328,6 @@ fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliE
         quantile: trace.quantile,
         rate: trace.rate,
     })
-}
-
-/// Questions in flight are operations in flight of the system.
-fn in_flight(wanted: Option<u32>, most: Option<u32>) -> Option<u32> {
-    match (wanted, most) {
-        (Some(wanted), Some(most)) => Some(wanted.min(most)),
-        (wanted, most) => wanted.or(most),
-    }
 }
 
 /// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster

@@ -7,13 +7,14 @@ use bench_proto::{
     digest::ResultDigest,
     facts::{Outcome, PhaseUsage, QuestionFacts},
     ids::TaskKind,
-    step::{StepFacts, StoredStep, Timing},
+    step::{StepFacts, StoredStep, SystemStats, Timing},
     summary::{
         ADVERSARIAL, Agreement, ContextSummary, DatasetSummary, Estimator, FailureAttribution, Headline,
         LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencyCurves, LatencySummary, MetricScore, Outcomes, PartScore,
         PassCount, PhaseSeconds, REPORT_SCHEMA_VERSION, RecallAnswer, RunSummary, SpecSummary, Summary, UsageSummary,
     },
 };
+use serde_json::Value;
 
 use crate::{
     agreement::{self, Votes},
@@ -60,6 +61,8 @@ struct Sums {
     retain_usage: Usage,
     usage: PhaseUsage,
     retain: TimeSum,
+    consolidate_usage: Usage,
+    consolidate: TimeSum,
     ready: TimeSum,
     recall: TimeSum,
     answer: TimeSum,
@@ -72,6 +75,8 @@ struct Sums {
     retrieval: RetrievalSums,
     /// Bank number → proven ready, in all its segments.
     proofs: BTreeMap<u32, bool>,
+    /// Bank number → (segment, what the system said when it was ready): the last segment counts.
+    stats: BTreeMap<u32, (u32, SystemStats)>,
 }
 
 impl Sums {
@@ -81,6 +86,8 @@ impl Sums {
         self.usage.answer += other.usage.answer;
         self.usage.judge += other.usage.judge;
         self.retain.merge(other.retain);
+        self.consolidate_usage += other.consolidate_usage;
+        self.consolidate.merge(other.consolidate);
         self.ready.merge(other.ready);
         self.recall.merge(other.recall);
         self.answer.merge(other.answer);
@@ -105,6 +112,16 @@ impl Sums {
         self.retrieval.merge(&other.retrieval);
         for (bank, proven) in other.proofs {
             self.prove(bank, proven);
+        }
+        for (bank, (segment, stats)) in other.stats {
+            self.say(bank, segment, &stats);
+        }
+    }
+
+    fn say(&mut self, bank: u32, segment: u32, stats: &SystemStats) {
+        let newest = self.stats.get(&bank).is_none_or(|(known, _)| *known <= segment);
+        if newest && !stats.is_empty() {
+            self.stats.insert(bank, (segment, stats.clone()));
         }
     }
 
@@ -191,9 +208,14 @@ impl Aggregator {
                 sums.retain.add(time(timing));
                 self.retained.push(timing.total_us as f32);
             }
-            StepFacts::Ready { proven, timing, .. } => {
+            StepFacts::Consolidated { usage, timing, .. } => {
+                sums.consolidate_usage += *usage;
+                sums.consolidate.add(time(timing));
+            }
+            StepFacts::Ready { proven, stats, timing, .. } => {
                 sums.ready.add(time(timing));
                 sums.prove(step.task.bank(), *proven);
+                sums.say(step.task.bank(), step.task.index(), stats);
             }
             StepFacts::Failed { usage, timing, .. } => {
                 sums.retain_usage += *usage;
@@ -258,7 +280,9 @@ impl Aggregator {
         let headline = headline(&self.headline_metric, &headline_cells, &categories, sampling, input.stats_seed);
         let without_adversarial = without_adversarial(&self.headline_metric, &headline_cells, &categories, sampling);
         let warnings = warnings(input, &outcomes, &headline, scores.first());
-        let usage = UsageSummary::new(&sums.retain_usage, &sums.usage, input.spec.limits.max_cost.map(|cap| cap.usd()));
+        let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
+        let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
+        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap);
 
         Summary {
             schema_version: REPORT_SCHEMA_VERSION,
@@ -286,18 +310,39 @@ impl Aggregator {
             worst: extremes::worst(questions, &self.headline_metric),
             phase_seconds: PhaseSeconds {
                 retain: sums.retain.seconds(),
+                consolidate: sums.consolidate.seconds(),
                 ready: sums.ready.seconds(),
                 recall: sums.recall.seconds(),
                 answer: sums.answer.seconds(),
                 judge: sums.judge.seconds(),
             },
-            system_stats: input.system_stats.clone(),
+            system_stats: system_stats(&sums.stats),
             top1_score: input.top1_score,
             warnings,
             result_digest: digest(questions),
             outcomes,
         }
     }
+}
+
+/// What the system said about itself: the versions that it reported, and its numbers summed over all banks.
+fn system_stats(said: &BTreeMap<u32, (u32, SystemStats)>) -> BTreeMap<String, Value> {
+    let mut versions: Vec<&str> = said.values().filter_map(|(_, stats)| stats.version.as_deref()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for (name, number) in said.values().flat_map(|(_, stats)| &stats.numbers) {
+        *sums.entry(name).or_default() += number;
+    }
+    let mut stats: BTreeMap<String, Value> =
+        sums.into_iter().map(|(name, sum)| (name.to_owned(), Value::from(sum))).collect();
+    match versions.as_slice() {
+        [] => {}
+        [one] => drop(stats.insert("version".to_owned(), (*one).into())),
+        // instances of one run that are not alike
+        several => drop(stats.insert("version".to_owned(), several.join(", ").into())),
+    }
+    stats
 }
 
 /// Of the votes of each judge, and of every pair of judges.
