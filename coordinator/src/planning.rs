@@ -266,8 +266,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        // questions in flight are operations in flight of the system
-        limits: Limits { concurrency: settings.run.concurrency.or(capabilities.max_parallel), ..priced },
+        limits: Limits { system_parallel: capabilities.max_parallel, ..priced },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -302,6 +301,7 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         max_rpm: run.max_rpm,
         max_tpm: run.max_tpm,
         concurrency: run.concurrency,
+        system_parallel: None,
         cache: run.cache,
         retries: run.retries,
         pool: run.pool.clone(),
