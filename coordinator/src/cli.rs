@@ -392,7 +392,7 @@ pub struct ServeArgs {
     /// Address for health and scaling; any other than loopback needs BENCH_HTTP_TOKEN or BENCH_HTTP_TOKEN_FILE
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8620")]
     pub listen: String,
-    /// Name of this coordinator [default: its process id]
+    /// Name of this coordinator [default: host and process id]
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
 }

@@ -27,6 +27,7 @@ use crate::{
     app::{App, Place},
     cli::{SampleArgs, SubmitArgs},
     exit::CliError,
+    mirror,
 };
 
 /// Cap of runs with paid models when the user gives none.
@@ -86,21 +87,29 @@ pub(crate) async fn open_dataset(
         datasets_dir: app.datasets_dir(),
         cache_dir: app.home().join("datasets"),
         allow_modified: args.allow_modified_dataset,
-        allow_download: true,
+        allow_download: app.settings().datasets_url.is_none(),
         settings,
     };
+    let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
+    let brought = mirror::bring(app, name, &options, &|so_far, total| show_download(&bar, so_far, total)).await;
+    finish(bar);
+    brought?;
     let name = name.to_owned();
     let opened = tokio::task::spawn_blocking(move || {
         let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
         let on_progress = |so_far: u64, total: Option<u64>| show_download(&bar, so_far, total);
         let opened = bench_datasets::open(&name, &options, &on_progress);
-        if let Some(bar) = bar.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            bar.finish_and_clear();
-        }
+        finish(bar);
         opened
     });
     let dataset = opened.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")))??;
     Ok(Arc::from(dataset))
+}
+
+fn finish(bar: Mutex<Option<ProgressBar>>) {
+    if let Some(bar) = bar.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        bar.finish_and_clear();
+    }
 }
 
 fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u64>) {

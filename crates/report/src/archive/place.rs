@@ -29,6 +29,23 @@ pub struct Place {
     shown: String,
 }
 
+/// A large object that is being read.
+pub struct Pieces {
+    /// Its size.
+    pub bytes: u64,
+    stream: futures::stream::BoxStream<'static, object_store::Result<Bytes>>,
+}
+
+impl Pieces {
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ArchiveError> {
+        Ok(self.stream.try_next().await?)
+    }
+}
+
 /// What became of a conditional put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
@@ -163,6 +180,18 @@ impl Place {
                 Err(ArchiveError::Damaged(format!("{name} has {} bytes, more than is ever written", found.meta.size)))
             }
             Ok(found) => Ok(Some(found.bytes().await?)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a large object in pieces: its size, and a function that gives the next piece; `None` when there is none.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn pieces(&self, name: &str) -> Result<Option<Pieces>, ArchiveError> {
+        match self.store.get(&self.full(name)).await {
+            Ok(found) => Ok(Some(Pieces { bytes: found.meta.size, stream: found.into_stream() })),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
