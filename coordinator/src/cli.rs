@@ -127,8 +127,8 @@ pub enum Verb {
     },
     /// Bring the store's schema and the broker's queues up to date
     Migrate(MigrateArgs),
-    /// Drop dataset items that no run refers to
-    Gc,
+    /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
+    Gc(GcArgs),
     /// Is everything reachable and usable?
     Doctor,
     /// Shell completion script
@@ -422,6 +422,14 @@ pub struct ServeArgs {
     /// Name of this coordinator [default: host and process id]
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
+}
+
+/// Arguments of `gc`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct GcArgs {
+    /// Remove the banks of this ended run too; can be given more than once
+    #[arg(long, value_name = "RUN")]
+    pub banks: Vec<String>,
 }
 
 /// Flags of `migrate`.

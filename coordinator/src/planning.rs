@@ -223,6 +223,13 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
     }
+    if let (Some(wanted), Some(most)) = (settings.run.concurrency, capabilities.max_parallel)
+        && wanted > most
+    {
+        return Err(CliError::usage(format!(
+            "--concurrency {wanted} is more than {system_name} can do: at most {most} at once"
+        )));
+    }
     match (settings.run.answerer.as_str(), capabilities.answers, capabilities.recalls) {
         ("system", false, _) => {
             return Err(CliError::usage(format!("--answerer system: {system_name} does not answer by itself")));

@@ -233,7 +233,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 }
                 Some(timing)
             }
-            StepFacts::Retained { .. } | StepFacts::Ready { .. } => None,
+            StepFacts::Retained { .. } | StepFacts::Consolidated { .. } | StepFacts::Ready { .. } => None,
         };
         if let Some(timing) = timing {
             facts.times.started_us = facts.times.started_us.min(timing.started_us);

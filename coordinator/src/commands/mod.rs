@@ -83,7 +83,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::Config(verb) => config::run(&app, verb),
         #[cfg(feature = "cluster")]
         Verb::Serve(args) => serve::run(app, args).await,
-        Verb::Gc => gc::run(&app).await,
+        Verb::Gc(args) => gc::run(&app, args).await,
         Verb::Migrate(args) => migrate::run(&app, args).await,
         Verb::Doctor => doctor::run(&app).await,
         Verb::Completions { shell } => completions::run(*shell),

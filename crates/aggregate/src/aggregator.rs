@@ -104,9 +104,14 @@ impl Aggregator {
                 sums.retain.add(time(timing));
                 self.retained.push(timing.total_us as f32);
             }
-            StepFacts::Ready { proven, timing, .. } => {
+            StepFacts::Consolidated { usage, timing, .. } => {
+                sums.consolidate_usage += *usage;
+                sums.consolidate.add(time(timing));
+            }
+            StepFacts::Ready { proven, stats, timing, .. } => {
                 sums.ready.add(time(timing));
                 sums.prove(step.task.bank(), *proven);
+                sums.say(step.task.bank(), step.task.index(), stats);
             }
             StepFacts::Failed { usage, timing, .. } => {
                 sums.retain_usage += *usage;
@@ -195,7 +200,9 @@ impl Aggregator {
         let without_adversarial =
             sections::without_adversarial(&self.headline_metric, &headline_cells, &categories, sampling);
         let warnings = sections::warnings(input, &outcomes, &headline, scores.first());
-        let usage = UsageSummary::new(&sums.retain_usage, &sums.usage, input.spec.limits.max_cost.map(|cap| cap.usd()));
+        let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
+        let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
+        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap);
 
         let (latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
         let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric);
@@ -225,12 +232,13 @@ impl Aggregator {
             worst,
             phase_seconds: PhaseSeconds {
                 retain: sums.retain.seconds(),
+                consolidate: sums.consolidate.seconds(),
                 ready: sums.ready.seconds(),
                 recall: sums.recall.seconds(),
                 answer: sums.answer.seconds(),
                 judge: sums.judge.seconds(),
             },
-            system_stats: input.system_stats.clone(),
+            system_stats: sums.system_stats(),
             top1_score: input.top1_score,
             warnings,
             result_digest: sections::digest(questions),

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use bench_proto::{
     call::Usage,
     facts::PhaseUsage,
+    step::SystemStats,
     summary::{FailureAttribution, PassCount, RecallAnswer},
 };
+
+use serde_json::Value;
 
 use crate::retrieval::RetrievalSums;
 
@@ -41,6 +44,8 @@ pub(crate) struct Sums {
     pub(crate) retain_usage: Usage,
     pub(crate) usage: PhaseUsage,
     pub(crate) retain: TimeSum,
+    pub(crate) consolidate_usage: Usage,
+    pub(crate) consolidate: TimeSum,
     pub(crate) ready: TimeSum,
     pub(crate) recall: TimeSum,
     pub(crate) answer: TimeSum,
@@ -53,6 +58,8 @@ pub(crate) struct Sums {
     pub(crate) retrieval: RetrievalSums,
     /// Bank number → proven ready, in all its segments.
     pub(crate) proofs: BTreeMap<u32, bool>,
+    /// Bank number → (segment, what the system said when it was ready): the last segment counts.
+    stats: BTreeMap<u32, (u32, SystemStats)>,
 }
 
 impl Sums {
@@ -62,6 +69,8 @@ impl Sums {
         self.usage.answer += other.usage.answer;
         self.usage.judge += other.usage.judge;
         self.retain.merge(other.retain);
+        self.consolidate_usage += other.consolidate_usage;
+        self.consolidate.merge(other.consolidate);
         self.ready.merge(other.ready);
         self.recall.merge(other.recall);
         self.answer.merge(other.answer);
@@ -87,6 +96,36 @@ impl Sums {
         for (bank, proven) in other.proofs {
             self.prove(bank, proven);
         }
+        for (bank, (segment, stats)) in other.stats {
+            self.say(bank, segment, &stats);
+        }
+    }
+
+    pub(crate) fn say(&mut self, bank: u32, segment: u32, stats: &SystemStats) {
+        let newest = self.stats.get(&bank).is_none_or(|(known, _)| *known <= segment);
+        if newest && !stats.is_empty() {
+            self.stats.insert(bank, (segment, stats.clone()));
+        }
+    }
+
+    /// What the system said about itself: the versions that it reported, and its numbers summed over all banks.
+    pub(crate) fn system_stats(&self) -> BTreeMap<String, Value> {
+        let mut versions: Vec<&str> = self.stats.values().filter_map(|(_, stats)| stats.version.as_deref()).collect();
+        versions.sort_unstable();
+        versions.dedup();
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for (name, number) in self.stats.values().flat_map(|(_, stats)| &stats.numbers) {
+            *sums.entry(name).or_default() += number;
+        }
+        let mut said: BTreeMap<String, Value> =
+            sums.into_iter().map(|(name, sum)| (name.to_owned(), Value::from(sum))).collect();
+        match versions.as_slice() {
+            [] => {}
+            [one] => drop(said.insert("version".to_owned(), (*one).into())),
+            // instances of one run that are not alike
+            several => drop(said.insert("version".to_owned(), several.join(", ").into())),
+        }
+        said
     }
 
     pub(crate) fn prove(&mut self, bank: u32, proven: bool) {

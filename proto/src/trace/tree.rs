@@ -405,7 +405,10 @@ impl Tree<'_> {
                 span.error = Some(format!("{}: {}", failure.code, failure.message));
                 span
             }
-            StepFacts::Retained { .. } | StepFacts::Ready { .. } | StepFacts::Scored { .. } => span,
+            StepFacts::Retained { .. }
+            | StepFacts::Consolidated { .. }
+            | StepFacts::Ready { .. }
+            | StepFacts::Scored { .. } => span,
         };
         let span = match self.model(task, step) {
             Some(model) => gen_ai(span, model),

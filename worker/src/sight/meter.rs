@@ -37,6 +37,7 @@ pub(crate) fn ended<'a>(questions: impl Iterator<Item = &'a QuestionFacts>) {
 fn step(record: &StepRecord) {
     let name = match &record.facts {
         StepFacts::Retained { .. } => "retain",
+        StepFacts::Consolidated { .. } => "consolidate",
         StepFacts::Ready { .. } => "ready",
         StepFacts::Recalled { .. } => "recall",
         StepFacts::Answered { .. } => "answer",
@@ -55,7 +56,7 @@ fn step(record: &StepRecord) {
         times(name, timing);
     }
     let phase = match name {
-        "retain" | "ready" => Phase::Retain,
+        "retain" | "consolidate" | "ready" => Phase::Retain,
         "recall" => Phase::Recall,
         "judge" => Phase::Judge,
         _ => Phase::Answer,

@@ -145,7 +145,12 @@ pub(crate) fn question(i: u64) -> QuestionFacts {
 }
 
 fn ready(bank: u32, proven: bool) -> StoredStep {
-    let facts = StepFacts::Ready { polls: 1, proven, timing: Timing { total_us: 10, ..Timing::default() } };
+    let facts = StepFacts::Ready {
+        polls: 1,
+        proven,
+        stats: Default::default(),
+        timing: Timing { total_us: 10, ..Timing::default() },
+    };
     StoredStep { task: TaskKey::ready(bank, 0), step: StepNo::READY, facts }
 }
 
