@@ -5,9 +5,12 @@ use std::{io::IsTerminal, path::Path, sync::Arc};
 use bench_proto::{
     ids::{RunId, RunNo},
     spec::{ModelSpec, RunSpec},
+    trace::{TraceId, span_of_submit},
 };
 use bench_store::{NewRun, RunRow, RunState, Store, StoreError};
+use bench_telemetry::{process, process_span};
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use crate::{
     app::{App, Place},
@@ -48,8 +51,12 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if !args.dry_run {
         app.check_queue().await?;
     }
+    if !args.dry_run {
+        app.telemetry()?;
+    }
+    let span = process::started(process_span!("submit", run = tracing::field::Empty));
     // in a cluster the keys are with the workers
-    let planned = plan_run(app, args, !args.dry_run && place == Place::Local).await?;
+    let planned = plan_run(app, args, !args.dry_run && place == Place::Local).instrument(span.clone()).await?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = RunEstimate::of(app, &planned, counting).await;
     if args.dry_run {
@@ -83,7 +90,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     };
     out::note(&headline(&run_id, &planned, &estimate));
     let interrupts = Interrupts::listen();
-    let run_no = match store.create_run(&new_run).await {
+    span.record("run", run_id.0.as_str());
+    process::link(&span, TraceId::of_run(&run_id).0, span_of_submit(&run_id).0);
+    let run_no = match store.create_run(&new_run).instrument(span.clone()).await {
         Err(StoreError::Exists(_)) => {
             return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
         }
@@ -92,6 +101,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     store.add_event(run_no, results::SELF_CHECK_EVENT, &check.event()).await?;
     let run = store.run(run_no).await?;
     tracing::debug!("run created");
+    drop(span);
     let controls = Controls { app, store: &store, planned: &planned, of: &new_run, run: &run };
     let beside = if args.controls && place == Place::Cluster { controls.start_beside().await? } else { Vec::new() };
     if args.detach {

@@ -9,10 +9,13 @@ use bench_proto::{
     summary::{ControlScore, Summary},
 };
 use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store};
+use bench_telemetry::{process, process_span};
 use bench_worker::{
     banks::BankData,
     systems::{BuildContext, registry as systems},
 };
+
+use tracing::Instrument as _;
 
 use super::shards;
 use crate::{app::App, exit::CliError, runs::Standing};
@@ -25,6 +28,11 @@ const PAGE: u32 = 4096;
 /// # Errors
 /// What the store meets.
 async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
+    let span = process::started(process_span!("aggregate", run = run.run_id.0.as_str()));
+    aggregate(app, store, run).instrument(span).await
+}
+
+async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
     let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;

@@ -355,6 +355,13 @@ pub trait Traces: Send + Sync {
     /// Facts of concluded questions, in key order.
     async fn facts_of(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<QuestionFacts>>;
 
+    /// Takes kept questions whose traces nobody has sent for a while, the longest waiting first. They come again unless they are
+    /// settled.
+    async fn take_unsent_traces(&self, limit: u32) -> StoreResult<Vec<(RunNo, TaskKey)>>;
+
+    /// Settles traces: they were sent (or are gone) and are forgotten, or they could not be sent and others may have them at once.
+    async fn settle_traces(&self, questions: &[(RunNo, TaskKey)], sent: bool) -> StoreResult<()>;
+
     /// Adds to the run's spread of times (bucket, questions) and returns all of it.
     async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>>;
 

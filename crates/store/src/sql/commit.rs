@@ -229,8 +229,9 @@ async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, bo
         groups.entry((run, headline_metric)).or_default().push(facts);
     }
     for ((run, headline_metric), facts) in groups {
-        let (_, delta) = conclude::insert(conn, run, &headline_metric, &facts, conclude::rows(&facts)?).await?;
-        books.runs.entry(run).or_default().add_ended(delta);
+        let new = conclude::insert(conn, run, &headline_metric, &facts, conclude::rows(&facts)?).await?;
+        new.note_traces(conn, run).await?;
+        books.runs.entry(run).or_default().add_ended(new.delta);
     }
     Ok(())
 }
