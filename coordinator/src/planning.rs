@@ -27,6 +27,7 @@ use crate::{
     app::{App, Place},
     cli::{SampleArgs, SubmitArgs},
     exit::CliError,
+    mirror,
 };
 
 /// Cap of runs with paid models when the user gives none.
@@ -86,21 +87,29 @@ pub(crate) async fn open_dataset(
         datasets_dir: app.datasets_dir(),
         cache_dir: app.home().join("datasets"),
         allow_modified: args.allow_modified_dataset,
-        allow_download: true,
+        allow_download: app.settings().datasets_url.is_none(),
         settings,
     };
+    let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
+    let brought = mirror::bring(app, name, &options, &|so_far, total| show_download(&bar, so_far, total)).await;
+    finish(bar);
+    brought?;
     let name = name.to_owned();
     let opened = tokio::task::spawn_blocking(move || {
         let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
         let on_progress = |so_far: u64, total: Option<u64>| show_download(&bar, so_far, total);
         let opened = bench_datasets::open(&name, &options, &on_progress);
-        if let Some(bar) = bar.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            bar.finish_and_clear();
-        }
+        finish(bar);
         opened
     });
     let dataset = opened.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")))??;
     Ok(Arc::from(dataset))
+}
+
+fn finish(bar: Mutex<Option<ProgressBar>>) {
+    if let Some(bar) = bar.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        bar.finish_and_clear();
+    }
 }
 
 fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u64>) {
@@ -214,6 +223,13 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
     }
+    if let (Some(wanted), Some(most)) = (settings.run.concurrency, capabilities.max_parallel)
+        && wanted > most
+    {
+        return Err(CliError::usage(format!(
+            "--concurrency {wanted} is more than {system_name} can do: at most {most} at once"
+        )));
+    }
     match (settings.run.answerer.as_str(), capabilities.answers, capabilities.recalls) {
         ("system", false, _) => {
             return Err(CliError::usage(format!("--answerer system: {system_name} does not answer by itself")));
@@ -259,7 +275,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: Limits { concurrency: in_flight(settings.run.concurrency, capabilities.max_parallel), ..priced },
+        limits: Limits { system_parallel: capabilities.max_parallel, ..priced },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -294,6 +310,7 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         max_rpm: run.max_rpm,
         max_tpm: run.max_tpm,
         concurrency: run.concurrency,
+        system_parallel: None,
         cache: run.cache,
         retries: run.retries,
         pool: run.pool.clone(),
@@ -320,14 +337,6 @@ fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliE
         quantile: trace.quantile,
         rate: trace.rate,
     })
-}
-
-/// Questions in flight are operations in flight of the system.
-fn in_flight(wanted: Option<u32>, most: Option<u32>) -> Option<u32> {
-    match (wanted, most) {
-        (Some(wanted), Some(most)) => Some(wanted.min(most)),
-        (wanted, most) => wanted.or(most),
-    }
 }
 
 /// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster
@@ -361,7 +370,7 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
 
 /// Prices that the user gave, by model: `--price` holds for every model of the run.
 pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
-    let Some(text) = &args.price else { return Ok(BTreeMap::new()) };
+    let Some(text) = &args.prices.price else { return Ok(BTreeMap::new()) };
     let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
     let run = &app.settings().run;
     let models = std::iter::once(&run.answerer).chain(&run.judge);
@@ -417,7 +426,7 @@ pub(crate) fn model_spec(
     } else {
         app.settings().account_for(role, &spec.provider).name
     };
-    if prices::price_of(&spec.name, priced).is_none() && !args.unpriced_ok && !app.settings().run.unpriced_ok {
+    if prices::price_of(&spec.name, priced).is_none() && !args.prices.unpriced_ok && !app.settings().run.unpriced_ok {
         return Err(CliError::usage(format!(
             "no price is known for {}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free",
             spec.name

@@ -1,14 +1,15 @@
 //! Downloads a dataset into the cache: bounded by the manifest's size, checked by its sha256, there whole or not at all.
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use sha2::{Digest, Sha256};
-
-use crate::{DatasetError, Manifest, OnProgress, OpenOptions, locate, whole_file::WholeFile};
+use crate::{
+    DatasetError, Manifest, OnProgress, OpenOptions,
+    incoming::{Incoming, Problem},
+    locate,
+};
 
 /// No byte for this long is a failure: downloads are small, a hanging one is to be reported.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -44,23 +45,8 @@ fn fetch_from(
     let outcome = std::thread::scope(|scope| scope.spawn(download).join());
     match outcome {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(Problem::Disk(source))) => Err(DatasetError::io(path, source)),
-        Ok(Err(Problem::Other(reason))) => Err(DatasetError::Download { url: url.to_owned(), reason }),
+        Ok(Err(problem)) => Err(problem.at(url, path)),
         Err(_) => Err(DatasetError::Download { url: url.to_owned(), reason: "the transfer panicked".to_owned() }),
-    }
-}
-
-/// Why a download failed.
-enum Problem {
-    /// The local disk.
-    Disk(std::io::Error),
-    /// The network, the server, the content.
-    Other(String),
-}
-
-impl From<std::io::Error> for Problem {
-    fn from(error: std::io::Error) -> Self {
-        Self::Disk(error)
     }
 }
 
@@ -91,40 +77,21 @@ async fn transfer(
     if !response.status().is_success() {
         return Err(Problem::Other(format!("the server answered {}", response.status())));
     }
-    let too_large = || Problem::Other(format!("the file is larger than the published {bytes} bytes"));
-    if response.content_length().is_some_and(|announced| announced > bytes) {
-        return Err(too_large());
-    }
-
-    let mut file = WholeFile::create(path)?;
-    let mut hash = Sha256::new();
-    let mut received = 0;
+    let mut incoming = Incoming::new(path, bytes, Some(sha256))?;
+    incoming.announced(response.content_length())?;
     on_progress(0, Some(bytes));
     while let Some(chunk) = response.chunk().await? {
-        received += chunk.len() as u64;
-        if received > bytes {
-            return Err(too_large());
-        }
-        hash.update(&chunk);
-        file.write_all(&chunk)?;
-        on_progress(received, Some(bytes));
+        incoming.write(&chunk)?;
+        on_progress(incoming.received(), Some(bytes));
     }
-    if received < bytes {
-        return Err(Problem::Other(format!("only {received} of {bytes} bytes arrived")));
-    }
-    let found = hex::encode(hash.finalize());
-    if found != sha256 {
-        return Err(Problem::Other(format!("sha256 is {found}, expected {sha256}")));
-    }
-    file.keep()?;
-    Ok(())
+    incoming.keep()
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
         fs,
-        io::{BufRead, BufReader},
+        io::{BufRead, BufReader, Write as _},
         net::TcpListener,
         sync::Mutex,
     };

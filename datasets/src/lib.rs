@@ -5,10 +5,12 @@
 
 mod checksum;
 mod fetch;
+mod incoming;
 mod locate;
 mod locomo;
 mod locomo_sim;
 mod manage;
+mod mirror;
 mod registry;
 mod whole_file;
 
@@ -21,6 +23,7 @@ use bench_proto::dataset::{Bank, BankOutline};
 use serde_json::Value;
 
 pub use manage::{Content, Details, Generated, Verification, fetch, generate, list, show, verify};
+pub use mirror::{Arrival, Wanted, wanted};
 pub use registry::{DATASETS, DatasetEntry, Open, find, open};
 
 /// What is known about a dataset before it is read.

@@ -14,10 +14,10 @@ def source(path):
 
 
 @cache
-def structs(path):
-    """Clap structs of a file: name to (flags, structs that are flattened into it)."""
+def structs(*paths):
+    """Clap structs of files: name to (flags, structs that are flattened into it)."""
     found = {}
-    for match in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", source(path), re.S):
+    for match in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", "\n".join(map(source, paths)), re.S):
         flags, flattened = set(), []
         for arg, field, kind in re.findall(
             r"#\[(?:arg|command)\((.*?)\)\]\s+(?:pub(?:\(crate\))? )?(\w+): ([^\n]+),\n", match[2] + "\n", re.S
@@ -32,19 +32,19 @@ def structs(path):
     return found
 
 
-def flags_of(path, struct):
-    flags, flattened = structs(path)[struct]
-    return set(flags).union(*(flags_of(path, inner) for inner in flattened))
+def flags_of(paths, struct):
+    flags, flattened = structs(*paths)[struct]
+    return set(flags).union(*(flags_of(paths, inner) for inner in flattened))
 
 
 @cache
 def coordinator_flags(verb):
-    path = "coordinator/src/cli.rs"
-    everywhere = flags_of(path, "GlobalArgs") | {"--help"}
-    struct = re.search(rf"\n    {verb.capitalize()}\((?:Box<)?(\w+)", source(path))
+    paths = ("coordinator/src/cli.rs", "coordinator/src/cli/results.rs")
+    everywhere = flags_of(paths, "GlobalArgs") | {"--help"}
+    struct = re.search(rf"\n    {verb.capitalize()}\((?:Box<)?(\w+)", source(paths[0]))
     if struct:
-        return everywhere | flags_of(path, struct[1])
-    assert re.search(rf"\n    {verb.capitalize()}(,| \{{|\()", source(path)), f"bench-coord has no verb '{verb}'"
+        return everywhere | flags_of(paths, struct[1])
+    assert re.search(rf"\n    {verb.capitalize()}(,| \{{|\()", source(paths[0])), f"bench-coord has no verb '{verb}'"
     return everywhere
 
 
@@ -55,9 +55,9 @@ def flags_of_command(command):
         assert len(command) > 1, "bench-coord without a verb"
         return coordinator_flags(command[1]) if command[1] != "--help" else {"--help"}
     if program == "bench-worker":
-        return flags_of("worker/src/main.rs", "Args")
+        return flags_of(("worker/src/main.rs",), "Args")
     if program == "bench-sim":
-        return flags_of("crates/sim/src/args.rs", "Args")
+        return flags_of(("crates/sim/src/args.rs",), "Args")
     raise AssertionError(f"unknown program {program}")
 
 
@@ -72,6 +72,8 @@ def variables():
     names = set(re.findall(r'\.env\("(\w+)"\)', source("crates/settings/src/schema.rs")))
     names |= set(re.findall(r'_VARIABLE: &str = "(\w+)"', source("crates/telemetry/src/http.rs")))
     names |= set(re.findall(r'env::var\("(\w+)"\)', source("crates/telemetry/src/logs.rs")))
+    # read by the exporter's library
+    names |= set(re.findall(r"\bOTEL_\w+", source("crates/settings/default-config.toml")))
     names |= set(re.findall(r'api_key_env = "(\w+)"', source("crates/settings/default-config.toml")))
     return names
 

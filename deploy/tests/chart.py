@@ -50,13 +50,19 @@ EVERYTHING = OWN_SECRETS | {
         "fixed": {"scaling": {"replicas": 0}},
     },
     "runs": {"nightly": RUN | {"schedule": "15 2 * * *", "activeDeadlineSeconds": 7200}, "byhand": RUN | {"pool": "eu"}},
-    "datasets": {"existingClaim": "data"},
+    "datasets": {"existingClaim": "data", "url": "s3://bucket/datasets"},
+    "archive": {"url": "s3://bucket/results"},
+    "objectStore": {"values": {"AWS_SECRET_ACCESS_KEY": "sentinel-bucket"}},
     "observability": {
         "enabled": True,
         "labels": {"release": "prometheus"},
-        "otlp": {"endpoint": "http://collector.monitoring:4317"},
+        "otlp": {"endpoint": "http://collector.monitoring:4317", "headersSecret": "bench"},
     },
-    "networkPolicy": {"coordinatorFrom": [{"podSelector": {"matchLabels": {"app": "dashboard"}}}]},
+    "networkPolicy": {
+        "coordinatorFrom": [{"podSelector": {"matchLabels": {"app": "dashboard"}}}],
+        "objectStore": {"ports": [9000]},
+        "workerEgress": [{"to": [{"podSelector": {"matchLabels": {"app": "memory"}}}]}],
+    },
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}, "data": {"a": "b"}}],
 }
 
@@ -102,6 +108,11 @@ def pod_of(thing):
     if kind == "CronJob":
         spec = spec["jobTemplate"]["spec"]
     return spec["template"]["spec"] if kind in ("Deployment", "Job", "CronJob") else None
+
+
+def containers_of(pod):
+    """All containers of a pod spec, in the order in which they run."""
+    return pod.get("initContainers", []) + pod["containers"]
 
 
 def label(thing):

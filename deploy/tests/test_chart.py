@@ -9,25 +9,12 @@ import unittest
 from pathlib import Path
 
 import helm_python as helm
-import kubernetes_validate
 import yaml
 from binaries import ROOT, settings, source, unknown_flags, unknown_settings, variables
-from chart import CHART, EVERYTHING, OWN_SECRETS, SECRET, VALUE_SETS, documents, label, objects, pod_of, render
+from chart import CHART, EVERYTHING, OWN_SECRETS, SECRET, VALUE_SETS, containers_of, documents, label, objects, pod_of, render
+from schemas import custom, problems
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-# not part of Kubernetes' own schemas: held to the shape below
-KEDA = {
-    "ScaledObject": {
-        "scaleTargetRef": {"name"},
-        "minReplicaCount": None,
-        "maxReplicaCount": None,
-        "pollingInterval": None,
-        "cooldownPeriod": None,
-        "advanced": {"horizontalPodAutoscalerConfig"},
-        "triggers": None,
-    },
-    "TriggerAuthentication": {"secretTargetRef": None},
-}
 VERSIONS = ["1.28", "1.29", "1.30", "1.31", "1.32", "1.33", "1.34"]
 
 
@@ -53,32 +40,44 @@ class Rendering(unittest.TestCase):
         for name in VALUE_SETS:
             versions = VERSIONS if name == "everything" else [VERSIONS[0], VERSIONS[-1]]
             for thing in objects(name):
-                if thing["apiVersion"].startswith(("keda.sh/", "monitoring.coreos.com/")):
-                    continue
                 for version in versions:
                     with self.subTest(f"{name}: {label(thing)} on {version}"):
-                        kubernetes_validate.validate(thing, version, strict=True)
+                        self.assertEqual(problems(thing, version), [])
 
-    def test_the_validator_finds_mistakes(self):
-        broken = copy.deepcopy(of_kind("default", "Deployment")[0])
-        broken["spec"]["minReplica"] = 1
-        with self.assertRaises(kubernetes_validate.ValidationError):
-            kubernetes_validate.validate(broken, VERSIONS[-1], strict=True)
+    def test_the_schemas_find_mistakes(self):
+        def of(name, kind):
+            return copy.deepcopy(of_kind(name, kind)[0])
 
-    def test_keda_objects_have_known_keys_only(self):
-        seen = 0
-        for name in VALUE_SETS:
-            for thing in objects(name):
-                if not thing["apiVersion"].startswith("keda.sh/"):
-                    continue
-                seen += 1
-                self.assertEqual(thing["apiVersion"], "keda.sh/v1alpha1")
-                shape = KEDA[thing["kind"]]
-                self.assertLessEqual(set(thing["spec"]), set(shape), label(thing))
-                for key, inner in shape.items():
-                    if inner and key in thing["spec"]:
-                        self.assertEqual(set(thing["spec"][key]), inner)
-        self.assertGreater(seen, 0)
+        def put(thing, path, value):
+            *path, last = path
+            for part in path:
+                thing = thing[part]
+            thing[last] = value
+
+        for name, kind, path, value in [
+            ("default", "Deployment", ["spec", "minReplica"], 1),
+            ("keda", "ScaledObject", ["spec", "maxReplicas"], 1),
+            ("keda", "ScaledObject", ["spec", "fallback", "replicas"], "two"),
+            ("keda", "ScaledObject", ["spec", "advanced", "horizontalPodAutoscalerConfig", "behavior"], 7),
+            ("keda", "TriggerAuthentication", ["spec", "secretTargetRef", 0, "keys"], "x"),
+            ("everything", "ServiceMonitor", ["spec", "podMetricsEndpoints"], []),
+            ("everything", "PodMonitor", ["spec", "podMetricsEndpoints", 0, "authorization", "secret"], {}),
+            ("everything", "PrometheusRule", ["spec", "groups", 0, "rules", 0, "expression"], "up"),
+        ]:
+            thing = of(name, kind)
+            self.assertEqual(problems(thing, VERSIONS[-1]), [])
+            put(thing, path, value)
+            with self.subTest(f"{kind} {path}"):
+                self.assertNotEqual(problems(thing, VERSIONS[-1]), [])
+
+    def test_operators_objects_are_held_to_two_versions(self):
+        kinds = {(t["apiVersion"], t["kind"]) for name in VALUE_SETS for t in objects(name) if "." in t["apiVersion"]}
+        theirs = {(api, kind) for api, kind in kinds if not api.split("/")[0].endswith("k8s.io")}
+        apis = {"keda.sh/v1alpha1": 2, "monitoring.coreos.com/v1": 3}
+        self.assertEqual({api for api, _ in theirs}, set(apis))
+        for api, count in apis.items():
+            self.assertEqual(sum(1 for a, _ in theirs if a == api), count)
+            self.assertEqual(len(custom(api)), 2)
 
     def test_names_are_unique_and_short_enough(self):
         long = {"fullnameOverride": "x" * 40, "workers": {"w" * 14: {}}, "runs": {"r" * 11: {"args": []}}}
@@ -120,11 +119,11 @@ class Promises(unittest.TestCase):
                 self.assertTrue(pod["securityContext"]["runAsNonRoot"])
                 self.assertGreater(pod["securityContext"]["runAsUser"], 0)
                 self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
-                for field in ("hostNetwork", "hostPID", "hostIPC", "initContainers"):
+                for field in ("hostNetwork", "hostPID", "hostIPC"):
                     self.assertNotIn(field, pod)
                 for volume in pod["volumes"]:
                     self.assertTrue(set(volume) & {"emptyDir", "configMap", "persistentVolumeClaim"}, volume)
-                for container in pod["containers"]:
+                for container in containers_of(pod):
                     context = container["securityContext"]
                     self.assertIs(context["allowPrivilegeEscalation"], False)
                     self.assertIs(context["readOnlyRootFilesystem"], True)
@@ -135,7 +134,7 @@ class Promises(unittest.TestCase):
 
     def test_long_running_pods_have_probes_that_the_binaries_know(self):
         for where, thing, pod in every_pod():
-            for container in pod["containers"]:
+            for container in containers_of(pod):
                 for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
                     with self.subTest(f"{where} {probe}"):
                         self.assertEqual(probe in container, thing["kind"] == "Deployment")
@@ -147,10 +146,10 @@ class Promises(unittest.TestCase):
 
     def test_flags_variables_and_settings_exist(self):
         for where, _, pod in every_pod():
-            for container in pod["containers"]:
+            for container in containers_of(pod):
                 with self.subTest(where):
                     self.assertEqual(unknown_flags(container["command"] + container["args"]), set())
-                    ours = {entry["name"] for entry in container["env"] if entry["name"].startswith(("BENCH_", "OPENAI_"))}
+                    ours = {entry["name"] for entry in container["env"] if entry["name"].startswith(("BENCH_", "OPENAI_", "OTEL_"))}
                     self.assertEqual(ours - variables(), set())
         self.assertIn("models.timeout", settings())
         for name, values in VALUE_SETS.items():
@@ -175,14 +174,15 @@ class Promises(unittest.TestCase):
                     inside |= found
                 else:
                     self.assertEqual(found, set(), label(thing))
-            self.assertEqual(inside, {"sentinel-store", "sentinel-queue", "sentinel-token", "sentinel-key"})
+            wanted = {"sentinel-store", "sentinel-queue", "sentinel-token", "sentinel-key"}
+            self.assertEqual(inside, wanted | ({"sentinel-bucket"} if values is EVERYTHING else set()))
 
     def test_secrets_that_pods_name_are_there(self):
-        theirs = {"bench", "bench-worker", "bench-owner", "bench-accounts"}
+        theirs = {"bench", "bench-worker", "bench-owner", "bench-accounts", "bench-archive"}
         for name in VALUE_SETS:
             made = {thing["metadata"]["name"]: set(thing["stringData"]) for thing in of_kind(name, "Secret")}
             for where, _, pod in pods(name):
-                for container in pod["containers"]:
+                for container in containers_of(pod):
                     named = [e["valueFrom"]["secretKeyRef"] for e in container["env"] if "secretKeyRef" in e.get("valueFrom", {})]
                     for ref in named:
                         known = ref["name"] in theirs or ref["key"] in made.get(ref["name"], ())
@@ -193,17 +193,22 @@ class Promises(unittest.TestCase):
     def test_only_workers_get_keys_and_only_who_listens_the_token(self):
         for name, scraped in (("everything", True), ("own-secrets", False)):
             for where, _, pod in pods(name):
-                container = pod["containers"][0]
+                container = containers_of(pod)[0]
                 worker = container["command"] == ["bench-worker"]
-                self.assertEqual("envFrom" in container, worker, where)
+                from_secrets = [entry["secretRef"]["name"] for entry in container.get("envFrom", [])]
+                self.assertEqual(any(named.endswith("-accounts") for named in from_secrets), worker, where)
                 tokens = [entry for entry in container["env"] if entry["name"] == "BENCH_HTTP_TOKEN"]
                 self.assertEqual(bool(tokens), container["args"][0] == "serve" or (worker and scraped), where)
 
     def test_who_is_scraped_listens_and_every_file_is_in_the_chart(self):
-        monitors = of_kind("everything", "PodMonitor")
+        monitors = of_kind("everything", "ServiceMonitor") + of_kind("everything", "PodMonitor")
         self.assertEqual(len(monitors), 2)
         for monitor in monitors:
             wanted = monitor["spec"]["selector"]["matchLabels"].items()
+            if monitor["kind"] == "ServiceMonitor":
+                (service,) = (s for s in of_kind("everything", "Service") if wanted <= s["metadata"]["labels"].items())
+                self.assertEqual([port["name"] for port in service["spec"]["ports"]], [monitor["spec"]["endpoints"][0]["port"]])
+                wanted = service["spec"]["selector"].items()
             running = [thing["spec"]["template"] for thing in of_kind("everything", "Deployment")]
             scraped = [template["spec"] for template in running if wanted <= template["metadata"]["labels"].items()]
             self.assertTrue(scraped, label(monitor))
@@ -216,8 +221,9 @@ class Promises(unittest.TestCase):
         boards = {key for thing in of_kind("everything", "ConfigMap") for key in thing["data"] if key.endswith(".json")}
         files = {path.name for path in (ROOT / "deploy/observability/grafana/dashboards").iterdir()}
         self.assertEqual(boards, files)
-        for name in ("default", "production"):
-            self.assertEqual(of_kind(name, "PodMonitor") + of_kind(name, "PrometheusRule"), [])
+        for name in ("default", "small"):
+            theirs = ("ServiceMonitor", "PodMonitor", "PrometheusRule")
+            self.assertEqual([thing for kind in theirs for thing in of_kind(name, kind)], [])
 
     def test_the_migration_needs_nothing_that_is_not_there_before_an_install(self):
         for name in VALUE_SETS:
@@ -278,12 +284,12 @@ class Promises(unittest.TestCase):
 
     def test_runs_are_jobs_that_may_be_repeated(self):
         exits = {name: int(code) for name, code in re.findall(r"(\w+) = (\d),", source("coordinator/src/exit.rs"))}
-        final = sorted(exits[name] for name in ("Usage", "Resumable", "Invalid"))
+        final = sorted(exits[name] for name in ("Regression", "Usage", "Resumable", "Invalid", "Inconclusive"))
         for name in ("production", "everything", "template-run", "air-gapped"):
             for cron in of_kind(name, "CronJob"):
                 spec = cron["spec"]
                 self.assertEqual(spec["concurrencyPolicy"], "Forbid")
-                container = pod_of(cron)["containers"][0]
+                container = containers_of(pod_of(cron))[0]
                 self.assertIn("--run-id=$(JOB_NAME)", container["args"])
                 env = next(entry for entry in container["env"] if entry["name"] == "JOB_NAME")
                 self.assertEqual(env["valueFrom"]["fieldRef"]["fieldPath"], "metadata.labels['batch.kubernetes.io/job-name']")
@@ -293,6 +299,28 @@ class Promises(unittest.TestCase):
                 self.assertEqual(pod_of(cron)["restartPolicy"], "Never")
         byhand, nightly = of_kind("everything", "CronJob")
         self.assertEqual((byhand["spec"]["suspend"], nightly["spec"]["suspend"]), (True, False))
+
+    def test_a_gate_judges_the_run_of_its_own_job_after_its_end(self):
+        nightly = next(c for c in of_kind("production", "CronJob") if c["metadata"]["name"].endswith("nightly"))
+        pod = pod_of(nightly)
+        self.assertEqual([c["name"] for c in pod["initContainers"]], ["submit"], "runs to its end before the gate starts")
+        (gate,) = pod["containers"]
+        self.assertEqual(gate["command"] + gate["args"][:2], ["bench-coord", "gate", "$(JOB_NAME)"])
+        self.assertTrue(any(arg.startswith("--baseline=") for arg in gate["args"]))
+        self.assertEqual([entry["name"] for entry in gate["env"]], [e["name"] for e in pod["initContainers"][0]["env"]])
+
+    def test_archive_and_datasets_reach_those_who_use_them_and_nobody_else(self):
+        for name, used in (("everything", True), ("default", False)):
+            for where, thing, pod in pods(name):
+                for container in containers_of(pod):
+                    mine = thing["kind"] == "CronJob" or container["args"][0] == "serve"
+                    names = {entry["name"] for entry in container["env"]}
+                    wanted = {"BENCH_ARCHIVE_URL", "BENCH_DATASETS_URL"} if used and mine else set()
+                    self.assertEqual(names & {"BENCH_ARCHIVE_URL", "BENCH_DATASETS_URL"}, wanted, where)
+        policies = {t["metadata"]["name"]: t["spec"] for t in of_kind("everything", "NetworkPolicy")}
+        policy = policies["bench-coord-bc-object-store"]
+        self.assertEqual(policy["podSelector"]["matchExpressions"][0]["values"], ["coordinator", "run"])
+        self.assertEqual([port["port"] for port in policy["egress"][0]["ports"]], [9000])
 
     def test_everything_is_denied_but_what_is_named(self):
         for name in VALUE_SETS:
@@ -316,6 +344,13 @@ class Promises(unittest.TestCase):
 
         later = EVERYTHING | {"commonLabels": {"other": "x"}, "image": {"tag": "9.9.9"}}
         self.assertEqual(selectors(documents(render(EVERYTHING))), selectors(documents(render(later, is_upgrade=True))))
+        # what 0.1.0 was installed with: an upgrade from it must find the same, whatever else changes
+        first = {"app.kubernetes.io/name": "bench-coord", "app.kubernetes.io/instance": "bench-coord"}
+        parts = {"Deployment/bench-coord-coordinator": "coordinator", "Deployment/bench-coord-worker-main": "worker-main"}
+        found = selectors(objects("default"))
+        for name, part in parts.items():
+            self.assertEqual(found[name], {"matchLabels": first | {"app.kubernetes.io/component": part}})
+        self.assertEqual(found["Service/bench-coord-coordinator"], first | {"app.kubernetes.io/component": "coordinator"})
         for labels in selectors(objects("default")).values():
             labels = labels.get("matchLabels", labels)
             self.assertEqual({key.split("/")[1] for key in labels}, {"name", "instance", "component"})
@@ -350,6 +385,14 @@ class Refusals(unittest.TestCase):
             ({"runAsUser": 0}, "runAsUser"),
             ({"secrets": {"existingSecret": "a", "storeURL": "x"}}, "storeURL"),
             ({"networkPolicy": {"enabled": "yes"}}, "enabled"),
+            ({"networkPolicy": {"workerEgress": [{"from": []}]}}, "from"),
+            ({"archive": {"uri": "s3://b"}}, "uri"),
+            ({"datasets": {"url": "bucket"}}, "url"),
+            ({"objectStore": {"values": {"access-key": "x"}}}, "access-key"),
+            ({"runs": {"a": {"gates": []}}}, "gates"),
+            ({"run": {"gate": "--baseline=last:5"}}, "gate"),
+            ({"worker": {"scaling": {"fallbackReplicas": "two"}}}, "fallbackReplicas"),
+            ({"observability": {"otlp": {"protocol": "http/json"}}}, "protocol"),
         ]:
             with self.subTest(str(wrong)):
                 self.refused(SECRET | wrong, word)
@@ -400,6 +443,7 @@ class Refusals(unittest.TestCase):
     def test_flags_that_the_chart_sets(self):
         for flag in ("--run-id=x", "--pool", "--store=x", "--worker-timeout=3"):
             self.refused(SECRET | {"runs": {"a": {"args": [flag]}}}, "set by the chart")
+        self.refused(SECRET | {"runs": {"a": {"gate": ["--store=x"]}}}, "set by the chart")
 
     def test_an_ingress_without_host(self):
         self.refused(SECRET | {"ingress": {"enabled": True}}, "ingress.host")

@@ -8,7 +8,7 @@ use crate::{
     app::App,
     cli::DatasetsVerb,
     exit::{CliError, CliResult, Exit},
-    out,
+    mirror, out,
     tables::{render, table},
 };
 
@@ -23,8 +23,12 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
             Ok(Exit::Done)
         }
         DatasetsVerb::Fetch { name } => {
-            let path =
-                blocking(app, name, None, |name, options| bench_datasets::fetch(name, &options, &|_, _| ())).await?;
+            let path = if app.settings().datasets_url.is_some() {
+                mirror::bring(app, name, &options(app, name, None), &|_, _| ()).await?;
+                blocking(app, name, None, |name, options| bench_datasets::verify(name, &options)).await?.path
+            } else {
+                blocking(app, name, None, |name, options| bench_datasets::fetch(name, &options, &|_, _| ())).await?
+            };
             out::note(&format!("{name} is here: {}", path.display()));
             Ok(Exit::Done)
         }
@@ -62,6 +66,17 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     }
 }
 
+fn options(app: &App, name: &str, path: Option<PathBuf>) -> OpenOptions {
+    OpenOptions {
+        path,
+        datasets_dir: app.datasets_dir(),
+        cache_dir: app.home().join("datasets"),
+        allow_modified: false,
+        allow_download: true,
+        settings: app.dataset_settings(name),
+    }
+}
+
 /// Runs file work off the threads that wait.
 async fn blocking<T: Send + 'static>(
     app: &App,
@@ -69,14 +84,7 @@ async fn blocking<T: Send + 'static>(
     path: Option<PathBuf>,
     work: impl FnOnce(&str, OpenOptions) -> Result<T, DatasetError> + Send + 'static,
 ) -> Result<T, CliError> {
-    let options = OpenOptions {
-        path,
-        datasets_dir: app.datasets_dir(),
-        cache_dir: app.home().join("datasets"),
-        allow_modified: false,
-        allow_download: true,
-        settings: app.dataset_settings(name),
-    };
+    let options = options(app, name, path);
     let name = name.to_owned();
     let done = tokio::task::spawn_blocking(move || work(&name, options)).await;
     Ok(done.map_err(|e| CliError::infrastructure(format!("the dataset stopped: {e}")))??)

@@ -61,8 +61,11 @@ pub(super) async fn run(app: &App) -> CliResult {
             .filter(|path| path.exists());
         let cached = app.home().join("datasets").join(entry.manifest.name).join(entry.manifest.file);
         let found = place.or_else(|| cached.exists().then_some(cached));
-        let detail =
-            found.map_or_else(|| "not here yet, submit downloads it".to_owned(), |path| path.display().to_string());
+        let detail = match (found, &app.settings().datasets_url) {
+            (Some(path), _) => path.display().to_string(),
+            (None, Some(url)) => format!("not here yet, submit brings it from {}", bench_telemetry::redact_url(url)),
+            (None, None) => "not here yet, submit downloads it".to_owned(),
+        };
         line(&format!("dataset {}", entry.manifest.name), Ok(detail));
     }
     for (role, account) in app.accounts() {

@@ -11,6 +11,7 @@ mod doctor;
 pub(crate) mod estimate;
 mod export;
 pub(crate) mod fork;
+mod fork_estimate;
 mod gate;
 mod gc;
 mod import;
@@ -94,7 +95,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Datasets(verb) => datasets::run(app, verb).await,
         Verb::Systems(verb) => systems::run(app, verb).await,
         Verb::Config(verb) => config::run(app, verb),
-        Verb::Gc => gc::run(app).await,
+        Verb::Gc(args) => gc::run(app, args).await,
         Verb::Migrate(args) => migrate::run(app, args).await,
         Verb::Doctor => doctor::run(app).await,
         Verb::Completions { shell } => completions::run(*shell),

@@ -55,7 +55,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     let token = BearerToken::from_environment().map_err(|e| CliError::usage(e.to_string()))?;
     let store = app.open_store().await?;
     let queue = app.open_queue().await?;
-    let holder = args.name.clone().unwrap_or_else(|| format!("coordinator-{}", std::process::id()));
+    let holder = args.name.clone().unwrap_or_else(|| format!("{}-{}", host(), std::process::id()));
     bench_telemetry::metrics::enable(SERVICE, &holder);
     let gauges = Arc::new(ClusterGauges::new(Arc::clone(&store), Arc::clone(&queue)));
     let pages =
@@ -118,6 +118,13 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     queue.close().await;
     store.close().await;
     Ok(Exit::Done)
+}
+
+/// Name of this machine: in containers every process has the same id.
+fn host() -> String {
+    let named = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+    let read = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    named.or_else(read).unwrap_or_else(|| "coordinator".to_owned())
 }
 
 /// What a coordinator answers, leading or not.
@@ -203,7 +210,8 @@ impl ServePages {
         };
         Ok(RunLoad {
             open,
-            concurrency: limits.concurrency,
+            questions: limits.questions_at_once(),
+            segments: limits.segments_at_once(),
             calls_per_second: limits.max_rpm.map(|rpm| rpm as f64 / 60.0),
             call_seconds,
         })

@@ -23,6 +23,8 @@ pub struct Settings {
     pub home: PathBuf,
     /// Folder that is looked at before any download.
     pub datasets_dir: Option<PathBuf>,
+    /// Object store that datasets come from instead of their source.
+    pub datasets_url: Option<String>,
     /// URL of the store. May hold a password: shown by [`Settings::show`] only.
     pub store_url: String,
     /// URL of the queue. May hold a password.
@@ -185,6 +187,7 @@ impl Settings {
         Self {
             home: read.path("home").unwrap_or_default(),
             datasets_dir: read.path("datasets_dir"),
+            datasets_url: read.maybe_text("datasets_url").filter(|url| !url.is_empty()),
             store_url: read.text("store.url"),
             queue_url: read.text("queue.url"),
             run: run(&read),

@@ -135,6 +135,9 @@ pub trait Tasks: Send + Sync {
     /// Open tasks of runs by role, in one look.
     async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>>;
 
+    /// What the delayed task of a run that is due next waits for, when it was put off for a reason.
+    async fn waits_for(&self, run: RunNo) -> StoreResult<Option<String>>;
+
     /// Open tasks of one run by role.
     async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole> {
         Ok(self.open_tasks_of(&[run]).await?.remove(&run).unwrap_or_default())

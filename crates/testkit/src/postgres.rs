@@ -131,6 +131,26 @@ pub fn run_sql(url: &str, sql: &str) -> anyhow::Result<String> {
     psql(url, sql)
 }
 
+/// Backs a database up into a file, as its operator would: `pg_dump -Fc`.
+///
+/// # Errors
+/// When the server is down or the role may not read everything.
+pub fn dump(url: &str, file: &Path) -> anyhow::Result<()> {
+    let output =
+        Command::new(tool("pg_dump")?).args(["-Fc", "-d", url, "-f"]).arg(file).stdin(Stdio::null()).output()?;
+    succeeded("pg_dump", &output)
+}
+
+/// Brings a backup back into an empty database: `pg_restore --no-owner`.
+///
+/// # Errors
+/// When anything of it cannot be made there.
+pub fn restore(url: &str, file: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(tool("pg_restore")?);
+    command.args(["--no-owner", "--exit-on-error", "-d", url]).arg(file);
+    succeeded("pg_restore", &command.stdin(Stdio::null()).output()?)
+}
+
 /// The name of the database of a URL.
 #[must_use]
 pub fn database_of(url: &str) -> &str {

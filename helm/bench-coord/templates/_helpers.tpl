@@ -86,17 +86,45 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
   value: {{ .endpoint | quote }}
 - name: OTEL_EXPORTER_OTLP_PROTOCOL
   value: {{ .protocol }}
+{{- if .headersSecret }}
+- name: OTEL_EXPORTER_OTLP_HEADERS
+  valueFrom:
+    secretKeyRef:
+      name: {{ .headersSecret }}
+      key: otlp-headers
 {{- end }}
 {{- end }}
-{{- if and .datasets .root.Values.datasets.existingClaim }}
+{{- end }}
+{{- if .datasets }}
+{{- with .root.Values.datasets }}
+{{- if .existingClaim }}
 - name: BENCH_DATASETS_DIR
   value: /datasets
+{{- end }}
+{{- if .url }}
+- name: BENCH_DATASETS_URL
+  value: {{ .url | quote }}
+{{- end }}
+{{- end }}
+{{- with .root.Values.archive.url }}
+- name: BENCH_ARCHIVE_URL
+  value: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- with .root.Values.extraEnv }}
 {{ toYaml . }}
 {{- end }}
 {{- with .extraEnv }}
 {{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The account of the object store, where archive and datasets are used. */}}
+{{- define "bench.objectStore" -}}
+{{- if or .Values.objectStore.existingSecret .Values.objectStore.values }}
+envFrom:
+  - secretRef:
+      name: {{ default (printf "%s-object-store" (include "bench.fullname" .)) .Values.objectStore.existingSecret }}
 {{- end }}
 {{- end -}}
 
@@ -220,5 +248,5 @@ livenessProbe:
 {{/* Whole pages of pods change when what they read at their start does. */}}
 {{- define "bench.checksums" -}}
 checksum/settings: {{ .Values.settings | sha256sum }}
-checksum/secrets: {{ printf "%s %s" (toJson .Values.secrets) (toJson .Values.accounts) | sha256sum }}
+checksum/secrets: {{ printf "%s %s" (toJson .Values.secrets) (toJson (list .Values.accounts .Values.objectStore)) | sha256sum }}
 {{- end -}}

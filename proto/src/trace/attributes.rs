@@ -106,7 +106,10 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts, ta
             span.error = Some(format!("{}: {}", failure.code, failure.message));
             span
         }
-        StepFacts::Retained { .. } | StepFacts::Ready { .. } | StepFacts::Scored { .. } => span,
+        StepFacts::Retained { .. }
+        | StepFacts::Consolidated { .. }
+        | StepFacts::Ready { .. }
+        | StepFacts::Scored { .. } => span,
     };
     let span = match model_of(input, task, step) {
         Some(model) => gen_ai(span, model),

@@ -75,6 +75,7 @@ impl Tally {
     fn step(&mut self, record: &StepRecord) {
         let name = match &record.facts {
             StepFacts::Retained { .. } => "retain",
+            StepFacts::Consolidated { .. } => "consolidate",
             StepFacts::Ready { .. } => "ready",
             StepFacts::Recalled { .. } => "recall",
             StepFacts::Answered { .. } => "answer",
@@ -93,7 +94,7 @@ impl Tally {
             self.times(name, timing);
         }
         let phase = match name {
-            "retain" | "ready" => Phase::Retain,
+            "retain" | "consolidate" | "ready" => Phase::Retain,
             "recall" => Phase::Recall,
             "judge" => Phase::Judge,
             _ => Phase::Answer,

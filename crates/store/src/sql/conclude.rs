@@ -64,10 +64,9 @@ pub(super) async fn store(
     keys.sort_unstable();
     conn.execute(&MARK, args![tasks::pairs(&keys)]).await?;
     let new = insert(conn, run, headline_metric, facts, rows).await?;
+    counters::require(conn, run).await?;
     if new.count > 0 {
-        counters::add_to(conn, run, new.delta).await?;
-    } else {
-        counters::require(conn, run).await?;
+        counters::add_at_last(conn, run, new.delta).await?;
     }
     Ok(new)
 }

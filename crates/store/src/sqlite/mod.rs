@@ -42,10 +42,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0005_systems.sql"),
     "UPDATE bench_schema SET version = 6;",
     include_str!("../../../../migrations/sqlite/0007_sight.sql"),
-    "UPDATE bench_schema SET version = 8;",
-    "UPDATE bench_schema SET version = 9;",
-    "UPDATE bench_schema SET version = 10;",
-    include_str!("../../../../migrations/sqlite/0011_sight.sql"),
+    include_str!("../../../../migrations/sqlite/0008_limits.sql"),
+    include_str!("../../../../migrations/sqlite/0009_unsent_traces.sql"),
 ];
 
 /// The store in one file.

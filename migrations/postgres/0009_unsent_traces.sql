@@ -10,4 +10,4 @@ CREATE TABLE unsent_traces (
 );
 CREATE INDEX unsent_traces_due ON unsent_traces (due_us);
 
-UPDATE bench_schema SET version = 11;
+UPDATE bench_schema SET version = 9;

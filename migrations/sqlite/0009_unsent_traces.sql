@@ -14,4 +14,4 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('unsent_traces', 'unsent_traces', '100 100 1'),
     ('unsent_traces', 'unsent_traces_due', '100 1');
 
-UPDATE bench_schema SET version = 11;
+UPDATE bench_schema SET version = 9;

@@ -1,0 +1,53 @@
+//! Datasets from an object store of one's own (`BENCH_DATASETS_URL`), in place of their source: machines without a way out have them
+//! this way. What is wanted, and whether it is the right file, is decided in `bench_datasets`.
+
+use bench_datasets::{OnProgress, OpenOptions};
+
+use crate::{app::App, exit::CliError};
+
+/// Brings a dataset's file into the cache when it is on no folder of this machine and a store of one's own is named.
+///
+/// # Errors
+/// Exit 2 for a URL that names no store and for files that are not there or not the published ones.
+#[cfg(feature = "archive")]
+pub(crate) async fn bring(
+    app: &App,
+    name: &str,
+    options: &OpenOptions,
+    on_progress: OnProgress<'_>,
+) -> Result<(), CliError> {
+    use bench_report::archive::Place;
+
+    let Some(url) = &app.settings().datasets_url else { return Ok(()) };
+    if !url.contains("://") {
+        return Err(CliError::usage(format!(
+            "{url} is no URL of an object store (s3://BUCKET/PATH, gs://…, az://…); a folder is named by BENCH_DATASETS_DIR"
+        )));
+    }
+    let Some(wanted) = bench_datasets::wanted(name, options)? else { return Ok(()) };
+    let environment =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let place = Place::open(url, environment).map_err(|e| CliError::usage(format!("BENCH_DATASETS_URL: {e}")))?;
+    let source = format!("{}/{}", place.describe(), wanted.object);
+    let failed = |error: &dyn std::fmt::Display| wanted.failed(&source, error.to_string());
+    let Some(mut pieces) = place.pieces(&wanted.object).await.map_err(|e| failed(&e))? else {
+        return Err(
+            failed(&"there is no such object, and BENCH_DATASETS_URL stands in place of the public source").into()
+        );
+    };
+    let mut arrival = wanted.receive(&source, pieces.bytes)?;
+    while let Some(piece) = pieces.next().await.map_err(|e| failed(&e))? {
+        on_progress(arrival.write(&piece)?, Some(pieces.bytes));
+    }
+    Ok(arrival.keep()?)
+}
+
+/// A build without object stores.
+#[cfg(not(feature = "archive"))]
+#[expect(clippy::unused_async, reason = "as the other one")]
+pub(crate) async fn bring(app: &App, _: &str, _: &OpenOptions, _: OnProgress<'_>) -> Result<(), CliError> {
+    match &app.settings().datasets_url {
+        None => Ok(()),
+        Some(_) => Err(CliError::usage("this build has no object stores (feature archive); use BENCH_DATASETS_DIR")),
+    }
+}

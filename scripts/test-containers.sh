@@ -1,0 +1,36 @@
+#!/bin/sh
+# The image is built from its Dockerfile and the compose file comes up: deploy/tests/containers holds what is then tried. Slow (a
+# release build and ten minutes); `make test-deploy` runs it after the quick tests.
+#
+# An engine that answers (`docker info`) is used as it is, with the official images. Without one (or with BENCH_TEST_OWN_ENGINE=1),
+# and as root, an engine of our own is started, which is gone afterwards with everything that it did to the machine's network; images of the official names are
+# then made of Debian's packages (scripts/containers/), because no hub may be in reach. BENCH_TEST_KEEP=1 leaves that engine running and
+# says how to use it and how to end it. What was built stays below target/containers: the second time takes minutes.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+. scripts/containers/engine.sh
+. scripts/containers/images.sh
+export DOCKER_BUILDKIT=1
+work="$PWD/target/containers"
+venv=target/deploy-venv
+mkdir -p "$work"
+
+if docker info >/dev/null 2>&1 && [ -z "${BENCH_TEST_OWN_ENGINE:-}" ]; then
+    say "using the engine that is running, and the official images"
+    network=default
+else
+    [ "$(id -u)" = 0 ] || { say "no container engine answers; as root this script starts one of its own"; exit 2; }
+    start_engine "$work"
+    make_images "$work"
+    # the engine's own network may have no way out, and the build fetches crates
+    network=host
+fi
+docker compose version >/dev/null || { say "Compose v2 is missing (docker compose)"; exit 2; }
+
+say "== containers: building the image"
+docker build --network="$network" --file deploy/Dockerfile --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
+    --tag bench-coord:local .
+sh scripts/deploy-venv.sh
+say "== containers: image, compose, faults"
+PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -m unittest discover --verbose --start-directory deploy/tests/containers
