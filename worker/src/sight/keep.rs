@@ -22,6 +22,7 @@ use bench_telemetry::{
     spans::{FinishedSpan, Kind, SpanSink, Value},
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{QuestionTrace, Subject, gather};
@@ -34,6 +35,8 @@ const TOGETHER: usize = 16;
 const LEFT_OVER: (Duration, u32) = (Duration::from_secs(10), 64);
 /// How often the spread of times is exchanged with the store.
 const EXCHANGE: Duration = Duration::from_secs(1);
+/// Longest wait for the store to note what is left to others.
+const LEAVING: Duration = Duration::from_millis(500);
 /// Runs whose spreads are in memory.
 const RUNS: usize = 256;
 
@@ -43,6 +46,8 @@ pub struct Keeper {
     sender: Mutex<Option<mpsc::Sender<(RunNo, TaskKey)>>>,
     task: Mutex<Option<JoinHandle<()>>>,
     sink: Arc<dyn SpanSink>,
+    /// Cancelled when the process has waited long enough for the collector.
+    enough: CancellationToken,
 }
 
 /// How the times of a run's questions are spread.
@@ -70,8 +75,10 @@ impl Keeper {
             sender: Mutex::new(Some(sender)),
             task: Mutex::default(),
             sink: Arc::clone(&sink),
+            enough: CancellationToken::new(),
         });
-        let sending = Sending { store, sink, keeper: Arc::downgrade(&keeper), runs: HashMap::new(), silent: false };
+        let (enough, runs) = (keeper.enough.clone(), HashMap::new());
+        let sending = Sending { store, sink, keeper: Arc::downgrade(&keeper), runs, silent: false, enough };
         *lock(&keeper.task) = Some(tokio::spawn(sending.run(receiver)));
         keeper
     }
@@ -123,10 +130,13 @@ impl Keeper {
     pub async fn close(&self) {
         drop(lock(&self.sender).take());
         let Some(mut task) = lock(&self.task).take() else { return };
-        let patience = self.sink.last_words();
-        if tokio::time::timeout(patience, &mut task).await.is_err() {
+        if tokio::time::timeout(self.sink.last_words(), &mut task).await.is_ok() {
+            return;
+        }
+        // what is under way and what waits is left to others, at once if the store can still be told
+        self.enough.cancel();
+        if tokio::time::timeout(LEAVING, &mut task).await.is_err() {
             task.abort();
-            warn!("some traces could not be sent within {} ms and are left to others", patience.as_millis());
         }
     }
 
@@ -154,6 +164,7 @@ struct Sending {
     keeper: std::sync::Weak<Keeper>,
     runs: HashMap<RunNo, RunRow>,
     silent: bool,
+    enough: CancellationToken,
 }
 
 impl Sending {
@@ -206,7 +217,12 @@ impl Sending {
             }
             read.push((run, task));
         }
-        let sent = if spans.is_empty() { Ok(()) } else { self.sink.send(spans).await };
+        let sent = async { if spans.is_empty() { Ok(()) } else { self.sink.send(spans).await } };
+        let sent = tokio::select! {
+            biased;
+            sent = sent => sent,
+            () = self.enough.cancelled() => Err("no answer before the process ended".to_owned()),
+        };
         if let Err(error) = self.store.settle_traces(&read, sent.is_ok()).await {
             // they are sent once more
             debug!("that traces were sent could not be noted: {error}");
