@@ -8,6 +8,7 @@ pub mod banks;
 mod calls;
 pub mod concluder;
 pub mod context;
+pub mod embedder;
 pub mod engine;
 pub mod environment;
 mod guard;

@@ -6,6 +6,7 @@ mod bad_input;
 mod calls;
 mod cluster;
 mod dashboards;
+mod embeddings;
 mod forks;
 mod full_disk;
 mod kill;

@@ -1,17 +1,24 @@
 //! `vector`: search by embeddings, exact. `hybrid`: bm25 and vector joined by reciprocal rank.
 //!
 //! A document is one turn with its date and speaker, as for bm25: short texts make sharp vectors, and the same units make
-//! the two comparable. Vectors have length 1, so that the dot product is the cosine. The embeddings of a bank are computed
-//! once per process and bank, 64 texts per request, and kept in the index cache.
+//! the two comparable. Vectors have length 1, so that the dot product is the cosine. Embeddings that are paid for are made
+//! once, when a bank is retained, and read back from the call store; an index is built once per process and bank, and kept
+//! in the index cache.
 
 mod embed;
 mod hybrid;
 mod index;
+pub mod requests;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
+use bench_proto::{
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    step::RetrievedHit,
+};
+use futures::StreamExt;
 
 pub use self::embed::{Embed, EmbeddingModel, HashEmbeddings, HttpEmbeddings};
 pub use self::index::{Vectors, nearest};
@@ -21,6 +28,7 @@ use super::{
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::text,
 };
+use crate::embedder::Payer;
 pub(super) use hybrid::{HYBRID_SETTINGS, build_hybrid};
 
 /// Semantic version: raised when the same settings find something else.
@@ -37,8 +45,11 @@ const ACCOUNT: Setting =
 /// Settings of `vector`.
 pub(super) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT];
 
-/// Texts of one request.
-const TEXTS_PER_REQUEST: usize = 64;
+/// Values of `vector.model` that are no model of a server.
+const AT_HOME: &[&str] = &["hash", "local"];
+
+/// Requests of a bank that are under way at once.
+const REQUESTS_AT_ONCE: usize = 16;
 
 /// Search by embeddings.
 pub(super) struct VectorSearch {
@@ -59,6 +70,23 @@ impl VectorSearch {
         let settings_key = format!("model={}", model.name).into();
         Ok(Self { model, embed, settings_key, cache: context.index_cache.clone() })
     }
+}
+
+/// The embedding model that a system with these settings calls on a server; `None` where nothing is called. A system whose
+/// settings cannot be read has none: building it says what is wrong.
+#[must_use]
+pub fn remote_model(system: &str, settings: &SystemSettings) -> Option<EmbeddingModel> {
+    let (name, account) = (text(settings, &MODEL).ok()?, text(settings, &ACCOUNT).ok()?);
+    let called = matches!(system, "vector" | "hybrid") && !AT_HOME.contains(&name.as_str());
+    called.then_some(EmbeddingModel { name, account })
+}
+
+/// Settings with which the system needs no server and recalls texts of about the same length, for estimates.
+#[must_use]
+pub fn rehearsed(settings: &SystemSettings) -> SystemSettings {
+    let mut settings = settings.clone();
+    settings.insert(MODEL.name.to_owned(), "hash".into());
+    settings
 }
 
 /// Builds `vector`.
@@ -82,16 +110,24 @@ impl Search for VectorSearch {
             settings: self.settings_key.clone(),
         };
         let (content, embed, model) = (content.clone(), Arc::clone(&self.embed), self.model.clone());
-        let runtime = tokio::runtime::Handle::current();
+        let (runtime, payer) = (tokio::runtime::Handle::current(), Payer::current());
         let build = move || {
-            let hits: Vec<RetrievedHit> =
-                documents::visible(&content, visible_entries).into_iter().map(|document| document.hit(None)).collect();
-            let mut vectors = Vectors::default();
-            for chunk in hits.chunks(TEXTS_PER_REQUEST) {
-                let texts: Vec<String> = chunk.iter().map(|hit| hit.text.clone()).collect();
-                // a thread for blocking work: the runtime goes on meanwhile
-                for vector in runtime.block_on(embed.embed(&model, &texts))? {
+            let given = requests::of_entries(&content.entries[..visible_entries as usize]);
+            let embedding = futures::stream::iter(&given)
+                .map(|request| async { embed.of_bank(payer.as_ref(), &model, &request.texts).await })
+                .buffered(REQUESTS_AT_ONCE)
+                // what is under way is finished when one fails: it may be paid for
+                .collect::<Vec<_>>();
+            // a thread for blocking work: the runtime goes on meanwhile
+            let embedded = runtime.block_on(embedding).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let (mut hits, mut vectors) = (Vec::new(), Vectors::default());
+            let mut visible = documents::visible(&content, visible_entries).into_iter().peekable();
+            let given = given.iter().flat_map(|request| request.documents.iter());
+            for (document, vector) in given.zip(embedded.into_iter().flatten()) {
+                // what an update has taken away was given too, and is not found any more
+                if visible.next_if(|next| next.is(*document)).is_some() {
                     vectors.push(vector).map_err(|error| Failure::permanent("embedding_shape", error))?;
+                    hits.push(document.hit(None));
                 }
             }
             vectors.seal();
@@ -110,6 +146,17 @@ impl Search for VectorSearch {
             .map_err(|error| Failure::permanent("embedding_shape", error))?;
         let hit = |(at, score): (usize, f32)| RetrievedHit { score: Some(f64::from(score)), ..index.hits[at].clone() };
         Ok(found.into_iter().map(hit).collect())
+    }
+
+    async fn ahead(&self, entries: &[StreamEntry]) -> Result<(), Failure> {
+        let texts: Vec<Vec<String>> = requests::of_entries(entries).into_iter().map(|request| request.texts).collect();
+        futures::stream::iter(texts.into_iter().map(async |texts| self.embed.ahead(&self.model, &texts).await))
+            .buffer_unordered(REQUESTS_AT_ONCE)
+            // what is under way is finished when one fails: it is paid for
+            .collect::<Vec<_>>()
+            .await
+            .into_iter()
+            .collect()
     }
 }
 
