@@ -16,8 +16,8 @@ use bench_store::{Allowance, CallKind, ClaimedTask, Money, PaceLimits, Paces, Ru
 use tracing::warn;
 
 use crate::{
+    books::Books,
     context::{CANNOT_SERVE, WorkerEnvironment},
-    embedder::Books,
     models::{
         ChatModel, ChatReply, ChatRequest,
         budget::{Budget, purse::Purse},
@@ -46,6 +46,7 @@ pub(crate) struct RunCallers<'a> {
     budget: Arc<Purse>,
     store: Arc<dyn Store>,
     stored: Option<Arc<dyn CallStore>>,
+    books: Books,
 }
 
 impl<'a> RunCallers<'a> {
@@ -69,7 +70,8 @@ impl<'a> RunCallers<'a> {
         let budget = Arc::new(Purse::open(Arc::clone(&store) as Arc<dyn Money>, row, session));
         let stored: Option<Arc<dyn CallStore>> =
             known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
-        Ok(Self { environment, row, stop, budget, store, stored })
+        let books = Books::open(Arc::clone(&store), row.run_no);
+        Ok(Self { environment, row, stop, budget, store, stored, books })
     }
 
     /// The run's money in this process.
@@ -107,9 +109,9 @@ impl<'a> RunCallers<'a> {
         Arc::new(StoredEmbeddings::new(Arc::clone(&self.store), self.row.run_no, self.row.spec.limits.cache))
     }
 
-    /// Where embeddings are booked.
+    /// Where attempts are booked ahead of their step.
     pub(crate) fn books(&self) -> Books {
-        Books::open(Arc::clone(&self.store), self.row.run_no)
+        self.books.clone()
     }
 
     fn of(
@@ -142,6 +144,7 @@ impl<'a> RunCallers<'a> {
             stop: self.stop.clone(),
             budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
             store: stored,
+            books: Some(Arc::new(self.books.clone())),
             settings: CallSettings { retries: limits.retries, ..self.environment.calls },
         });
         RunCaller {

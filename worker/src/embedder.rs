@@ -1,10 +1,8 @@
 //! Who makes the embeddings of a run: a model behind an account, paced, capped, stored and retried like any other call.
 //!
-//! Each call is in the store before its vectors are used ([`books`]). What a bank is given is embedded once, while the bank
+//! Each call is in the store before its vectors are used (`books`). What a bank is given is embedded once, while the bank
 //! is retained: the vectors are in the call store from then on, and whoever builds an index of the bank reads them there.
 //! Embeddings are no draw, so that runs share them (P9) unless `--cache` says otherwise; a run always reads back its own.
-
-mod books;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,14 +18,14 @@ use bench_proto::{
 };
 use bench_store::ClaimedTask;
 
-pub(crate) use self::books::Books;
-
 use crate::{
+    books::Books,
     calls::{RunCaller, RunCallers},
     context::RunContext,
     models::{
         ChatReply,
         call_store::CallStore,
+        caller::Bookkeeper,
         openai::embeddings::{request, vectors},
     },
     systems::vector::{Embed, EmbeddingModel},

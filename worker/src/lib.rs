@@ -5,6 +5,7 @@
 
 pub mod answerer;
 pub mod banks;
+mod books;
 mod calls;
 pub mod concluder;
 pub mod context;

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase, Usage},
     failure::{Failure, FailureClass},
@@ -67,8 +68,20 @@ pub struct CallerParts {
     pub price: Option<ModelPrice>,
     /// Stored calls, if any can be there.
     pub store: Option<Arc<dyn CallStore>>,
+    /// Books attempts that brought nothing before the next one asks for money; without it they stay with their call.
+    pub books: Option<Arc<dyn Bookkeeper>>,
     /// Retries, delays, patience.
     pub settings: CallSettings,
+}
+
+/// Stores attempts ahead of the step that they belong to.
+#[async_trait]
+pub trait Bookkeeper: Send + Sync {
+    /// Stores them and waits for the commit.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    async fn put(&self, task: TaskKey, calls: Vec<CallRecord>) -> Result<(), Failure>;
 }
 
 /// Calls one model for one run.
@@ -288,12 +301,22 @@ impl<'a> Call<'a> {
                 Next::Stop(stop) => return Err(stop),
                 Next::Again => {}
                 Next::Retry { failure, rate_limited } => {
+                    self.book().await;
                     let waiting = Instant::now();
                     let delayed = self.delay(failure, rate_limited).await;
                     self.waited(waiting, WaitFor::Retry);
                     delayed?;
                 }
             }
+        }
+    }
+
+    /// Books what was paid so far: the next attempt may have to wait for exactly this money. What cannot be booked now stays
+    /// with the call.
+    async fn book(&mut self) {
+        let Some(books) = self.caller.parts.books.as_ref().filter(|_| !self.records.is_empty()) else { return };
+        if books.put(self.context.task, self.records.clone()).await.is_ok() {
+            self.records.clear();
         }
     }
 

@@ -89,6 +89,7 @@ fn setup(script: Vec<Attempt>) -> Setup {
         budget: budget.clone(),
         price: Some(PRICE),
         store: None,
+        books: None,
         settings: CallSettings { retries: 2, backoff, ..CallSettings::default() },
     };
     Setup { model, budget, parts }

@@ -353,6 +353,7 @@ async fn a_caller_gets_through_a_bad_day() {
         budget: budget.clone(),
         price: prices::price_of("gpt-4o-mini", &bench_proto::spec::Limits::default()),
         store: None,
+        books: None,
         settings: CallSettings { backoff, ..CallSettings::default() },
     });
     let context = CallContext {

@@ -1,10 +1,12 @@
-//! Books embeddings as soon as they are made. A step may need many of them, and a call that waits for money must not wait for
-//! calls that are stored only when it is done itself; so these are not stored with their step, but before it.
+//! Books attempts before the step that they belong to is stored: what a call has paid for without a reply that could be used,
+//! and embeddings, of which a step may need many. A call that waits for money must not wait for attempts that are stored only
+//! when it is done itself: their reservations would stand for ever.
 //!
 //! One writer per run commits whatever waits as soon as the previous commit has returned, as that of the checkpoints does.
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use bench_proto::{
     call::CallRecord,
     failure::Failure,
@@ -13,6 +15,8 @@ use bench_proto::{
 use bench_store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tracing::debug;
+
+use crate::models::caller::Bookkeeper;
 
 /// Most bytes of replies in one commit.
 const MAX_BYTES: usize = 4 << 20;
@@ -39,17 +43,20 @@ impl Books {
         Self(sender)
     }
 
-    /// Stores the calls of a task and waits for the commit; an unavailable store is waited for.
-    pub(super) async fn put(&self, task: TaskKey, calls: Vec<CallRecord>) -> Result<(), Failure> {
+}
+
+#[async_trait]
+impl Bookkeeper for Books {
+    async fn put(&self, task: TaskKey, calls: Vec<CallRecord>) -> Result<(), Failure> {
         if calls.is_empty() {
             return Ok(());
         }
         let (done, answer) = oneshot::channel();
-        let gone = || Failure::transient("store", "the writer of embeddings has stopped");
+        let gone = || Failure::transient("store", "the writer of attempts has stopped");
         let calls = calls.into_iter().map(|call| (task, call)).collect();
         self.0.send(Submission { calls, done }).await.map_err(|_| gone())?;
         let stored = answer.await.map_err(|_| gone())?;
-        stored.map_err(|error| Failure::permanent("store", format!("embeddings cannot be stored: {error}")))
+        stored.map_err(|error| Failure::permanent("store", format!("attempts cannot be stored: {error}")))
     }
 }
 
@@ -69,7 +76,7 @@ async fn write_until_closed(store: Arc<dyn Store>, run: RunNo, mut receiver: mps
             match store.book_calls(run, &calls).await {
                 // every call has an id of its own, so that an unknown commit is simply repeated
                 Err(error) if error.is_transient() => {
-                    debug!("embeddings wait for the store: {error}");
+                    debug!("attempts wait for the store: {error}");
                     tokio::time::sleep(delay).await;
                     delay = (delay * 2).min(longest);
                 }
