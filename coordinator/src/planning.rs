@@ -268,7 +268,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: Limits { concurrency: in_flight(settings.run.concurrency, capabilities.max_parallel), ..priced },
+        limits: Limits { system_parallel: capabilities.max_parallel, ..priced },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -303,6 +303,7 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         max_rpm: run.max_rpm,
         max_tpm: run.max_tpm,
         concurrency: run.concurrency,
+        system_parallel: None,
         cache: run.cache,
         retries: run.retries,
         pool: run.pool.clone(),
@@ -329,14 +330,6 @@ fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliE
         quantile: trace.quantile,
         rate: trace.rate,
     })
-}
-
-/// Questions in flight are operations in flight of the system.
-fn in_flight(wanted: Option<u32>, most: Option<u32>) -> Option<u32> {
-    match (wanted, most) {
-        (Some(wanted), Some(most)) => Some(wanted.min(most)),
-        (wanted, most) => wanted.or(most),
-    }
 }
 
 /// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster

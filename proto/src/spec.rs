@@ -184,6 +184,9 @@ pub struct Limits {
     pub max_tpm: Option<u64>,
     /// Questions in flight over all workers.
     pub concurrency: Option<u32>,
+    /// Operations in flight that the system takes, over all workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_parallel: Option<u32>,
     /// Whose stored replies may be used.
     pub cache: CacheScope,
     /// Attempts per task after the first.
@@ -201,6 +204,21 @@ pub struct Limits {
     pub trace: TracePolicy,
 }
 
+impl Limits {
+    /// Questions in flight over all workers, until their votes are in (P25): each may have one operation of the system in
+    /// flight.
+    #[must_use]
+    pub fn questions_at_once(&self) -> Option<u32> {
+        self.concurrency.into_iter().chain(self.system_parallel).min()
+    }
+
+    /// Segments of banks in flight over all workers (P25).
+    #[must_use]
+    pub fn segments_at_once(&self) -> Option<u32> {
+        self.system_parallel
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -210,6 +228,7 @@ impl Default for Limits {
             max_rpm: None,
             max_tpm: None,
             concurrency: None,
+            system_parallel: None,
             cache: CacheScope::Lineage,
             retries: 6,
             pool: "default".to_owned(),

@@ -815,7 +815,7 @@ impl From<&RunSpec> for SpecSummary {
             scorers: spec.scorers.iter().map(|scorer| scorer.name.clone()).collect(),
             top_k: spec.system.top_k,
             retries: spec.limits.retries,
-            concurrency: spec.limits.concurrency,
+            concurrency: spec.limits.questions_at_once(),
             max_rpm: spec.limits.max_rpm,
             max_tpm: spec.limits.max_tpm,
             cache: spec.limits.cache,

@@ -13,8 +13,10 @@ const HEAD_ROOM: f64 = 1.2;
 pub(crate) struct RunLoad {
     /// Its open tasks.
     pub open: OpenByRole,
-    /// `--concurrency`.
-    pub concurrency: Option<u32>,
+    /// Its questions in flight at most.
+    pub questions: Option<u32>,
+    /// Its segments in flight at most.
+    pub segments: Option<u32>,
     /// Calls per second that its models allow, when a limit is known.
     pub calls_per_second: Option<f64>,
     /// Mean seconds of a call, when some were made.
@@ -37,10 +39,13 @@ pub(crate) fn desired_workers(role: Role, runs: &[RunLoad], slots_per_worker: Op
 fn useful_slots(role: Role, run: &RunLoad) -> f64 {
     let tasks = run.open.get(&role).copied().unwrap_or_default();
     let mut useful = (tasks.unpublished + tasks.queued + tasks.leased) as f64;
-    if role == Role::Question
-        && let Some(concurrency) = run.concurrency
-    {
-        useful = useful.min(f64::from(concurrency));
+    let limit = match role {
+        Role::Retain => run.segments,
+        Role::Question => run.questions,
+        Role::Judge => None,
+    };
+    if let Some(limit) = limit {
+        useful = useful.min(f64::from(limit));
     }
     if role != Role::Retain
         && let (Some(rate), Some(seconds)) = (run.calls_per_second, run.call_seconds)
@@ -79,7 +84,7 @@ mod tests {
     #[test]
     fn p15_limits_of_the_run_bound_the_number() {
         let desired = |run: RunLoad| desired_workers(Role::Question, &[run], Some(16.0));
-        assert_eq!(desired(RunLoad { concurrency: Some(32), ..load(1900, 86) }), 2);
+        assert_eq!(desired(RunLoad { questions: Some(32), ..load(1900, 86) }), 2);
         // 50 calls a second of 2 s each keep 100 slots busy, 120 with head room
         let limited = RunLoad { calls_per_second: Some(50.0), call_seconds: Some(2.0), ..load(1900, 86) };
         assert_eq!(desired(limited), 8);

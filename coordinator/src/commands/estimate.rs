@@ -307,7 +307,7 @@ fn profile(app: &App, spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, pas
         tpm: limits.max_tpm.or(account.and_then(|account| account.tpm)),
         tpm_counts_max_output: true,
         latency_ms: past.latency_ms,
-        concurrency: spec.limits.concurrency.unwrap_or(TYPICAL_CONCURRENCY),
+        concurrency: spec.limits.questions_at_once().unwrap_or(TYPICAL_CONCURRENCY),
     }
 }
 

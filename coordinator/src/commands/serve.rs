@@ -210,7 +210,8 @@ impl ServePages {
         };
         Ok(RunLoad {
             open,
-            concurrency: limits.concurrency,
+            questions: limits.questions_at_once(),
+            segments: limits.segments_at_once(),
             calls_per_second: limits.max_rpm.map(|rpm| rpm as f64 / 60.0),
             call_seconds,
         })

@@ -28,7 +28,7 @@ use tracing::{info, warn};
 use crate::cluster::trouble::Trouble;
 use context::Contexts;
 use losses::LossWatch;
-use window::{Demand, Slots, fills, shares};
+use window::{AtOnce, Demand, Slots, fills, shares};
 
 /// Longest time between two looks at the store while tasks are open, and while none is.
 const POLL: Duration = Duration::from_millis(250);
@@ -80,7 +80,7 @@ pub(crate) struct Dispatcher {
 struct RunFacts {
     run_id: RunId,
     pool: String,
-    concurrency: Option<u32>,
+    most: AtOnce,
     state_version: i64,
     trace: TracePolicy,
 }
@@ -200,7 +200,7 @@ impl Dispatcher {
                 .iter()
                 .map(|(run, facts)| Demand {
                     run: **run,
-                    concurrency: facts.concurrency,
+                    most: facts.most,
                     open: open.get(run).cloned().unwrap_or_default(),
                 })
                 .collect();
@@ -271,8 +271,8 @@ impl Dispatcher {
             memory.moved = Some(Instant::now());
             let facts = RunFacts {
                 run_id: row.run_id,
+                most: AtOnce::of(&row.spec),
                 pool: row.spec.limits.pool,
-                concurrency: row.spec.limits.concurrency,
                 state_version,
                 trace: row.spec.limits.trace,
             };

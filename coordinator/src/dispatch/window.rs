@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::ids::{Role, RunNo};
+use bench_proto::{
+    ids::{Role, RunNo},
+    spec::RunSpec,
+};
 use bench_store::{OpenByRole, OpenTasks};
 
 /// Smallest window, so that the first worker finds work.
@@ -17,10 +20,34 @@ const QUESTIONS_AHEAD: i64 = 2048;
 pub(crate) struct Demand {
     /// The run.
     pub run: RunNo,
-    /// `--concurrency`: its questions in flight over all workers.
-    pub concurrency: Option<u32>,
+    /// What of it may be in flight.
+    pub most: AtOnce,
     /// Its open tasks.
     pub open: OpenByRole,
+}
+
+/// What of a run may be in flight over all workers (P25). The claim holds it exactly; the dispatcher hands out no more, so that
+/// claims are seldom refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct AtOnce {
+    /// Questions, until their votes are in.
+    pub questions: Option<u32>,
+    /// Segments of banks.
+    pub segments: Option<u32>,
+    /// Votes of a question, of all judges together.
+    pub votes: u32,
+}
+
+impl AtOnce {
+    /// What the specification of a run allows.
+    pub(crate) fn of(spec: &RunSpec) -> Self {
+        let plan = spec.judge_plan();
+        Self {
+            questions: spec.limits.questions_at_once(),
+            segments: spec.limits.segments_at_once(),
+            votes: plan.votes * u32::try_from(plan.metrics.len()).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 /// Live slots by role.
@@ -80,12 +107,15 @@ fn wants(demand: &Demand, role: Role, slots: &Slots) -> i64 {
     let allowed = match role {
         Role::Retain => {
             let ahead = QUESTIONS_AHEAD.max(2 * window(slots.get(&Role::Question).copied().unwrap_or(0)));
-            if all_open(open, Role::Question) >= ahead { 0 } else { ready }
+            let room = demand.most.segments.map_or(ready, |most| i64::from(most) - in_flight(open, Role::Retain));
+            if all_open(open, Role::Question) >= ahead { 0 } else { room }
         }
         // a question is in flight until its votes are in
-        Role::Question => demand
-            .concurrency
-            .map_or(ready, |most| i64::from(most) - in_flight(open, Role::Question) - all_open(open, Role::Judge)),
+        Role::Question => demand.most.questions.map_or(ready, |most| {
+            let votes = i64::from(demand.most.votes.max(1));
+            let judged = (all_open(open, Role::Judge) + votes - 1) / votes;
+            i64::from(most) - in_flight(open, Role::Question) - judged
+        }),
         Role::Judge => ready,
     };
     ready.min(allowed).max(0)
@@ -123,7 +153,7 @@ mod tests {
     use super::*;
 
     fn demand(run: i64, tasks: &[(Role, OpenTasks)]) -> Demand {
-        Demand { run: RunNo(run), concurrency: None, open: tasks.iter().copied().collect() }
+        Demand { run: RunNo(run), most: AtOnce::default(), open: tasks.iter().copied().collect() }
     }
 
     fn unpublished(count: i64) -> OpenTasks {
@@ -158,12 +188,22 @@ mod tests {
             (Role::Question, OpenTasks { unpublished: 100, leased: 3, ..OpenTasks::default() }),
             (Role::Judge, OpenTasks { unpublished: 2, leased: 1, ..OpenTasks::default() }),
         ];
-        let with = |concurrency| {
-            let demands = [Demand { concurrency: Some(concurrency), ..demand(1, &tasks) }];
+        let with = |questions, votes| {
+            let most = AtOnce { questions: Some(questions), votes, ..AtOnce::default() };
+            let demands = [Demand { most, ..demand(1, &tasks) }];
             let questions = shares(&demands, &Slots::new(), 0).into_iter().find(|(_, role, _)| *role == Role::Question);
             questions.map_or(0, |(.., count)| count)
         };
-        assert_eq!((with(8), with(4)), (2, 0));
+        assert_eq!((with(8, 1), with(4, 1)), (2, 0));
+        assert_eq!((with(8, 3), with(5, 3), with(4, 3)), (4, 1, 0), "three votes are one question");
+    }
+
+    #[test]
+    fn p25_a_system_that_takes_two_at_a_time_gets_two_segments() {
+        let banks = |queued| [(Role::Retain, OpenTasks { unpublished: 9, queued, leased: 1, ..OpenTasks::default() })];
+        let most = AtOnce { segments: Some(2), ..AtOnce::default() };
+        let granted = |queued| shares(&[Demand { most, ..demand(1, &banks(queued)) }], &Slots::new(), 0);
+        assert_eq!((granted(0), granted(1)), (vec![(RunNo(1), Role::Retain, 1)], vec![]));
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::{collections::BTreeSet, time::Duration};
 
 use bench_proto::{
     ids::{Role, RunNo, TaskKey},
+    spec::Limits,
     step::{Opens, StepNo},
 };
 
-use super::{Fresh, Scene, bank, recalled, record};
+use super::{Fresh, Scene, bank, ending, recalled, record, retained};
 use crate::open;
 
 /// Eight workers want the same 200 tasks: each task is claimed once.
@@ -39,6 +40,73 @@ pub async fn p1_each_task_is_claimed_once(fresh: &Fresh) {
     assert_eq!(all.len(), 200);
     assert_eq!(all.iter().map(|claimed| claimed.task).collect::<BTreeSet<_>>().len(), 200);
     assert!(all.iter().all(|claimed| claimed.epoch == 1));
+}
+
+/// Eight workers that claim together stay within the run's limit. A question counts until its votes are in, what is refused is
+/// handed out again later, and a limit may change.
+pub async fn p25_claims_beyond_the_limit_are_refused(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let questions: Vec<u32> = (0..40).collect();
+    let scene = Scene::start(store, &[bank(0, &[(1, &questions)])]).await;
+    scene.make_ready(0, 1).await;
+    let limited = |concurrency| Limits { concurrency: Some(concurrency), ..Limits::default() };
+    store.set_limits(scene.run, &limited(5)).await.expect("limits change");
+    let ready = store.ready_tasks(scene.run, Role::Question, 40).await.expect("are read");
+    store.note_published(scene.run, &ready).await.expect("is noted");
+    let wanted: Vec<(RunNo, TaskKey)> = ready.iter().map(|ready| (scene.run, ready.task)).collect();
+    let workers: Vec<_> = wanted
+        .chunks(5)
+        .map(|part| {
+            let (store, part) = (fresh.store.clone(), part.to_vec());
+            tokio::spawn(async move {
+                let session = store.open_session("w", "local", "{}").await.expect("opens");
+                store.claim(session, &part).await.expect("claims")
+            })
+        })
+        .collect();
+    let mut claimed = Vec::new();
+    for worker in workers {
+        claimed.extend(worker.await.expect("the worker ends well"));
+    }
+    assert_eq!(claimed.len(), 5, "{claimed:?}");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(scene.ready(Role::Question).await.len(), 35, "what was refused can be published again");
+
+    // four of five end; one waits for its vote
+    let vote = TaskKey::judge(0, claimed[0].task.index(), 0, 0);
+    for (number, task) in claimed.iter().enumerate() {
+        let opens = if number == 0 { Opens::Judges(vec![vote]) } else { Opens::Nothing };
+        scene.commit(&scene.whole_question(task.task, task.epoch, 1.0, opens)).await;
+    }
+    let open: Vec<(RunNo, TaskKey)> =
+        scene.ready(Role::Question).await.into_iter().map(|task| (scene.run, task)).collect();
+    assert_eq!(store.claim(scene.session, &open).await.expect("claims").len(), 4, "one counts until its vote is in");
+    assert_eq!(
+        store.claim(scene.session, &[(scene.run, vote)]).await.expect("claims").len(),
+        1,
+        "votes are never refused"
+    );
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    store.set_limits(scene.run, &Limits::default()).await.expect("limits change");
+    assert_eq!(store.claim(scene.session, &open).await.expect("claims").len(), 31, "without a limit all are claimed");
+}
+
+/// A system that takes two operations at a time retains two segments at a time, whatever was asked for questions.
+pub async fn p25_a_systems_own_limit_bounds_its_banks_too(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let banks: Vec<_> = (0..4).map(|no| bank(no, &[(1, &[0])])).collect();
+    let scene = Scene::start(store, &banks).await;
+    let limits = Limits { concurrency: Some(100), system_parallel: Some(2), ..Limits::default() };
+    store.set_limits(scene.run, &limits).await.expect("limits change");
+    let all: Vec<(RunNo, TaskKey)> =
+        scene.ready(Role::Retain).await.into_iter().map(|task| (scene.run, task)).collect();
+    let first = store.claim(scene.session, &all).await.expect("claims");
+    assert_eq!(first.iter().map(|claimed| claimed.task.bank()).collect::<Vec<_>>(), [0, 1]);
+    let facts = retained(scene.bank(0).await.generation);
+    scene.commit(&[ending(scene.run, first[0].task, StepNo::retain(0), first[0].epoch, facts, Opens::ReadyTask)]).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let second = store.claim(scene.session, &all).await.expect("claims");
+    assert_eq!(second.iter().map(|claimed| claimed.task.bank()).collect::<Vec<_>>(), [2]);
 }
 
 /// A second process sees what the first committed, and both may write.

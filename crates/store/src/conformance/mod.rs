@@ -105,6 +105,8 @@ macro_rules! store_conformance {
             p23_a_refused_account_pauses_the_runs_that_use_it,
             p24_processes_share_one_row_of_slots,
             p1_each_task_is_claimed_once,
+            p25_claims_beyond_the_limit_are_refused,
+            p25_a_systems_own_limit_bounds_its_banks_too,
             p14_two_processes_share_a_store,
             dropped_calls_leave_no_transaction_open,
         }

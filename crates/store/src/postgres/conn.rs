@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use sqlx::{
-    Arguments as _, Decode, PgConnection, Postgres,
+    Arguments as _, AssertSqlSafe, Decode, PgConnection, Postgres,
     error::BoxDynError,
     postgres::{PgArguments, PgValueRef},
 };
@@ -31,6 +31,8 @@ pub(super) struct Link<'c> {
     place: &'c Place,
     /// Statements are prepared under a name and kept; not behind a pooler, where the next one may meet another server.
     named: bool,
+    /// Statements that go with the commit.
+    last: String,
     pub(super) state: State,
 }
 
@@ -47,12 +49,22 @@ pub(super) enum State {
 
 impl<'c> Link<'c> {
     pub(super) fn new(conn: &'c mut PgConnection, place: &'c Place, named: bool) -> Self {
-        Self { conn, place, named, state: State::Sound }
+        Self { conn, place, named, last: String::new(), state: State::Sound }
     }
 
     /// Runs statements without arguments.
     pub(super) async fn raw(&mut self, text: &'static str) -> StoreResult<()> {
         let done = watched(self.place, sqlx::raw_sql(text).execute(&mut *self.conn)).await;
+        self.note(done).map(drop)
+    }
+
+    /// Commits, with what was left to the last.
+    pub(super) async fn commit(&mut self) -> StoreResult<()> {
+        if self.last.is_empty() {
+            return self.raw("COMMIT").await;
+        }
+        let text = std::mem::take(&mut self.last) + "COMMIT";
+        let done = watched(self.place, sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut *self.conn)).await;
         self.note(done).map(drop)
     }
 
@@ -86,6 +98,12 @@ impl Conn for Link<'_> {
     async fn lock(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()> {
         self.run(sql.locking(), args).await.map(drop)
     }
+
+    async fn at_last(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()> {
+        self.last.push_str(&with_numbers(&sql.expanded(Dialect::Postgres).text, args)?);
+        self.last.push_str("; ");
+        Ok(())
+    }
 }
 
 /// Waits for an answer of the server, but not for one that cannot come: when it is quiet for long, it is asked over a new
@@ -113,6 +131,38 @@ async fn watched<T>(
             }
         }
     }
+}
+
+/// A statement with its arguments in their places. A message of several statements has no arguments; numbers need no quoting.
+fn with_numbers(text: &str, args: Args) -> StoreResult<String> {
+    let literal = |value: Option<i64>| value.map_or_else(|| "NULL".to_owned(), |value| value.to_string());
+    let not_a_number = || StoreError::BadData("only numbers go with a commit".to_owned());
+    let mut literals = Vec::new();
+    for arg in args {
+        match arg {
+            Arg::Int(None) => literals.push("NULL::int8".to_owned()),
+            Arg::Int(value) => literals.push(format!("'{}'::int8", literal(value))),
+            Arg::Real(value) => literals.push(format!("'{value:?}'::float8")),
+            Arg::Rows(Batch { columns }) => {
+                for column in columns {
+                    let Column::Int(values) = column else { return Err(not_a_number()) };
+                    let values: Vec<String> = values.into_iter().map(literal).collect();
+                    literals.push(format!("'{{{}}}'::int8[]", values.join(",")));
+                }
+            }
+            Arg::Text(_) | Arg::Blob(_) => return Err(not_a_number()),
+        }
+    }
+    let mut parts = text.split('$');
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number: usize = part[..digits].parse().unwrap_or(0);
+        let value = number.checked_sub(1).and_then(|place| literals.get(place));
+        whole.push_str(value.ok_or_else(|| StoreError::BadData(format!("a statement has no argument {number}")))?);
+        whole.push_str(&part[digits..]);
+    }
+    Ok(whole)
 }
 
 fn bind(args: Args) -> StoreResult<PgArguments> {
@@ -144,4 +194,27 @@ fn cell(kind: &str, value: PgValueRef<'_>) -> Result<Option<Cell>, BoxDynError> 
         "BYTEA" => Cell::Blob(Decode::<Postgres>::decode(value)?),
         _ => return Ok(None),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::args;
+
+    #[test]
+    fn numbers_stand_in_their_places() {
+        let rows = Batch::default().int([1, -2]).opt_int([None, Some(i64::MIN)]);
+        let text = with_numbers("f($2, $1, UNNEST($3::int8[], $4::int8[])) + $10", {
+            let mut all = args![7_i64, 0.1_f64, rows];
+            all.extend((0..6).map(|n| Arg::from(n * 100_i64)));
+            all
+        });
+        assert_eq!(
+            text.expect("numbers only"),
+            "f('0.1'::float8, '7'::int8, UNNEST('{1,-2}'::int8[]::int8[], '{NULL,-9223372036854775808}'::int8[]::int8[])) \
+             + '500'::int8"
+        );
+        assert!(with_numbers("f($1)", args!["text"]).is_err());
+        assert!(with_numbers("f($2)", args![1_i64]).is_err());
+    }
 }

@@ -42,6 +42,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0005_systems.sql"),
     "UPDATE bench_schema SET version = 6;",
     include_str!("../../../../migrations/postgres/0007_sight.sql"),
+    include_str!("../../../../migrations/postgres/0008_limits.sql"),
 ];
 
 /// What every statement runs under. A client that is gone loses its locks within seconds.
@@ -227,7 +228,7 @@ where
         // committing a transaction in which a statement failed rolls it back without an error
         return Err(StoreError::Unavailable("a statement failed and nobody noticed".to_owned()));
     }
-    link.raw("COMMIT").await?;
+    link.commit().await?;
     Ok(value)
 }
 

@@ -208,6 +208,8 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     let mut to_conclude: BTreeSet<_> =
         complete.iter().filter(|(_, complete)| **complete).map(|(key, _)| *key).collect();
     let mut unknown: BTreeSet<_> = ended.into_iter().filter(|question| !complete.contains_key(question)).collect();
+    store_conclusions(conn, conclusions, &mut books).await?;
+    // from here on writers meet: in the rows of banks, then in the books
     for (run, banks) in count_down_banks(conn, &steps).await? {
         let settled = banks::settle(conn, run, &banks.into_iter().collect::<Vec<_>>()).await?;
         opened.extend(settled.opened.into_iter().map(|role| (run, role)));
@@ -215,8 +217,7 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
         books.runs.entry(run).or_default().banks_ready += settled.banks_ready;
     }
     to_conclude.extend(ripe_of(conn, &unknown).await?);
-    store_conclusions(conn, conclusions, &mut books).await?;
-    books.write(conn).await?;
+    books.write_at_last(conn).await?;
     Ok(Written { stored, before, to_conclude: to_conclude.into_iter().collect(), opened })
 }
 

@@ -47,10 +47,9 @@ pub(super) async fn store(
     keys.sort_unstable();
     conn.execute(&MARK, args![tasks::pairs(&keys)]).await?;
     let (count, delta) = insert(conn, run, headline_metric, facts, rows).await?;
+    counters::require(conn, run).await?;
     if count > 0 {
-        counters::add_to(conn, run, delta).await?;
-    } else {
-        counters::require(conn, run).await?;
+        counters::add_at_last(conn, run, delta).await?;
     }
     Ok(count)
 }

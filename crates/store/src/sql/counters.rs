@@ -8,7 +8,7 @@ use bench_proto::{
     money::PicoUsd,
 };
 
-use super::{Conn, Sql, args, must_exist};
+use super::{Args, Conn, Sql, args, must_exist};
 use crate::{StoreError, StoreResult};
 
 /// What a transaction adds to the counters of a run.
@@ -56,7 +56,7 @@ impl Delta {
 /// Deltas by run.
 pub(super) type Deltas = BTreeMap<RunNo, Delta>;
 
-/// Adds to the counters of runs and notes the time of the commit. The last change of a transaction, because all writers
+/// Adds to the counters of runs and notes the time of the commit. Among the last changes of a transaction, because all writers
 /// of a run meet here; one run after the other in the order of their numbers, because each change locks its row.
 pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()> {
     for (run, delta) in deltas {
@@ -69,17 +69,27 @@ pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()>
     Ok(())
 }
 
+static ADD: Sql = Sql::new(|| {
+    "UPDATE run_counters SET banks_planned = banks_planned + $2, banks_ready = banks_ready + $3, \
+     entries_planned = entries_planned + $4, entries_retained = entries_retained + $5, scored = scored + $6, \
+     abstained = abstained + $7, infra_error = infra_error + $8, answered = answered + $9, spent = spent + $10, \
+     uncertain = uncertain + $11, headline_sum = headline_sum + $12, reserved = reserved + $13, \
+     overdraft = overdraft + $14, last_commit_us = @now WHERE run_no = $1"
+        .to_owned()
+});
+
 /// Adds to the counters of one run, which must be there.
-pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, d: Delta) -> StoreResult<()> {
-    static ADD: Sql = Sql::new(|| {
-        "UPDATE run_counters SET banks_planned = banks_planned + $2, banks_ready = banks_ready + $3, \
-         entries_planned = entries_planned + $4, entries_retained = entries_retained + $5, scored = scored + $6, \
-         abstained = abstained + $7, infra_error = infra_error + $8, answered = answered + $9, spent = spent + $10, \
-         uncertain = uncertain + $11, headline_sum = headline_sum + $12, reserved = reserved + $13, \
-         overdraft = overdraft + $14, last_commit_us = @now WHERE run_no = $1"
-            .to_owned()
-    });
-    let args = args![
+pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, delta: Delta) -> StoreResult<()> {
+    must_exist(conn.execute(&ADD, added(run, delta)).await?, run)
+}
+
+/// The same with the commit; nothing happens when the run is not there.
+pub(super) async fn add_at_last(conn: &mut dyn Conn, run: RunNo, delta: Delta) -> StoreResult<()> {
+    conn.at_last(&ADD, added(run, delta)).await
+}
+
+fn added(run: RunNo, d: Delta) -> Args {
+    args![
         run.0,
         d.banks_planned,
         d.banks_ready,
@@ -94,8 +104,7 @@ pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, d: Delta) -> StoreRe
         d.headline_sum,
         d.reserved.0,
         d.overdraft.0
-    ];
-    must_exist(conn.execute(&ADD, args).await?, run)
+    ]
 }
 
 /// Fails when a run is not there.

@@ -9,6 +9,7 @@ mod banks;
 mod batch;
 mod breaker;
 mod calls;
+mod claims;
 mod commit;
 mod conclude;
 mod counters;
@@ -61,6 +62,10 @@ pub(crate) trait Conn: Send {
     /// Locks rows in the order of the statement, so that transactions meet in one order; nothing where there is only one
     /// writer. `FOR UPDATE` is added by the backend.
     async fn lock(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()>;
+
+    /// Changes rows on which all writers meet, as the end of a transaction: Postgres gets it in one message with the commit, so
+    /// that they are not locked while an answer travels. In the order of the calls; numbers only, and nobody learns what it did.
+    async fn at_last(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()>;
 }
 
 /// A database: transactions on the one side, reads on the other.

@@ -142,27 +142,44 @@ impl Books {
         }
         add_scopes(conn, &self.scopes).await.map(drop)
     }
+
+    /// The same with the commit; runs that are not there are passed over.
+    pub(super) async fn write_at_last(self, conn: &mut dyn Conn) -> StoreResult<()> {
+        for (run, delta) in self.runs {
+            counters::add_at_last(conn, run, delta).await?;
+        }
+        match changed(&self.scopes) {
+            Some(batch) => conn.at_last(&ADD_SCOPES, args![batch]).await,
+            None => Ok(()),
+        }
+    }
 }
+
+static ADD_SCOPES: Sql = Sql::new(|| {
+    "INSERT INTO budgets (kind, scope, part, spent, reserved, uncertain) \
+     SELECT b.kind, b.scope, b.part, b.spent, b.reserved, b.uncertain \
+     FROM @rows($1: kind int, scope int, part int, spent int, reserved int, uncertain int) AS b WHERE true \
+     ORDER BY b.kind, b.scope, b.part \
+     ON CONFLICT (kind, scope, part) DO UPDATE SET spent = budgets.spent + excluded.spent, \
+     reserved = budgets.reserved + excluded.reserved, uncertain = budgets.uncertain + excluded.uncertain \
+     RETURNING kind, scope, part, spent, reserved"
+        .to_owned()
+});
 
 /// Adds to rows of `budgets`; returns (spent, reserved) of each afterwards.
 async fn add_scopes(
     conn: &mut dyn Conn,
     scopes: &BTreeMap<ScopeKey, Sums>,
 ) -> StoreResult<HashMap<ScopeKey, (i64, i64)>> {
-    static ADD: Sql = Sql::new(|| {
-        "INSERT INTO budgets (kind, scope, part, spent, reserved, uncertain) \
-         SELECT b.kind, b.scope, b.part, b.spent, b.reserved, b.uncertain \
-         FROM @rows($1: kind int, scope int, part int, spent int, reserved int, uncertain int) AS b WHERE true \
-         ORDER BY b.kind, b.scope, b.part \
-         ON CONFLICT (kind, scope, part) DO UPDATE SET spent = budgets.spent + excluded.spent, \
-         reserved = budgets.reserved + excluded.reserved, uncertain = budgets.uncertain + excluded.uncertain \
-         RETURNING kind, scope, part, spent, reserved"
-            .to_owned()
-    });
+    let Some(batch) = changed(scopes) else { return Ok(HashMap::new()) };
+    let rows = conn.fetch(&ADD_SCOPES, args![batch]).await?;
+    let read = |row: &Row| Ok(((row.int(0)?, row.int(1)?, row.int(2)?), (row.int(3)?, row.int(4)?)));
+    rows.iter().map(read).collect()
+}
+
+/// The rows that change, if any do.
+fn changed(scopes: &BTreeMap<ScopeKey, Sums>) -> Option<Batch> {
     let changed: Vec<_> = scopes.iter().filter(|(_, sums)| **sums != Sums::default()).collect();
-    if changed.is_empty() {
-        return Ok(HashMap::new());
-    }
     let batch = Batch::default()
         .int(changed.iter().map(|(key, _)| key.0))
         .int(changed.iter().map(|(key, _)| key.1))
@@ -170,9 +187,7 @@ async fn add_scopes(
         .int(changed.iter().map(|(_, sums)| sums.spent))
         .int(changed.iter().map(|(_, sums)| sums.reserved))
         .int(changed.iter().map(|(_, sums)| sums.uncertain));
-    let rows = conn.fetch(&ADD, args![batch]).await?;
-    let read = |row: &Row| Ok(((row.int(0)?, row.int(1)?, row.int(2)?), (row.int(3)?, row.int(4)?)));
-    rows.iter().map(read).collect()
+    (!changed.is_empty()).then_some(batch)
 }
 
 fn ids(attempts: &[Uuid]) -> Batch {

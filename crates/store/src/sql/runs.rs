@@ -82,8 +82,9 @@ pub(super) async fn note_event(conn: &mut dyn Conn, run: RunNo, kind: &str, mess
 async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) -> StoreResult<RunNo> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO runs (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, \
-         state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, @now, 0, @now, 0, 0, 1, $12) \
+         state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls, \
+         question_limit, retain_limit) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, @now, 0, @now, 0, 0, 1, $12, $13, $14) \
          ON CONFLICT (run_id) DO NOTHING RETURNING run_no"
             .to_owned()
     });
@@ -101,6 +102,8 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
         escape(&new.code_version),
         RunState::Running.name(),
         new.spec.limits.cache == CacheScope::Off,
+        new.spec.limits.questions_at_once().map(i64::from),
+        new.spec.limits.segments_at_once().map(i64::from),
     ];
     let rows = conn.fetch(&INSERT, args).await?;
     let run = rows.first().ok_or_else(|| StoreError::Exists(format!("run {}", new.run_id)))?.int(0)?;
@@ -149,8 +152,11 @@ pub(super) async fn change_state(
 
 async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> StoreResult<()> {
     static BEFORE: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
-    static CHANGE: Sql =
-        Sql::new(|| "UPDATE runs SET spec = $2, state_version = state_version + 1 WHERE run_no = $1".to_owned());
+    static CHANGE: Sql = Sql::new(|| {
+        "UPDATE runs SET spec = $2, question_limit = $3, retain_limit = $4, state_version = state_version + 1 \
+         WHERE run_no = $1"
+            .to_owned()
+    });
     conn.lock(&BEFORE, args![run.0]).await?;
     let mut rows = conn.fetch(&BEFORE, args![run.0]).await?;
     let Some(row) = rows.first_mut() else {
@@ -158,7 +164,9 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
     };
     let mut spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
     spec.limits = limits;
-    conn.execute(&CHANGE, args![run.0, to_json(&spec)?]).await.map(drop)
+    let (questions, segments) =
+        (spec.limits.questions_at_once().map(i64::from), spec.limits.segments_at_once().map(i64::from));
+    conn.execute(&CHANGE, args![run.0, to_json(&spec)?, questions, segments]).await.map(drop)
 }
 
 #[async_trait]

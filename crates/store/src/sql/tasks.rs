@@ -10,12 +10,12 @@ use bench_proto::{
 
 use super::{
     Backend, Batch, Conn, Row, Sql, SqlStore, args,
+    claims::{self, PUBLISHED_AFTER, claimed_task},
     guards::{allowed, allowed_in_batch, change},
     role_range, task_key,
 };
 use crate::{
-    ClaimedTask, OpenByRole, OpenTasks, ReadyTask, Release, RunState, SessionId, StoreError, StoreResult, Tasks,
-    codec::escape,
+    ClaimedTask, OpenByRole, OpenTasks, ReadyTask, Release, SessionId, StoreError, StoreResult, Tasks, codec::escape,
 };
 
 /// A state that was read.
@@ -80,40 +80,6 @@ pub(super) async fn open(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey, i64)]) -
 
 /// The assignments of an event that makes a task ready again, apart from those of the table.
 const READY_AGAIN: &str = "session = NULL, published_at = NULL";
-
-async fn claim(conn: &mut dyn Conn, session: SessionId, tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<Vec<ClaimedTask>> {
-    // a session that a supervisor has ended gets nothing: nobody would ever end it again
-    static CLAIM: Sql = Sql::new(|| {
-        format!(
-            "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @locked(tasks $1: run int, task int) AS b \
-             WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed} AND t.not_before <= @now \
-             AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.session_id = $2 AND s.ended_us IS NULL @share(s)) \
-             AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}') \
-             RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at, {PUBLISHED_AFTER}",
-            change = change(TaskEvent::Claim),
-            allowed = allowed_in_batch(TaskEvent::Claim, "t.lease_epoch"),
-            running = RunState::Running.name(),
-        )
-    });
-    let rows = conn.fetch(&CLAIM, args![pairs(&tasks), session.0]).await?;
-    rows.iter().map(|row| claimed_task(row, session)).collect()
-}
-
-/// From ready to published; nothing when the claim was quicker than the note (P2).
-const PUBLISHED_AFTER: &str = "COALESCE(published_at - ready_at, 0)";
-
-fn claimed_task(row: &Row, session: SessionId) -> StoreResult<ClaimedTask> {
-    Ok(ClaimedTask {
-        run: RunNo(row.int(0)?),
-        task: task_key(row, 1)?,
-        epoch: row.int(2)?,
-        attempts: row.small(3)?,
-        losses: row.small(4)?,
-        queue_wait_us: row.int(5)?.max(0),
-        dispatch_us: row.int(6)?.max(0),
-        session,
-    })
-}
 
 fn release_sql(event: TaskEvent) -> String {
     format!(
@@ -262,10 +228,7 @@ impl<B: Backend> Tasks for SqlStore<B> {
     }
 
     async fn claim(&self, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<ClaimedTask>> {
-        let mut tasks = tasks.to_vec();
-        tasks.sort_unstable();
-        tasks.dedup();
-        self.backend.change(move |conn| Box::pin(claim(conn, session, tasks))).await
+        claims::claim(&self.backend, session, tasks).await
     }
 
     async fn release(&self, releases: &[Release]) -> StoreResult<()> {

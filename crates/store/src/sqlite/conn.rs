@@ -38,6 +38,10 @@ impl Conn for Link<'_> {
     async fn lock(&mut self, _: &'static Sql, _: Args) -> StoreResult<()> {
         Ok(()) // BEGIN IMMEDIATE holds the whole file
     }
+
+    async fn at_last(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()> {
+        self.execute(sql, args).await.map(drop)
+    }
 }
 
 fn bind(sql: &'static Sql, args: Args) -> StoreResult<(&'static str, SqliteArguments)> {

@@ -40,6 +40,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0005_systems.sql"),
     "UPDATE bench_schema SET version = 6;",
     include_str!("../../../../migrations/sqlite/0007_sight.sql"),
+    include_str!("../../../../migrations/sqlite/0008_limits.sql"),
 ];
 
 /// The store in one file.

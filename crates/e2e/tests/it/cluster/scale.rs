@@ -51,3 +51,14 @@ fn p15_zero_one_zero() {
     let unknown = http::get(&place, "/api/scale/default/nothing").expect("answers");
     assert_eq!(unknown.status, 404);
 }
+
+/// Three workers have twelve slots for questions and twelve for judges; the run allows five questions.
+#[test]
+fn p25_questions_in_flight_stay_within_the_runs_limit() {
+    let stage = Stage::set(Size::Small, Setup::default(), 50);
+    let (_coordinator, _workers) = stage.people(3);
+    stage.check(stage.submit(&["--concurrency", "5"]), 0);
+    // each question has one call in flight at most
+    let most = stage.provider.count("max_in_flight");
+    assert!((2..=5).contains(&most), "{most} calls in flight");
+}

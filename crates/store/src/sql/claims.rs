@@ -1,0 +1,208 @@
+//! Who works on a task (P1), and how many of a run at a time (P25).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bench_proto::{
+    ids::{RunNo, TaskKey, TaskKind},
+    task::{TaskEvent, TaskState},
+};
+
+use super::{
+    Backend, Batch, Conn, Row, Sql, args,
+    guards::{allowed_in_batch, change},
+    task_key,
+    tasks::pairs,
+};
+use crate::{ClaimedTask, RunState, SessionId, StoreResult};
+
+/// When a task that was refused because its run is at its limit may be handed out again.
+const BEYOND_LIMIT_DELAY_US: i64 = 250_000;
+/// What is said of such a task.
+const BEYOND_LIMIT: &str = "as many questions or banks of the run as it allows are being worked on";
+
+/// From ready to published; nothing when the claim was quicker than the note (P2).
+pub(super) const PUBLISHED_AFTER: &str = "COALESCE(published_at - ready_at, 0)";
+
+/// A claimed task that was read.
+pub(super) fn claimed_task(row: &Row, session: SessionId) -> StoreResult<ClaimedTask> {
+    Ok(ClaimedTask {
+        run: RunNo(row.int(0)?),
+        task: task_key(row, 1)?,
+        epoch: row.int(2)?,
+        attempts: row.small(3)?,
+        losses: row.small(4)?,
+        queue_wait_us: row.int(5)?.max(0),
+        dispatch_us: row.int(6)?.max(0),
+        session,
+    })
+}
+
+/// Claims what may be claimed. Tasks of runs without a limit take one statement; for what is left of runs with one, their rows
+/// are locked and counted, so that workers that claim together do not pass it together.
+pub(super) async fn claim<B: Backend>(
+    backend: &B,
+    session: SessionId,
+    tasks: &[(RunNo, TaskKey)],
+) -> StoreResult<Vec<ClaimedTask>> {
+    let mut tasks = tasks.to_vec();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let wanted = tasks.clone();
+    let mut claimed = backend.change(move |conn| Box::pin(claim_free(conn, session, wanted))).await?;
+    let got: BTreeSet<(RunNo, TaskKey)> = claimed.iter().map(|task| (task.run, task.task)).collect();
+    tasks.retain(|task| !got.contains(task));
+    if !tasks.is_empty() {
+        claimed.extend(backend.write(move |conn| Box::pin(claim_limited(conn, session, tasks))).await?);
+    }
+    Ok(claimed)
+}
+
+/// A claim of the tasks of a batch that meet a condition on their run `r`.
+fn claim_sql(of_run: &str) -> String {
+    // a session that a supervisor has ended gets nothing: nobody would ever end it again
+    format!(
+        "UPDATE tasks AS t SET {change}, session = $2, reason = NULL FROM @locked(tasks $1: run int, task int) AS b \
+         WHERE t.run_no = b.run AND t.task_key = b.task AND {allowed} AND t.not_before <= @now \
+         AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.session_id = $2 AND s.ended_us IS NULL @share(s)) \
+         AND EXISTS (SELECT 1 FROM runs AS r WHERE r.run_no = b.run AND r.state = '{running}' AND {of_run}) \
+         RETURNING run_no, task_key, lease_epoch, attempts, losses, @now - ready_at, {PUBLISHED_AFTER}",
+        change = change(TaskEvent::Claim),
+        allowed = allowed_in_batch(TaskEvent::Claim, "t.lease_epoch"),
+        running = RunState::Running.name(),
+    )
+}
+
+async fn claim_free(
+    conn: &mut dyn Conn,
+    session: SessionId,
+    tasks: Vec<(RunNo, TaskKey)>,
+) -> StoreResult<Vec<ClaimedTask>> {
+    static CLAIM: Sql = Sql::new(|| {
+        let range = |kind| {
+            let (low, high) = TaskKey::range_of_kind(kind);
+            format!("b.task BETWEEN {} AND {}", low.0, high.0)
+        };
+        claim_sql(&format!(
+            "(r.question_limit IS NULL OR NOT {}) AND (r.retain_limit IS NULL OR NOT {})",
+            range(TaskKind::Question),
+            range(TaskKind::Retain)
+        ))
+    });
+    run_claim(conn, &CLAIM, session, &tasks).await
+}
+
+async fn claim_limited(
+    conn: &mut dyn Conn,
+    session: SessionId,
+    tasks: Vec<(RunNo, TaskKey)>,
+) -> StoreResult<Vec<ClaimedTask>> {
+    static CLAIM: Sql = Sql::new(|| claim_sql("r.run_no > 0"));
+    let mut rooms = rooms(conn, &tasks).await?;
+    if rooms.is_empty() {
+        return Ok(Vec::new()); // duplicates: nothing was refused because of a limit
+    }
+    let (mut within, mut beyond) = (Vec::new(), Vec::new());
+    for (run, task) in claimable(conn, &tasks).await? {
+        match rooms.get_mut(&(run, task.kind())) {
+            Some(room) if *room > 0 => {
+                *room -= 1;
+                within.push((run, task));
+            }
+            Some(_) => beyond.push((run, task)),
+            None => {} // of a run without this limit: it was refused for another reason
+        }
+    }
+    put_off(conn, &beyond).await?;
+    if within.is_empty() { Ok(Vec::new()) } else { run_claim(conn, &CLAIM, session, &within).await }
+}
+
+async fn run_claim(
+    conn: &mut dyn Conn,
+    claim: &'static Sql,
+    session: SessionId,
+    tasks: &[(RunNo, TaskKey)],
+) -> StoreResult<Vec<ClaimedTask>> {
+    let rows = conn.fetch(claim, args![pairs(tasks), session.0]).await?;
+    rows.iter().map(|row| claimed_task(row, session)).collect()
+}
+
+/// How many more questions and segments of each limited run may be worked on. Locks the rows of these runs: who counts next
+/// sees what was claimed here.
+async fn rooms(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<BTreeMap<(RunNo, TaskKind), i64>> {
+    static LIMITS: Sql = Sql::new(|| {
+        "SELECT r.run_no, r.question_limit, r.retain_limit FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run \
+         WHERE r.question_limit IS NOT NULL OR r.retain_limit IS NOT NULL ORDER BY r.run_no"
+            .to_owned()
+    });
+    // what is in flight: leased segments and questions, and questions whose votes are not all in
+    static IN_FLIGHT: Sql = Sql::new(|| {
+        let (low, high) = TaskKey::range_of_kind(TaskKind::Judge);
+        format!(
+            "SELECT t.run_no, t.task_key FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
+             WHERE t.state = {leased} OR (t.state = {ready} AND t.task_key BETWEEN {} AND {})",
+            low.0,
+            high.0,
+            leased = TaskState::Leased.code(),
+            ready = TaskState::Ready.code(),
+        )
+    });
+    let runs: BTreeSet<RunNo> = tasks.iter().map(|(run, _)| *run).collect();
+    let runs = Batch::default().int(runs.iter().map(|run| run.0));
+    conn.lock(&LIMITS, args![runs.clone()]).await?;
+    let mut rooms = BTreeMap::new();
+    for row in &conn.fetch(&LIMITS, args![runs]).await? {
+        let run = RunNo(row.int(0)?);
+        for (kind, column) in [(TaskKind::Question, 1), (TaskKind::Retain, 2)] {
+            if let Some(limit) = row.opt_int(column)? {
+                rooms.insert((run, kind), limit);
+            }
+        }
+    }
+    let limited: BTreeSet<RunNo> = rooms.keys().map(|(run, _)| *run).collect();
+    if limited.is_empty() {
+        return Ok(rooms);
+    }
+    let in_flight = conn.fetch(&IN_FLIGHT, args![Batch::default().int(limited.iter().map(|run| run.0))]).await?;
+    let mut counted = BTreeSet::new();
+    for row in &in_flight {
+        let (run, task) = (RunNo(row.int(0)?), task_key(row, 1)?);
+        let task = if task.kind() == TaskKind::Judge { task.question_of() } else { task };
+        if counted.insert((run, task))
+            && let Some(room) = rooms.get_mut(&(run, task.kind()))
+        {
+            *room -= 1;
+        }
+    }
+    Ok(rooms)
+}
+
+/// Those of `tasks` that could be claimed now but for a limit, in the order of their keys.
+async fn claimable(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Vec<(RunNo, TaskKey)>> {
+    static CLAIMABLE: Sql = Sql::new(|| {
+        format!(
+            "SELECT t.run_no, t.task_key FROM @rows($1: run int, task int) AS b JOIN tasks AS t ON t.run_no = b.run \
+             AND t.task_key = b.task JOIN runs AS r ON r.run_no = t.run_no WHERE {} AND t.not_before <= @now \
+             AND r.state = '{}' ORDER BY t.run_no, t.task_key",
+            allowed_in_batch(TaskEvent::Claim, "t.lease_epoch"),
+            RunState::Running.name(),
+        )
+    });
+    let rows = conn.fetch(&CLAIMABLE, args![pairs(tasks)]).await?;
+    rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?))).collect()
+}
+
+/// Gives tasks beyond a limit back to the dispatcher: their messages are acked and gone.
+async fn put_off(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<()> {
+    static PUT_OFF: Sql = Sql::new(|| {
+        format!(
+            "UPDATE tasks AS t SET published_at = NULL, not_before = @now + {BEYOND_LIMIT_DELAY_US}, reason = '{BEYOND_LIMIT}' \
+             FROM @locked(tasks $1: run int, task int) AS b \
+             WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task)",
+            TaskState::Ready.code()
+        )
+    });
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    conn.execute(&PUT_OFF, args![pairs(tasks)]).await.map(drop)
+}
