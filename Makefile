@@ -1,6 +1,6 @@
 # Short names for what people do; each is one line of a script or of cargo.
 
-.PHONY: test test-faults test-deploy demo bench
+.PHONY: test test-faults test-deploy test-local-embeddings demo bench
 
 # format, lints, documentation, all tests
 test:
@@ -25,3 +25,9 @@ bench:
 	cargo build --release --workspace --bins
 	cargo run --release --package bench-perf -- all
 	cargo run --release --package bench-perf -- cluster
+	cargo run --release --package bench-perf -- systems
+
+# `vector` with a model in a folder: builds the feature `local-embeddings` (3 minutes) and runs it with a real model from PyPI
+test-local-embeddings:
+	cargo clippy --package bench-worker --features local-embeddings --all-targets --locked -- -D warnings
+	cargo test --package bench-worker --features local-embeddings --locked --lib local

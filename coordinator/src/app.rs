@@ -1,6 +1,11 @@
 //! What every verb needs: settings, store, queue, accounts.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::{Queue, QueueError};
@@ -46,6 +51,8 @@ pub(crate) fn queue_error(error: QueueError) -> CliError {
 /// A command's surroundings.
 pub(crate) struct App {
     settings: Settings,
+    /// The ways to a collector, once a verb does something that is worth looking at.
+    telemetry: OnceLock<ProcessTelemetry>,
 }
 
 impl App {
@@ -62,7 +69,7 @@ impl App {
         };
         let settings = bench_settings::from_process(line, bench_worker::environment::extra_keys())
             .map_err(|e| CliError::usage(e.to_string()))?;
-        Ok(Self { settings })
+        Ok(Self { settings, telemetry: OnceLock::new() })
     }
 
     /// The effective settings.
@@ -286,14 +293,25 @@ impl App {
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
-    /// The ways to a collector for a run in this process.
+    /// The ways to a collector for what this process does; opened by the first who asks, closed at the end of the verb.
     ///
     /// # Errors
     /// Exit 2 when the endpoint makes no sense.
-    pub(crate) fn telemetry(&self) -> Result<ProcessTelemetry, CliError> {
+    pub(crate) fn telemetry(&self) -> Result<&ProcessTelemetry, CliError> {
+        if let Some(open) = self.telemetry.get() {
+            return Ok(open);
+        }
         let instance = format!("local-{}", std::process::id());
-        ProcessTelemetry::start(&self.settings, "bench-coord", &instance, None)
-            .map_err(|failure| CliError::usage(failure.message))
+        let started = ProcessTelemetry::start(&self.settings, "bench-coord", &instance, None)
+            .map_err(|failure| CliError::usage(failure.message))?;
+        Ok(self.telemetry.get_or_init(|| started))
+    }
+
+    /// Sends what is left for a collector.
+    pub(crate) async fn close(self) {
+        if let Some(telemetry) = self.telemetry.into_inner() {
+            telemetry.close().await;
+        }
     }
 
     /// What a check of a memory system gets: every account that has a server.
@@ -398,7 +416,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.max_cost", "--max-cost", args.limits.max_cost.as_ref());
     flags.one("run.max_cost_per_day", "--max-cost-per-day", args.limits.max_cost_per_day.as_ref());
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
-    flags.one("run.unpriced_ok", "--unpriced-ok", args.unpriced_ok.then_some(&true));
+    flags.one("run.unpriced_ok", "--unpriced-ok", args.prices.unpriced_ok.then_some(&true));
     flags.one("run.cache", "--cache", args.cache.as_ref());
     flags.one("run.pool", "--pool", args.pool.as_ref());
     flags.one("trace.url", "--trace-url", args.trace_url.as_ref());

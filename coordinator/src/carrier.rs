@@ -87,13 +87,11 @@ impl Carrier {
                 let local = LocalRun {
                     store: Arc::clone(store),
                     queue: app.open_queue().await?,
-                    environment: app.worker_environment(&run.spec, &telemetry)?,
+                    environment: app.worker_environment(&run.spec, telemetry)?,
                     slots: app.slots(&run.spec),
                     drain: app.drain(),
                 };
-                let end = local.own(run, lock, planner, view.interrupts).await;
-                telemetry.close().await;
-                end
+                local.own(run, lock, planner, view.interrupts).await
             }
             Self::Cluster => {
                 let planning = planner.map(|planner| client::spawn_planner(Arc::clone(store), planner));

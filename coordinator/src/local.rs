@@ -7,13 +7,14 @@ use bench_proto::ids::{Role, RunNo};
 use bench_proto::task::QueueName;
 use bench_queue::Queue;
 use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
+use bench_telemetry::{process, process_span};
 use bench_worker::{
     context::WorkerEnvironment,
     engine::{Worker, WorkerConfig},
 };
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{Instrument as _, debug, info, warn};
 
 use crate::{
     cluster::trouble::Trouble,
@@ -161,7 +162,8 @@ impl LocalRun {
             scope: Scope::Run(run_no, slots.collect()),
             opened: Arc::clone(&opened),
             trouble: Trouble::default(),
-            traced: self.environment.spans.is_some(),
+            // messages stay in this process, and who works on them derives the same ids
+            traced: false,
         };
         let dispatcher = tokio::spawn(dispatcher.run(stop.clone()));
 
@@ -266,7 +268,8 @@ impl LocalRun {
 
     /// Repairs counters from the checkpoints, concludes what is complete; true when every question of the sample has ended.
     async fn sweep(&self, row: &RunRow, worker: &Worker) -> Result<bool, CliError> {
-        let outcome = match self.store.sweep(row.run_no).await {
+        let span = process::started(process_span!("sweep", run = row.run_id.0.as_str()));
+        let outcome = match self.store.sweep(row.run_no).instrument(span).await {
             Err(error) if error.is_transient() => return Ok(false),
             outcome => outcome?,
         };

@@ -2,17 +2,62 @@
 
 use bench_proto::trace::{Span, SpanClass, SpanValue};
 use bench_worker::sight::QuestionTrace;
+use console::{Color, Style};
 
-/// Characters of the time line.
+/// Characters of the time line where nobody knows how wide a line may be, and the fewest and most of a terminal's.
 const BAR: usize = 48;
+const BARS: (usize, usize) = (16, 96);
 /// Longest name with its indentation.
 const NAME: usize = 30;
-/// Longest remark behind a line.
+/// Longest remark behind a line, and what a terminal leaves for it before the time line grows.
 const REMARK: usize = 60;
+const REMARK_FIRST: usize = 30;
+/// Begin and duration with their blanks.
+const TIMES: usize = 25;
+
+/// What the reader has in front of him.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct View {
+    /// Characters of a line; `None` for a file or a pipe.
+    pub width: Option<usize>,
+    /// Whether it shows colours.
+    pub colour: bool,
+}
+
+impl View {
+    /// Standard output of this process.
+    #[must_use]
+    pub(crate) fn of_this_process() -> Self {
+        let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+        Self { width: columns, colour: crate::results::colour() }
+    }
+
+    /// Characters of the time line beside names of this width.
+    fn bar(self, names: usize) -> usize {
+        let room = |width: usize| width.saturating_sub(names + TIMES + REMARK_FIRST).clamp(BARS.0, BARS.1);
+        self.width.map_or(BAR, room)
+    }
+
+    fn paint(self, text: &str, class: SpanClass, failed: bool) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let colour = match class {
+            _ if failed => Color::Red,
+            SpanClass::Question | SpanClass::Run => return text.to_owned(),
+            SpanClass::Dispatch | SpanClass::Queue | SpanClass::Wait => Color::Yellow,
+            SpanClass::Step => Color::Blue,
+            SpanClass::Call => Color::Green,
+            SpanClass::Attempt => Color::Red,
+            SpanClass::Checkpoint => Color::Magenta,
+        };
+        Style::new().fg(colour).force_styling(true).apply_to(text).to_string()
+    }
+}
 
 /// All lines: a heading, the time line, one line a span, and a legend.
 #[must_use]
-pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>) -> String {
+pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: View) -> String {
     let mut lines = vec![heading(trace, run)];
     lines.push(match link {
         Some(link) => format!("trace {}  {link}", trace.trace_id),
@@ -22,14 +67,25 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>) -> Stri
         lines.push("nothing of it has happened yet".to_owned());
         return lines.join("\n");
     };
-    let scale = Scale { start_us: root.start_us, whole_us: (root.end_us - root.start_us).max(1) };
+    lines.extend(totals(trace));
+    let names: Vec<String> = trace.spans.iter().map(|span| name(trace, span)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let scale =
+        Scale { start_us: root.start_us, whole_us: (root.end_us - root.start_us).max(1), columns: view.bar(width) };
     lines.push(String::new());
-    lines.push(format!("{:NAME$}  {}", "", scale.ruler()));
-    for span in &trace.spans {
-        lines.push(line(trace, span, &scale));
+    lines.push(format!("{:width$}  {}", "", scale.ruler()));
+    for (span, name) in trace.spans.iter().zip(&names) {
+        lines.push(line(trace, span, &format!("{name:width$}"), &scale, view));
     }
     lines.push(String::new());
-    lines.push("▓ step  █ call  ░ wait  ▒ checkpoint  ▄ a try that was given back".to_owned());
+    let legend = [
+        ("▓ step", SpanClass::Step),
+        ("█ call", SpanClass::Call),
+        ("░ wait", SpanClass::Wait),
+        ("▒ checkpoint", SpanClass::Checkpoint),
+        ("▄ a try that was given back", SpanClass::Attempt),
+    ];
+    lines.push(legend.map(|(text, class)| view.paint(text, class, false)).join("  "));
     if let Some(linked) = linked(trace) {
         lines.push(linked);
     }
@@ -62,29 +118,48 @@ fn heading(trace: &QuestionTrace, run: &str) -> String {
     words.join(", ")
 }
 
+/// Where the time went, in one line. What went on at the same time is counted more than once.
+fn totals(trace: &QuestionTrace) -> Option<String> {
+    let of = |classes: &[SpanClass]| {
+        let spans = trace.spans.iter().filter(|span| classes.contains(&span.class));
+        spans.map(|span| span.end_us - span.start_us).sum::<i64>()
+    };
+    let parts = [
+        ("in calls", of(&[SpanClass::Call])),
+        ("waiting for allowances, money and repeats", of(&[SpanClass::Wait])),
+        ("in queues", of(&[SpanClass::Dispatch, SpanClass::Queue])),
+        ("being stored", of(&[SpanClass::Checkpoint])),
+    ];
+    let words: Vec<String> =
+        parts.iter().filter(|(_, us)| *us > 0).map(|(what, us)| format!("{} {what}", duration(*us))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 struct Scale {
     start_us: i64,
     whole_us: i64,
+    columns: usize,
 }
 
 impl Scale {
-    /// Column of a moment, from 0 to [`BAR`].
+    /// Column of a moment.
     fn column(&self, us: i64) -> usize {
         let share = (us - self.start_us) as f64 / self.whole_us as f64;
-        ((share * BAR as f64).round().max(0.0) as usize).min(BAR)
+        ((share * self.columns as f64).round().max(0.0) as usize).min(self.columns)
     }
 
     fn ruler(&self) -> String {
         let (middle, end) = (duration(self.whole_us / 2), duration(self.whole_us));
-        let mut ruler = format!("{:<width$}{middle}", "0", width = BAR / 2 - middle.chars().count() / 2);
-        let room = BAR.saturating_sub(ruler.chars().count() + end.chars().count());
+        let mut ruler = format!("{:<width$}{middle}", "0", width = self.columns / 2 - middle.chars().count() / 2);
+        let room = self.columns.saturating_sub(ruler.chars().count() + end.chars().count());
         ruler.push_str(&" ".repeat(room));
         ruler + &end
     }
 
-    fn bar(&self, span: &Span) -> String {
-        let from = self.column(span.start_us).min(BAR - 1);
-        let to = self.column(span.end_us).clamp(from + 1, BAR);
+    /// Blanks, marks, blanks.
+    fn bar(&self, span: &Span) -> [String; 3] {
+        let from = self.column(span.start_us).min(self.columns - 1);
+        let to = self.column(span.end_us).clamp(from + 1, self.columns);
         let mark = match span.class {
             SpanClass::Question | SpanClass::Run => "─",
             SpanClass::Dispatch | SpanClass::Queue | SpanClass::Wait => "░",
@@ -93,16 +168,26 @@ impl Scale {
             SpanClass::Attempt => "▄",
             SpanClass::Checkpoint => "▒",
         };
-        format!("{}{}{}", " ".repeat(from), mark.repeat(to - from), " ".repeat(BAR - to))
+        [" ".repeat(from), mark.repeat(to - from), " ".repeat(self.columns - to)]
     }
 }
 
-fn line(trace: &QuestionTrace, span: &Span, scale: &Scale) -> String {
-    let name = clipped(&format!("{}{}", "  ".repeat(depth(trace, span)), span.name), NAME);
+fn name(trace: &QuestionTrace, span: &Span) -> String {
+    clipped(&format!("{}{}", "  ".repeat(depth(trace, span)), span.name), NAME)
+}
+
+fn line(trace: &QuestionTrace, span: &Span, name: &str, scale: &Scale, view: View) -> String {
     let (offset, took) = (duration(span.start_us - scale.start_us), duration(span.end_us - span.start_us));
-    let line =
-        format!("{name:NAME$}  {}  {:>9} {:>9}  {}", scale.bar(span), format!("+{offset}"), took, remarks(trace, span));
-    line.trim_end().to_owned()
+    let [before, marks, after] = scale.bar(span);
+    let marks = view.paint(&marks, span.class, span.error.is_some());
+    let times = format!("{:>9} {:>9}", format!("+{offset}"), took);
+    let mut remarks = remarks(trace, span);
+    if let Some(width) = view.width {
+        // a line that is too long for the terminal would break the picture
+        let room = width.saturating_sub(name.chars().count() + scale.columns + TIMES);
+        remarks = clipped(&remarks, room);
+    }
+    format!("{name}  {before}{marks}{after}  {times}  {remarks}").trim_end().to_owned()
 }
 
 fn depth(trace: &QuestionTrace, span: &Span) -> usize {
@@ -270,8 +355,17 @@ mod tests {
             workers: [(1, "worker-1".to_owned())].into(),
             facts: None,
         };
-        insta::assert_snapshot!(draw(&trace, "nightly", Some("https://jaeger/trace/abab")));
+        insta::assert_snapshot!(draw(&trace, "nightly", Some("https://jaeger/trace/abab"), PIPE));
+
+        let narrow = draw(&trace, "nightly", None, View { width: Some(80), colour: false });
+        let body = narrow.lines().skip(4).take(9);
+        assert!(body.clone().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(body.clone().any(|line| line.contains("HTTP 429")), "{narrow}");
+        let wide = draw(&trace, "nightly", None, View { width: Some(400), colour: true });
+        assert!(wide.contains(&"─".repeat(BARS.1)) && wide.contains("\u{1b}[32m█"), "{wide}");
     }
+
+    const PIPE: View = View { width: None, colour: false };
 
     #[test]
     fn the_overview_has_one_line_a_question() {

@@ -273,8 +273,8 @@ impl RunSpec {
         put("system.name".into(), self.system.name.clone().into());
         put("system.version".into(), self.system.version.clone().into());
         put("system.top_k".into(), self.system.top_k.into());
-        // an adapter's own fingerprint stands in the version, and the place of a system changes no score
-        let counts = |key: &str| !matches!(key, "adapter" | "system.url");
+        // the fingerprint of an adapter or a local model stands in the version, and the place of a system changes no score
+        let counts = |key: &str| !matches!(key, "adapter" | "system.url" | "vector.folder");
         for (key, value) in self.system.settings.iter().filter(|(key, _)| counts(key)) {
             put(format!("system.settings.{key}"), value.clone());
         }

@@ -1,5 +1,7 @@
 //! Step records: what a worker hands to the checkpoint writer (P7, P8), one per finished step of a task.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -101,12 +103,25 @@ pub enum StepFacts {
         /// Where the time went.
         timing: Timing,
     },
+    /// The system made something better of what was retained (`--mode consolidated`).
+    Consolidated {
+        /// Generation of the bank.
+        generation: i64,
+        /// Usage that the system reported.
+        #[serde(default)]
+        usage: Usage,
+        /// Where the time went.
+        timing: Timing,
+    },
     /// A segment was proven ready.
     Ready {
         /// Times it was polled.
         polls: u32,
         /// False when the system could only promise, not prove.
         proven: bool,
+        /// What the system said about itself and the bank then.
+        #[serde(default, skip_serializing_if = "SystemStats::is_empty")]
+        stats: SystemStats,
         /// Where the time went.
         timing: Timing,
     },
@@ -291,6 +306,26 @@ impl RankHits {
     }
 }
 
+/// What a memory system says about itself and one bank.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SystemStats {
+    /// Version that it reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Its numbers about the bank, by its own names; `items` is what it holds, counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers: BTreeMap<String, f64>,
+}
+
+impl SystemStats {
+    /// Whether it said nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.version.is_none() && self.numbers.is_empty()
+    }
+}
+
 /// The large part of a step, stored as compressed JSON apart from the facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
@@ -344,6 +379,7 @@ impl StepFacts {
     pub const fn timing(&self) -> Option<&Timing> {
         match self {
             Self::Retained { timing, .. }
+            | Self::Consolidated { timing, .. }
             | Self::Ready { timing, .. }
             | Self::Recalled { timing, .. }
             | Self::Answered { timing, .. }
@@ -358,6 +394,7 @@ impl StepFacts {
     pub const fn usage(&self) -> Option<&Usage> {
         match self {
             Self::Retained { usage, .. }
+            | Self::Consolidated { usage, .. }
             | Self::Recalled { usage, .. }
             | Self::Answered { usage, .. }
             | Self::Judged { usage, .. }

@@ -629,6 +629,9 @@ pub struct LatencyCurves {
 pub struct UsageSummary {
     /// Writing into the memory system.
     pub retain: UsageFigures,
+    /// Making something better of what was written; absent unless the run asked for it (`--mode consolidated`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consolidate: Option<UsageFigures>,
     /// Reading from it.
     pub recall: UsageFigures,
     /// Answering.
@@ -715,6 +718,9 @@ pub struct WorstQuestion {
 pub struct PhaseSeconds {
     /// Retaining.
     pub retain: Option<f64>,
+    /// Consolidating; absent where it did not happen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consolidate: Option<f64>,
     /// Proving banks ready.
     #[serde(default)]
     pub ready: Option<f64>,
@@ -741,15 +747,18 @@ impl From<&Usage> for UsageFigures {
 }
 
 impl UsageSummary {
-    /// The usage of a run: what retaining used, what its questions used, and the run's cap in dollars.
+    /// The usage of a run: what retaining and, where it happened, consolidating used, what its questions used, and the run's
+    /// cap in dollars.
     #[must_use]
-    pub fn new(retain: &Usage, questions: &PhaseUsage, usd_cap: Option<f64>) -> Self {
+    pub fn new(retain: &Usage, consolidate: Option<&Usage>, questions: &PhaseUsage, usd_cap: Option<f64>) -> Self {
         let mut sum = *retain;
+        sum += consolidate.copied().unwrap_or_default();
         sum += questions.recall;
         sum += questions.answer;
         sum += questions.judge;
         Self {
             retain: retain.into(),
+            consolidate: consolidate.map(UsageFigures::from),
             recall: (&questions.recall).into(),
             answer: (&questions.answer).into(),
             judge: (&questions.judge).into(),

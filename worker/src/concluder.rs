@@ -16,12 +16,13 @@ use bench_proto::{
     trace::TracePolicy,
 };
 use bench_store::{Store, StoreError};
+use bench_telemetry::{process, process_span};
 use tokio::sync::{Mutex, Notify, mpsc, watch};
-use tracing::{error, warn};
+use tracing::{Instrument as _, Span, error, warn};
 
 use crate::{
     banks::BankCache,
-    sight::{Keeper, meter},
+    sight::{Keeper, link_questions, meter},
 };
 
 /// Most questions concluded together.
@@ -61,6 +62,15 @@ impl Concluder {
     pub async fn conclude(&self, run: RunNo, mut questions: Vec<TaskKey>) -> Result<(), Failure> {
         questions.sort_unstable();
         questions.dedup();
+        let span = process::started(process_span!("conclude_batch", questions = process::count(questions.len())));
+        let concluded = self.conclude_batch(run, questions).instrument(span.clone()).await;
+        if let Err(failure) = &concluded {
+            process::failed(&span, &failure.to_string());
+        }
+        concluded
+    }
+
+    async fn conclude_batch(&self, run: RunNo, questions: Vec<TaskKey>) -> Result<(), Failure> {
         let Grading { judges, headline, run_id, trace } = self.grading(run).await?;
         let steps = patiently(|| self.store.question_steps(run, &questions)).await?;
         let mut by_question: BTreeMap<TaskKey, Vec<StoredStep>> = BTreeMap::new();
@@ -88,6 +98,9 @@ impl Concluder {
                 facts
             }));
         }
+        let kept = facts.iter().filter(|facts| facts.kept.is_some());
+        let root = |facts: &QuestionFacts| self.keeper.as_ref().and_then(|keeper| keeper.root_of(run, facts));
+        link_questions(&Span::current(), kept.filter_map(root));
         let new = patiently(|| self.store.conclude(run, &headline, &facts)).await?;
         // some may have been concluded by others meanwhile: they count there
         facts.truncate(usize::try_from(new).unwrap_or(usize::MAX));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_proto::{
     failure::{Failure, FailureClass},
     ids::RunNo,
-    spec::IMPORTED_SYSTEM,
+    spec::{IMPORTED_SYSTEM, SystemSpec},
 };
 use bench_store::{BankRow, RunRow, SessionId, Store};
 use bench_telemetry::spans::SpanSink;
@@ -94,6 +94,7 @@ impl RunContext {
         let building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
         let system =
             systems::registry::build(name, &spec.system.settings, &building).map_err(|e| cannot(e.to_string()))?;
+        check_version(system.as_ref(), &spec.system).map_err(cannot)?;
         let system = Guarded::around(system, &spec.system.name, Arc::clone(&store));
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let stop = StopFlag::guarded(vitals);
@@ -231,4 +232,18 @@ impl RunContext {
             content: Some(Arc::clone(&data.content)),
         }
     }
+}
+
+/// A built-in system whose version has a part after `+` depends on something outside of the binary, such as a local model:
+/// a worker that has another one must not mix its results in.
+fn check_version(system: &dyn MemorySystem, planned: &SystemSpec) -> Result<(), String> {
+    let capabilities = system.capabilities();
+    if !capabilities.from_items || !planned.version.contains('+') || capabilities.version == planned.version {
+        return Ok(());
+    }
+    let SystemSpec { name, version, .. } = planned;
+    Err(format!(
+        "the run was planned with {name} {version}, here it is {}: the local model is another one",
+        capabilities.version
+    ))
 }

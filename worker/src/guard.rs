@@ -22,7 +22,7 @@ use tracing::warn;
 
 use crate::systems::{
     BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery,
-    RetainReceipt, adapter::UNREACHABLE,
+    RetainReceipt, SystemStats, adapter::UNREACHABLE,
 };
 
 /// Code of a failure that never reached the system: its breaker is open. The task is parked, nothing is counted.
@@ -31,6 +31,8 @@ pub(crate) const UNAVAILABLE: &str = "system_unavailable";
 pub(crate) const MEMORIES_LOST: &str = "memories_lost";
 /// How long this process trusts what it last read of a breaker.
 const TRUST: Duration = Duration::from_secs(1);
+/// Longest wait for what a system says about itself.
+const STATISTICS_WITHIN: Duration = Duration::from_secs(10);
 /// How long ending a system waits for operations in flight.
 const CLOSE_WAIT: Duration = Duration::from_secs(30);
 
@@ -240,6 +242,13 @@ impl MemorySystem for Guarded {
         }
         self.system.on_this_machine(bank)?;
         self.guarded("verify", self.system.verify(bank, entries)).await
+    }
+
+    /// Without the breaker: what is only said for the report says nothing about whether the system works.
+    async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
+        self.system.on_this_machine(bank)?;
+        let asked = tokio::time::timeout(STATISTICS_WITHIN, self.system.statistics(bank)).await;
+        asked.unwrap_or_else(|_| Err(Failure::transient("system_timeout", "statistics: no reply in time")))
     }
 
     fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {

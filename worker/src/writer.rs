@@ -10,10 +10,11 @@ use bench_proto::{
     step::{StepFacts, StepRecord, StepText},
 };
 use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
+use bench_telemetry::{process, process_span};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tracing::{error, warn};
+use tracing::{Instrument as _, Span, error, warn};
 
-use crate::sight::{Keeper, meter};
+use crate::sight::{Keeper, link_questions, meter};
 
 /// Most records in one commit.
 const MAX_RECORDS: usize = 100;
@@ -141,7 +142,14 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
     let mut parts = vec![Part::of(batch)];
     while let Some(mut part) = parts.pop() {
         let began = Instant::now();
-        match commit_when_available(store, &part.records, &part.conclusions).await {
+        let span = part.span(hooks);
+        let committing = commit_when_available(store, &part.records, &part.conclusions).instrument(span.clone());
+        let committed = committing.await;
+        if let Err(error) = &committed {
+            process::failed(&span, &error.to_string());
+        }
+        drop(span);
+        match committed {
             Ok(outcome) => {
                 part.tell(hooks, &outcome, began.elapsed());
                 announce(hooks, &outcome, !part.conclusions.is_empty());
@@ -207,6 +215,20 @@ impl Part {
         self.conclusions.clear();
         let (records, waiting) = (self.records.split_off(records), self.waiting.split_off(first));
         Self { records, conclusions: Vec::new(), waiting }
+    }
+
+    /// What this process shows of the commit, linked to the questions that it ends and whose traces are sent.
+    fn span(&self, hooks: &WriterHooks) -> Span {
+        let span = process_span!(
+            "checkpoint_batch",
+            records = process::count(self.records.len()),
+            questions = process::count(self.conclusions.len()),
+        );
+        if let Some(keeper) = &hooks.keeper {
+            let kept = self.conclusions.iter().filter(|conclusion| conclusion.facts.kept.is_some());
+            link_questions(&span, kept.filter_map(|conclusion| keeper.root_of(conclusion.run, &conclusion.facts)));
+        }
+        process::started(span)
     }
 
     /// Counts what was stored, and hands on the traces that are kept.

@@ -10,10 +10,10 @@ use std::{
 use bench_proto::ids::{RunNo, TaskKey};
 use bench_queue::Queue;
 use bench_store::{RunFilter, RunRow, RunState, Store};
-use bench_telemetry::metrics::catalogue;
+use bench_telemetry::{metrics::catalogue, process, process_span};
 use bench_worker::{banks::BankCache, concluder::Concluder, sight::Keeper};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{Instrument as _, info, warn};
 
 use super::{planner_domain, sessions::SessionWatch, trouble::Trouble};
 use crate::{app::App, exit::CliError, results};
@@ -132,6 +132,23 @@ impl Supervisor {
             return Ok(());
         }
         let began = Instant::now();
+        let span = process::started(process_span!("sweep", run = row.run_id.0.as_str()));
+        let swept = self.sweep(memory, run).instrument(span.clone()).await;
+        if let Err(error) = &swept {
+            process::failed(&span, &error.message);
+        }
+        drop(span);
+        swept?;
+        // a sweep over a very large run takes its time: it may use 5 % of it
+        memory.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
+        let row = self.store.run(run).await?;
+        if row.state == RunState::Running && all_ended(&row) {
+            self.finish(&row).await?;
+        }
+        Ok(())
+    }
+
+    async fn sweep(&self, memory: &Memory, run: RunNo) -> Result<(), CliError> {
         let outcome = self.store.sweep(run).await?;
         let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();
         for (run, question) in outcome.to_conclude {
@@ -140,12 +157,6 @@ impl Supervisor {
         for (run, questions) in by_run {
             let concluded = memory.concluder.conclude(run, questions).await;
             concluded.map_err(|failure| CliError::infrastructure(failure.to_string()))?;
-        }
-        // a sweep over a very large run takes its time: it may use 5 % of it
-        memory.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
-        let row = self.store.run(run).await?;
-        if row.state == RunState::Running && all_ended(&row) {
-            self.finish(&row).await?;
         }
         Ok(())
     }

@@ -1,21 +1,176 @@
 //! `gc`: drops what no run needs any more. Runs and their results stay.
+//!
+//! Of memory systems it removes the banks of cancelled runs, generations that were begun anew (P5), and with `--banks RUN` all
+//! banks of an ended run. Systems that were computed from the stored items hold nothing of their own.
+
+use std::sync::Arc;
+
+use bench_store::{BANKS_GONE_EVENT, BankRow, RunFilter, RunRow, RunState, Store};
+use bench_worker::systems::{BankRef, BuildContext, MemorySystem, adapter, registry};
 
 use crate::{
     app::App,
+    cli::GcArgs,
     exit::{CliError, CliResult, Exit},
     out,
+    runs::find_run,
 };
 
 /// Runs the verb.
-pub(super) async fn run(app: &App) -> CliResult {
+pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     let store = app.open_store().await?;
-    match store.drop_unreferenced_items().await? {
-        Some(dropped) => {
-            out::result(&format!("{dropped} dataset items that no run refers to were dropped"));
-            Ok(Exit::Done)
+    let mut wanted = Vec::new();
+    for selector in &args.banks {
+        let run = find_run(store.as_ref(), selector).await?;
+        if !matches!(run.state, RunState::Finished | RunState::Cancelled) {
+            return Err(CliError::usage(format!("{} has not ended: its banks are in use", run.run_id)));
         }
-        None => Err(CliError::usage(
-            "a plan is being written, and its items come before what refers to them: try again when no run is being planned",
-        )),
+        wanted.push(run.run_no);
+    }
+    let (mut removed, mut failed) = (0, 0);
+    for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
+        let all = run.state == RunState::Cancelled || wanted.contains(&run.run_no);
+        if !(all || run.state == RunState::Finished) || !run.spec.system.settings.contains_key(adapter::ADAPTER) {
+            continue;
+        }
+        let events = store.events(run.run_no).await?;
+        let has = |message: &str| events.iter().any(|e| e.kind == BANKS_GONE_EVENT && e.message == message);
+        let what = if all { ALL } else { OLD };
+        if has(ALL) || has(what) {
+            continue;
+        }
+        match remove(app, store.as_ref(), &run, all).await {
+            Ok(number) => {
+                removed += number;
+                store.add_event(run.run_no, BANKS_GONE_EVENT, what).await?;
+            }
+            Err(problem) => {
+                failed += 1;
+                out::note(&format!("{}: {problem}; the next gc tries again", run.run_id));
+            }
+        }
+    }
+    out::result(&format!("{removed} banks that no run needs were removed from memory systems"));
+    match store.drop_unreferenced_items().await? {
+        Some(dropped) => out::result(&format!("{dropped} dataset items that no run refers to were dropped")),
+        None => {
+            return Err(CliError::usage(
+                "a plan is being written, and its items come before what refers to them: try again when no run is being planned",
+            ));
+        }
+    }
+    Ok(if failed == 0 { Exit::Done } else { Exit::Infrastructure })
+}
+
+/// What an event says has been removed: every bank of a run, or only generations that were begun anew.
+const ALL: &str = "all";
+const OLD: &str = "old generations";
+
+/// Refuses to go on with a run whose banks were removed: whatever it asked, it would find nothing.
+///
+/// # Errors
+/// Exit 2.
+pub(super) async fn check_banks(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    let events = store.events(run.run_no).await?;
+    if events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL) {
+        return Err(CliError::usage(format!(
+            "the banks of {} were removed from its memory system by `gc`: submit it anew",
+            run.run_id
+        )));
+    }
+    Ok(())
+}
+
+async fn remove(app: &App, store: &dyn Store, run: &RunRow, all: bool) -> Result<usize, String> {
+    let spec = &run.spec.system;
+    if spec.settings[adapter::ADAPTER].get("start").is_some() && !spec.settings.contains_key(adapter::URL) {
+        // started for the run alone: what it stored lies in its folder
+        return if all {
+            adapter::remove_data(&app.home(), &run.run_id.0).await.map_err(|e| e.to_string())
+        } else {
+            Ok(0)
+        };
+    }
+    let environment = app.environment_for_check().map_err(|error| error.message)?;
+    let context = BuildContext { run: Some(run.run_id.0.clone()), ..environment.systems.clone() };
+    let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
+    let result = reset_all(&system, store, run, all).await;
+    system.close().await;
+    result
+}
+
+async fn reset_all(
+    system: &Arc<dyn MemorySystem>,
+    store: &dyn Store,
+    run: &RunRow,
+    all: bool,
+) -> Result<usize, String> {
+    let mut removed = 0;
+    for row in store.banks(run.run_no, None).await.map_err(|error| error.to_string())? {
+        let Some(handle) = row.handle.clone() else { continue };
+        let old =
+            (1..row.generation).filter_map(|generation| handle_of(&handle, &row, generation).map(|h| (generation, h)));
+        for (generation, handle) in old.chain(all.then(|| (row.generation, handle.clone()))) {
+            match system.reset_bank(&bank_ref(&row, generation, handle)).await {
+                Ok(()) => removed += 1,
+                Err(failure) if failure.code == "system_cannot" => return Ok(removed),
+                Err(failure) => return Err(failure.to_string()),
+            }
+        }
+    }
+    Ok(removed)
+}
+
+fn bank_ref(row: &BankRow, generation: i64, handle: String) -> BankRef {
+    BankRef {
+        name: format!("bench-{}-g{generation}", row.bank_row),
+        handle: Some(handle),
+        bank_id: row.bank_id.clone(),
+        content_hash: row.content,
+        content: None,
+    }
+}
+
+/// The handle of an earlier generation, where handles are made of our names; a system's own cannot be known any more.
+fn handle_of(current: &str, row: &BankRow, generation: i64) -> Option<String> {
+    let name = |separator: &str, generation: i64| format!("{}{separator}g{generation}", row.bank_row);
+    ["-", "_"].into_iter().find_map(|separator| {
+        let end = current.strip_suffix(&name(separator, row.generation))?;
+        end.ends_with(separator).then(|| format!("{end}{}", name(separator, generation)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::ids::Sha256Hash;
+    use bench_store::BankState;
+
+    use super::*;
+
+    #[test]
+    fn handles_of_earlier_generations_follow_from_the_current_one() {
+        let hash = Sha256Hash::of(b"");
+        let row = BankRow {
+            bank_no: 0,
+            bank_id: "b".to_owned(),
+            bank_row: 12,
+            content: hash,
+            questions: hash,
+            gold: hash,
+            segments: Vec::new(),
+            generation: 3,
+            handle: None,
+            state: BankState::Ready,
+            position: 0,
+            segment: 0,
+            open_recalls: 0,
+            reason: None,
+        };
+        let of = |current: &str| handle_of(current, &row, 1);
+        assert_eq!(of("bench-12-g3").as_deref(), Some("bench-12-g1"));
+        assert_eq!(of("host|mem_bench_12_g3").as_deref(), Some("host|mem_bench_12_g1"));
+        for unknown in ["7f3a", "bench-112-g3", "bench-12-g13", "bench-12-g2"] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
     }
 }

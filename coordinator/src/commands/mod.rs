@@ -11,6 +11,7 @@ mod doctor;
 pub(crate) mod estimate;
 mod export;
 pub(crate) mod fork;
+mod fork_estimate;
 mod gate;
 mod gc;
 mod import;
@@ -57,34 +58,46 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         _ => {}
     }
     let app = App::load(&cli)?;
-    match &cli.verb {
-        Verb::Submit(args) => submit::run(&app, args).await,
-        Verb::Estimate(args) => estimate::run(&app, args).await,
-        Verb::Resume(args) => resume::run(&app, args).await,
-        Verb::Retry(args) => retry::run(&app, args).await,
-        Verb::Pause(args) => pause::run(&app, args).await,
-        Verb::Cancel(args) => cancel::run(&app, args).await,
-        Verb::Status(args) => status::run(&app, args).await,
-        Verb::List(args) => list::run(&app, args).await,
-        Verb::Watch(args) => watch::run(&app, args).await,
-        Verb::Report(args) => report::run(&app, args).await,
+    #[cfg(feature = "cluster")]
+    if let Verb::Serve(args) = &cli.verb {
+        return serve::run(app, args).await;
+    }
+    let ended = run_with(&app, &cli.verb).await;
+    app.close().await;
+    ended
+}
+
+/// Runs a verb that ends by itself.
+async fn run_with(app: &App, verb: &Verb) -> CliResult {
+    match verb {
+        Verb::Submit(args) => submit::run(app, args).await,
+        Verb::Estimate(args) => estimate::run(app, args).await,
+        Verb::Resume(args) => resume::run(app, args).await,
+        Verb::Retry(args) => retry::run(app, args).await,
+        Verb::Pause(args) => pause::run(app, args).await,
+        Verb::Cancel(args) => cancel::run(app, args).await,
+        Verb::Status(args) => status::run(app, args).await,
+        Verb::List(args) => list::run(app, args).await,
+        Verb::Watch(args) => watch::run(app, args).await,
+        Verb::Report(args) => report::run(app, args).await,
         // became a submit above
         Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
-        Verb::Compare(args) => compare::run(&app, args).await,
-        Verb::Gate(args) => gate::run(&app, args).await,
-        Verb::Trace(args) => trace::run(&app, args).await,
-        Verb::Export(args) => export::run(&app, args).await,
-        #[cfg(feature = "archive")]
-        Verb::Archive(verb) => archive::run(&app, verb).await,
-        Verb::Import(args) => import::run(&app, args).await,
-        Verb::Datasets(verb) => datasets::run(&app, verb).await,
-        Verb::Systems(verb) => systems::run(&app, verb).await,
-        Verb::Config(verb) => config::run(&app, verb),
+        // ends by signals, and has the app for itself
         #[cfg(feature = "cluster")]
-        Verb::Serve(args) => serve::run(app, args).await,
-        Verb::Gc => gc::run(&app).await,
-        Verb::Migrate(args) => migrate::run(&app, args).await,
-        Verb::Doctor => doctor::run(&app).await,
+        Verb::Serve(_) => Ok(Exit::Done),
+        Verb::Compare(args) => compare::run(app, args).await,
+        Verb::Gate(args) => gate::run(app, args).await,
+        Verb::Trace(args) => trace::run(app, args).await,
+        Verb::Export(args) => export::run(app, args).await,
+        #[cfg(feature = "archive")]
+        Verb::Archive(verb) => archive::run(app, verb).await,
+        Verb::Import(args) => import::run(app, args).await,
+        Verb::Datasets(verb) => datasets::run(app, verb).await,
+        Verb::Systems(verb) => systems::run(app, verb).await,
+        Verb::Config(verb) => config::run(app, verb),
+        Verb::Gc(args) => gc::run(app, args).await,
+        Verb::Migrate(args) => migrate::run(app, args).await,
+        Verb::Doctor => doctor::run(app).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),
         #[cfg(feature = "cluster")]

@@ -4,7 +4,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use bench_store::{RunRow, RunState, Store};
 
-use super::submit::{Ending, RESUMABLE, conclude};
+use super::{
+    gc,
+    submit::{Ending, RESUMABLE, conclude},
+};
 use crate::{
     app::{App, Place},
     carrier::Carrier,
@@ -51,6 +54,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         }
         RunState::Running | RunState::Paused | RunState::Cancelled => {}
     }
+    gc::check_banks(store.as_ref(), &run).await?;
     let ending = run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&ending)?;
     // everything that could refuse comes before the run's state is touched

@@ -2,7 +2,7 @@
 
 use bench_store::{RetryScope, RunState};
 
-use super::resume;
+use super::{gc, resume};
 use crate::{
     app::App,
     carrier::Carrier,
@@ -19,6 +19,7 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     if run.imported {
         return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
     }
+    gc::check_banks(store.as_ref(), &run).await?;
     let resume_args = ResumeArgs {
         run: run.run_id.0.clone(),
         limits: LimitArgs::default(),

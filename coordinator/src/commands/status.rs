@@ -59,6 +59,7 @@ struct RunStatus<'a> {
     /// Why nobody works on it.
     missing: Option<String>,
     open: OpenByRole,
+    waits_for: Option<String>,
     failed_banks: Vec<(String, String)>,
 }
 
@@ -82,6 +83,7 @@ impl<'a> RunStatus<'a> {
             missing,
             standing: Standing::of(run, app.store_file().as_deref()),
             open: store.open_tasks(run.run_no).await?,
+            waits_for: store.waits_for(run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
         })
     }
@@ -103,8 +105,9 @@ impl<'a> RunStatus<'a> {
         let total = |pick: fn(&bench_store::OpenTasks) -> i64| self.open.values().map(pick).sum::<i64>();
         if total(|o| o.leased + o.queued + o.unpublished) == 0 && total(|o| o.delayed) > 0 {
             let due = self.open.values().filter_map(|o| o.next_due_ms).min().unwrap_or(0);
+            let reason = self.waits_for.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             return Some(format!(
-                "{} tasks wait for another try, the next one in {:.1} s",
+                "{} tasks wait for another try, the next one in {:.1} s{reason}",
                 total(|o| o.delayed),
                 due as f64 / 1000.0
             ));

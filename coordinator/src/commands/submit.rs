@@ -5,9 +5,12 @@ use std::{io::IsTerminal, path::Path, sync::Arc};
 use bench_proto::{
     ids::{RunId, RunNo},
     spec::{ModelSpec, RunSpec},
+    trace::{TraceId, span_of_submit},
 };
 use bench_store::{NewRun, RunRow, RunState, Store, StoreError};
+use bench_telemetry::{process, process_span};
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use crate::{
     app::{App, Place},
@@ -44,12 +47,16 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if let (Some(source), Some(from)) = (&args.fork, args.from) {
         return super::fork::run(app, args, source, from).await;
     }
-    let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
+    let run_id = args.naming.id()?;
     if !args.dry_run {
         app.check_queue().await?;
     }
+    if !args.dry_run {
+        app.telemetry()?;
+    }
+    let span = process::started(process_span!("submit", run = tracing::field::Empty));
     // in a cluster the keys are with the workers
-    let planned = plan_run(app, args, !args.dry_run && place == Place::Local).await?;
+    let planned = plan_run(app, args, !args.dry_run && place == Place::Local).instrument(span.clone()).await?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = RunEstimate::of(app, &planned, counting).await;
     if args.dry_run {
@@ -63,7 +70,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         return attach(app, store, &planned.spec, existing, args).await;
     }
     let controls = if args.controls { CONTROLS.len() as u32 } else { 0 };
-    confirm(&estimate, &planned, controls, args)?;
+    confirm(&estimate, &planned.spec, controls, args)?;
     tracing::debug!("planned");
     let check = self_check::run(&planned).await?;
     tracing::debug!("graders checked");
@@ -71,8 +78,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let carrier = Carrier::of(app, &run_id)?;
     let new_run = NewRun {
         run_id: run_id.clone(),
-        name: args.name.clone(),
-        tags: args.tag.clone(),
+        name: args.naming.name.clone(),
+        tags: args.naming.tag.clone(),
         user: current_user(),
         spec: planned.spec.clone(),
         lineage: run_id.0.clone(),
@@ -83,7 +90,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     };
     out::note(&headline(&run_id, &planned, &estimate));
     let interrupts = Interrupts::listen();
-    let run_no = match store.create_run(&new_run).await {
+    span.record("run", run_id.0.as_str());
+    process::link(&span, TraceId::of_run(&run_id).0, span_of_submit(&run_id).0);
+    let run_no = match store.create_run(&new_run).instrument(span.clone()).await {
         Err(StoreError::Exists(_)) => {
             return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
         }
@@ -92,6 +101,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     store.add_event(run_no, results::SELF_CHECK_EVENT, &check.event()).await?;
     let run = store.run(run_no).await?;
     tracing::debug!("run created");
+    drop(span);
     let controls = Controls { app, store: &store, planned: &planned, of: &new_run, run: &run };
     let beside = if args.controls && place == Place::Cluster { controls.start_beside().await? } else { Vec::new() };
     if args.detach {
@@ -186,7 +196,7 @@ pub(super) async fn conclude(
         RunEnd::LeftRunning { reason } => Err(left_running(&run.run_id, &reason)),
         RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
             let row = store.run(run.run_no).await?;
-            let summary = results::summarize(app, store, &row).await?;
+            let summary = results::summary_of(app, store, &row).await?;
             results::write_files(store, &row, &summary, ending.folder).await?;
             let standing = Standing::of(&row, None);
             let ended = row.counters.ended();
@@ -230,12 +240,17 @@ pub(super) async fn attach(
 }
 
 /// Asks or refuses before money is spent, see docs/CLI.md.
-fn confirm(estimate: &RunEstimate, planned: &PlannedRun, controls: u32, args: &SubmitArgs) -> Result<(), CliError> {
+pub(super) fn confirm(
+    estimate: &RunEstimate,
+    spec: &RunSpec,
+    controls: u32,
+    args: &SubmitArgs,
+) -> Result<(), CliError> {
     let expected = estimate.expected_usd() * f64::from(1 + controls);
     if expected == 0.0 {
         return Ok(());
     }
-    let cap = planned.spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
+    let cap = spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
     if args.limits.max_cost.is_some() {
         if expected > cap {
             out::note(&format!(

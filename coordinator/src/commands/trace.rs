@@ -11,7 +11,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out,
     runs::find_run,
-    waterfall::{self, Slow},
+    waterfall::{self, Slow, View},
 };
 
 /// Questions of the overview.
@@ -43,7 +43,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
     if args.json {
         out::json(&as_json(&trace, &run, link.as_deref()));
     } else {
-        out::result(&waterfall::draw(&trace, &run.run_id.0, link.as_deref()));
+        out::result(&waterfall::draw(&trace, &run.run_id.0, link.as_deref(), View::of_this_process()));
     }
     Ok(Exit::Done)
 }

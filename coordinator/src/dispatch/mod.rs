@@ -21,9 +21,11 @@ use bench_proto::{
 };
 use bench_queue::{Outgoing, Queue, QueueError};
 use bench_store::{OpenByRole, ReadyTask, Store, StoreError};
+use bench_telemetry::{process, process_span};
+use bench_worker::sight::link_messages;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{Instrument as _, info, warn};
 
 use crate::cluster::trouble::Trouble;
 use context::Contexts;
@@ -245,10 +247,25 @@ impl Dispatcher {
                 outgoing.headers = contexts.headers(store, run, &facts.run_id, &facts.trace, ready.task).await?;
             }
         }
-        self.queue.publish(&queue, &messages).await?;
-        // a crash before the note only publishes twice: the claim rule makes that harmless
-        self.store.note_published(run, &tasks).await?;
-        Ok(tasks.len() as u32)
+        let span = process_span!(
+            "dispatch_batch",
+            run = facts.run_id.0.as_str(),
+            messaging.destination.name = queue.wire_name(),
+            messages = process::count(tasks.len()),
+        );
+        link_messages(&span, messages.iter().map(|outgoing| &outgoing.headers));
+        let handing_out = async {
+            self.queue.publish(&queue, &messages).await?;
+            // a crash before the note only publishes twice: the claim rule makes that harmless
+            self.store.note_published(run, &tasks).await?;
+            Ok::<u32, DispatchError>(tasks.len() as u32)
+        };
+        let span = process::started(span);
+        let handed_out = handing_out.instrument(span.clone()).await;
+        if let Err(error) = &handed_out {
+            process::failed(&span, &error.to_string());
+        }
+        handed_out
     }
 
     /// Finds out which runs there are; what was published of a run that is new to this dispatcher is published again.

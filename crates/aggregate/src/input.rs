@@ -1,9 +1,6 @@
 //! What aggregation must know of a run beside its questions.
 
-use std::collections::BTreeMap;
-
 use bench_proto::{ids::RunId, spec::RunSpec, summary::ControlScore};
-use serde_json::Value;
 
 /// Seed of the bootstrap when the user gives none (`stats.seed`).
 pub const DEFAULT_STATS_SEED: u64 = 20_240_229;
@@ -61,8 +58,6 @@ pub struct AggregateInput {
     pub controls: Vec<ControlScore>,
     /// Ids of other runs whose stored replies it used.
     pub calls_of: Vec<String>,
-    /// What the memory system said of itself.
-    pub system_stats: BTreeMap<String, Value>,
     /// Mean of the score that the system gave its best hit.
     pub top1_score: Option<f64>,
     /// Seed of the bootstrap.
@@ -84,7 +79,6 @@ impl AggregateInput {
             self_check: SelfCheck::NotRun,
             controls: Vec::new(),
             calls_of: Vec::new(),
-            system_stats: BTreeMap::new(),
             top1_score: None,
             stats_seed: DEFAULT_STATS_SEED,
         }

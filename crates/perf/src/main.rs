@@ -13,6 +13,7 @@ mod looking;
 mod measure;
 mod results;
 mod scenarios;
+mod systems;
 mod yardstick;
 
 use std::path::PathBuf;
@@ -128,6 +129,18 @@ enum Scenario {
         #[arg(long)]
         quick: bool,
     },
+    /// Memory systems: searches, taking in, what an adapter costs beside the network
+    Systems {
+        /// Memories of the large banks
+        #[arg(long, default_value_t = 100_000)]
+        memories: usize,
+        /// Calls of a round through the adapter
+        #[arg(long, default_value_t = 20_000)]
+        calls: usize,
+    },
+    /// A memory system for the measurement of adapters
+    #[command(hide = true)]
+    MemoryServer,
     /// The yardstick of a cluster by itself, in a migrated store and an empty virtual host
     #[command(hide = true)]
     Yardstick {
@@ -145,6 +158,9 @@ enum Scenario {
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
+    if let Scenario::MemoryServer = &cli.scenario {
+        return systems::memory_server();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if let Scenario::Yardstick { store, queue, items } = &cli.scenario {
         let pace = runtime.block_on(cluster::yardstick::run(store, queue, *items))?;
@@ -166,6 +182,7 @@ fn main() -> anyhow::Result<()> {
         Scenario::Results { questions, compared } => {
             runtime.block_on(results::results(&lab, cli.rounds, questions, compared))?
         }
+        Scenario::Systems { memories, calls } => runtime.block_on(systems::systems(&lab, memories, calls))?,
         of_cluster => {
             let services = Services::start(&lab.binaries, cli.statements)?;
             runtime.block_on(in_cluster(&services, &lab, cli.rounds, of_cluster))?

@@ -388,16 +388,18 @@ fn latency(summary: &Summary) -> Vec<Block> {
 fn usage(summary: &Summary) -> Vec<Block> {
     let (u, s) = (&summary.usage, &summary.phase_seconds);
     let seconds = |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), duration);
-    let all: Option<f64> = [s.retain, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
+    let all: Option<f64> =
+        [s.retain, s.consolidate, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
+    let consolidated = u.consolidate.as_ref().map(|used| ("consolidate", used, s.consolidate));
     let phases = [
-        ("retain", &u.retain, s.retain),
         ("recall", &u.recall, s.recall),
         ("answer", &u.answer, s.answer),
         ("judge", &u.judge, s.judge),
         ("total", &u.total.used, all),
     ];
-    let rows: Vec<Vec<String>> = phases
-        .into_iter()
+    let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))
+        .chain(consolidated)
+        .chain(phases)
         .map(|(phase, u, time)| {
             let counts =
                 [u.calls, u.cached_calls, u.retries, u.rate_limited, u.prompt_tokens, u.completion_tokens].map(count);

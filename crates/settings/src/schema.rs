@@ -196,6 +196,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("telemetry.endpoint", Kind::Url).env("OTEL_EXPORTER_OTLP_ENDPOINT"),
     key("telemetry.protocol", Kind::OneOf(&["grpc", "http/protobuf"])).env("OTEL_EXPORTER_OTLP_PROTOCOL"),
     key("telemetry.metrics_interval", Kind::Duration),
+    key("telemetry.patience", Kind::Duration),
+    key("telemetry.process_rate", Kind::Number { min: 0.0, max: 1.0 }),
     key("trace.url", Kind::Text),
     key("trace.content", Kind::Bool),
     key("trace.slow", Kind::Duration),

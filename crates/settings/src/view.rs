@@ -148,7 +148,7 @@ pub struct WorkerSettings {
 }
 
 /// Section `[telemetry]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TelemetrySettings {
     /// URL of an OTLP receiver; nothing is sent without one.
     pub endpoint: Option<String>,
@@ -156,6 +156,10 @@ pub struct TelemetrySettings {
     pub protocol: String,
     /// How often metrics are sent.
     pub metrics_interval: Duration,
+    /// Longest wait for the collector at the end of a process.
+    pub patience: Duration,
+    /// Share of the process's own spans that are sent although they tell nothing.
+    pub process_rate: f64,
 }
 
 /// Section `[trace]`.
@@ -206,6 +210,8 @@ impl Settings {
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
             worker: WorkerSettings { slots: read.whole("worker.slots"), drain: read.duration("worker.drain") },
             telemetry: TelemetrySettings {
+                patience: read.duration("telemetry.patience"),
+                process_rate: read.number("telemetry.process_rate").unwrap_or_default(),
                 endpoint: read.maybe_text("telemetry.endpoint"),
                 protocol: read.text("telemetry.protocol"),
                 metrics_interval: read.duration("telemetry.metrics_interval"),

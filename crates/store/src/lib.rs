@@ -14,6 +14,7 @@ pub mod postgres;
 mod registry;
 mod rows;
 mod schema;
+mod slow;
 mod sql;
 pub mod sqlite;
 mod traits;

@@ -32,6 +32,9 @@ pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
 /// Kind of the run event that names a run whose stored replies were used.
 pub const SHARED_CALLS_EVENT: &str = "calls_of";
 
+/// Kind of the run event that says which of its banks were removed from its memory system.
+pub const BANKS_GONE_EVENT: &str = "banks_gone";
+
 impl RunState {
     /// The state's word, also in the store.
     #[must_use]

@@ -135,6 +135,9 @@ pub trait Tasks: Send + Sync {
     /// Open tasks of runs by role, in one look.
     async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>>;
 
+    /// What the delayed task of a run that is due next waits for, when it was put off for a reason.
+    async fn waits_for(&self, run: RunNo) -> StoreResult<Option<String>>;
+
     /// Open tasks of one run by role.
     async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole> {
         Ok(self.open_tasks_of(&[run]).await?.remove(&run).unwrap_or_default())
@@ -351,6 +354,13 @@ pub trait Traces: Send + Sync {
 
     /// Facts of concluded questions, in key order.
     async fn facts_of(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<QuestionFacts>>;
+
+    /// Takes kept questions whose traces nobody has sent for a while, the longest waiting first. They come again unless they are
+    /// settled.
+    async fn take_unsent_traces(&self, limit: u32) -> StoreResult<Vec<(RunNo, TaskKey)>>;
+
+    /// Settles traces: they were sent (or are gone) and are forgotten, or they could not be sent and others may have them at once.
+    async fn settle_traces(&self, questions: &[(RunNo, TaskKey)], sent: bool) -> StoreResult<()>;
 
     /// Adds to the run's spread of times (bucket, questions) and returns all of it.
     async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>>;

@@ -1,8 +1,8 @@
 //! Logs, metrics and traces of bench-coord, and the names of everything that is logged or measured.
 //!
 //! Stands alone: no other crate of the project is needed. [`init`] is called once by each binary; library code logs through
-//! `tracing` and counts through [`metrics::catalogue`]. Features decide what is built in: `http` (the listener), `metrics` (counting
-//! and the Prometheus page), `otlp` (sending to a collector).
+//! `tracing`, counts through [`metrics::catalogue`], and shows what the process itself does through [`process_span!`]. Features
+//! decide what is built in: `http` (the listener), `metrics` (counting and the Prometheus page), `otlp` (sending to a collector).
 
 #[cfg(feature = "http")]
 pub mod http;
@@ -13,8 +13,12 @@ pub mod names;
 pub mod otlp;
 #[cfg(feature = "http")]
 pub mod probe;
+pub mod process;
 mod redact;
 pub mod spans;
 
 pub use logs::{DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, set_filter};
 pub use redact::redact_url;
+
+#[doc(hidden)]
+pub use tracing;

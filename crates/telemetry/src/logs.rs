@@ -5,12 +5,13 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use tracing::{Dispatch, level_filters::LevelFilter};
+use tracing::{Dispatch, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    EnvFilter, Registry,
+    EnvFilter, Layer, Registry,
     filter::ParseError,
     fmt::{self, MakeWriter},
     layer::SubscriberExt as _,
+    registry::LookupSpan,
     reload,
     util::TryInitError,
 };
@@ -150,14 +151,36 @@ where
 {
     let text = options.filter.as_deref().or(rust_log).unwrap_or(options.default_filter);
     let (filter, handle) = reload::Layer::new(filter(text)?);
-    let registry = Registry::default().with(filter);
     let lines = fmt::layer().with_writer(writer);
-    let dispatch = match options.format {
-        LogFormat::Human => Dispatch::new(registry.with(lines.with_ansi(options.color).with_target(false))),
-        LogFormat::Json => Dispatch::new(registry.with(lines.json().flatten_event(true).with_current_span(true))),
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match options.format {
+        LogFormat::Human => Box::new(lines.with_ansi(options.color).with_target(false)),
+        LogFormat::Json => Box::new(lines.json().flatten_event(true).with_current_span(true)),
     };
+    // the filter is that of the lines alone: what goes to a collector has its own
+    let registry = Registry::default().with(lines.with_filter(filter));
+    let dispatch = Dispatch::new(with_process_spans(registry));
     Ok((dispatch, Filtering { handle, text: Mutex::new(text.to_owned()) }))
 }
+
+#[cfg(feature = "otlp")]
+fn with_process_spans<S>(subscriber: S) -> impl Subscriber + Send + Sync
+where
+    S: Subscriber + for<'s> LookupSpan<'s> + Send + Sync,
+{
+    subscriber.with(crate::otlp::live::layer())
+}
+
+#[cfg(not(feature = "otlp"))]
+fn with_process_spans<S>(subscriber: S) -> impl Subscriber + Send + Sync
+where
+    S: Subscriber + for<'s> LookupSpan<'s> + Send + Sync,
+{
+    subscriber
+}
+
+/// Lines that are kept in memory, for tests.
+#[cfg(all(test, feature = "otlp"))]
+pub(crate) use tests::capture;
 
 fn filter(text: &str) -> Result<EnvFilter, InitError> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
@@ -182,6 +205,31 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// A subscriber that keeps its lines.
+    #[cfg(feature = "otlp")]
+    pub(crate) struct Lines {
+        pub(crate) dispatch: Dispatch,
+        captured: Captured,
+    }
+
+    #[cfg(feature = "otlp")]
+    impl Lines {
+        pub(crate) fn text(&self) -> String {
+            let bytes = self.captured.0.lock().expect("no test panics while writing").clone();
+            String::from_utf8(bytes).expect("log lines are UTF-8")
+        }
+    }
+
+    /// Lines for people with a filter.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn capture(filter: &str) -> Lines {
+        let captured = Captured::default();
+        let writer = captured.clone();
+        let options = LogOptions { filter: Some(filter.to_owned()), ..LogOptions::default() };
+        let (dispatch, _) = dispatch(&options, None, move || writer.clone()).expect("a valid filter");
+        Lines { dispatch, captured }
     }
 
     /// What is logged with `options`.

@@ -1,11 +1,16 @@
 //! Sends spans and metrics to a collector by OTLP, over gRPC or HTTP.
 //!
-//! Nothing waits for a collector: spans come from the store when they are sent, metrics are sums, and both give up after
-//! `PATIENCE`. What could not be sent is counted and gone.
+//! Nothing waits for a collector: spans of questions come from the store when they are sent, those of the process itself (`live`) from a
+//! bounded channel, metrics are sums, and all give up after `PATIENCE`. What could not be sent is counted.
+
+pub(crate) mod live;
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -24,6 +29,7 @@ use opentelemetry_sdk::{
 };
 use tokio::{sync::Mutex, task::JoinHandle};
 
+pub use self::live::ProcessSpans;
 use crate::{
     metrics::{self, catalogue},
     redact_url,
@@ -48,7 +54,12 @@ pub struct OtlpOptions {
     pub service: String,
     /// Name of the process.
     pub instance: String,
+    /// Longest wait at the end of the process, in all; a third of it for a collector that has never taken anything.
+    pub patience: Duration,
 }
+
+/// Whether the collector has ever taken anything from this process.
+static TAKES: AtomicBool = AtomicBool::new(false);
 
 /// A collector that cannot be spoken to, whatever it does.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +77,20 @@ impl OtlpOptions {
         // the exporter's own words repeat the endpoint, password and all
         let reason = reason.to_string().replace(&self.endpoint, &endpoint);
         OtlpError { endpoint, reason }
+    }
+
+    /// What is left of the patience for traces of questions: two thirds; they are sent first.
+    fn last_traces(&self) -> Duration {
+        self.last_words() * 2 / 3
+    }
+
+    /// What is left for everything else, at once.
+    fn last_rest(&self) -> Duration {
+        self.last_words() / 3
+    }
+
+    fn last_words(&self) -> Duration {
+        if TAKES.load(Ordering::Relaxed) { self.patience } else { self.patience / 3 }
     }
 
     /// The URL of a signal: over HTTP each has a path of its own.
@@ -135,23 +160,31 @@ impl SpanSink for OtlpSpans {
         for (process, spans) in by_process {
             exporter.set_resource(&metrics::resource(&self.options.service, &process));
             for part in spans.chunks(SPANS_AT_ONCE) {
-                let sent = tokio::time::timeout(PATIENCE, exporter.export(part.to_vec())).await;
-                let outcome = match sent {
-                    Ok(Ok(())) => "sent",
-                    Ok(Err(error)) => {
-                        failed = Err(error.to_string());
-                        "dropped"
-                    }
-                    Err(_) => {
-                        failed = Err(format!("no answer within {} s", PATIENCE.as_secs()));
-                        "dropped"
-                    }
-                };
-                catalogue::SPANS.add(part.len() as f64, &[outcome]);
+                if let Err(why) = export(&exporter, part.to_vec()).await {
+                    failed = Err(why);
+                }
             }
         }
         failed
     }
+
+    fn last_words(&self) -> Duration {
+        self.options.last_traces()
+    }
+}
+
+/// Sends spans in one request, and counts them.
+async fn export(exporter: &SpanExporter, spans: Vec<SpanData>) -> Result<(), String> {
+    let count = spans.len() as f64;
+    let sent = match tokio::time::timeout(PATIENCE, exporter.export(spans)).await {
+        Ok(sent) => sent.map_err(|e| e.to_string()),
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    if sent.is_ok() {
+        TAKES.store(true, Ordering::Relaxed);
+    }
+    catalogue::SPANS.add(count, &[if sent.is_ok() { "sent" } else { "dropped" }]);
+    sent
 }
 
 fn span_data(span: FinishedSpan) -> SpanData {
@@ -196,6 +229,9 @@ fn attribute(value: Value) -> opentelemetry::Value {
         Value::Int(number) => number.into(),
         Value::Number(number) => number.into(),
         Value::Bool(yes) => yes.into(),
+        Value::Texts(texts) => {
+            opentelemetry::Value::Array(opentelemetry::Array::String(texts.into_iter().map(Into::into).collect()))
+        }
     }
 }
 
@@ -215,6 +251,7 @@ pub trait Refresh: Send + Sync {
 pub struct MetricsPusher {
     stop: tokio::sync::watch::Sender<bool>,
     task: JoinHandle<()>,
+    options: OtlpOptions,
 }
 
 impl MetricsPusher {
@@ -247,6 +284,9 @@ impl MetricsPusher {
                     Ok(Err(error)) => Some(error.to_string()),
                     Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
                 };
+                if why.is_none() {
+                    TAKES.store(true, Ordering::Relaxed);
+                }
                 // once per outage, not once per interval
                 if let Some(why) = why.as_ref().filter(|_| !silent) {
                     tracing::warn!("metrics cannot be sent, the next ones will hold what these do: {why}");
@@ -257,13 +297,15 @@ impl MetricsPusher {
                 }
             }
         });
-        Ok(Self { stop, task })
+        Ok(Self { stop, task, options: options.clone() })
     }
 
-    /// Sends a last time and ends, within `PATIENCE`.
-    pub async fn close(self) {
+    /// Sends a last time and ends, within the rest of the patience.
+    pub async fn close(mut self) {
         self.stop.send_replace(true);
-        let _ = tokio::time::timeout(PATIENCE, self.task).await;
+        if tokio::time::timeout(self.options.last_rest(), &mut self.task).await.is_err() {
+            self.task.abort();
+        }
     }
 }
 

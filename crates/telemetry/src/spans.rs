@@ -1,5 +1,7 @@
 //! Finished spans on their way to a collector. Who makes them knows nothing of OTLP, who sends them nothing of questions.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 /// OpenTelemetry's span kinds.
@@ -26,6 +28,8 @@ pub enum Value {
     Number(f64),
     /// Yes or no.
     Bool(bool),
+    /// Several texts.
+    Texts(Vec<String>),
 }
 
 /// A finished span.
@@ -63,4 +67,7 @@ pub trait SpanSink: Send + Sync {
     /// # Errors
     /// In words, for one line of log.
     async fn send(&self, spans: Vec<FinishedSpan>) -> Result<(), String>;
+
+    /// How long it is waited for at the end of the process.
+    fn last_words(&self) -> Duration;
 }

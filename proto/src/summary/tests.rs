@@ -145,7 +145,7 @@ fn keys_added_later_are_ignored_and_extra_keys_may_be_absent() {
 fn usage_is_summed_in_whole_picodollars() {
     let usage = |cost| Usage { calls: 1, cost: PicoUsd(cost), ..Usage::default() };
     let questions = PhaseUsage { recall: usage(1), answer: usage(2), judge: usage(999_999_999_996) };
-    let summary = UsageSummary::new(&usage(1), &questions, Some(20.0));
+    let summary = UsageSummary::new(&usage(1), None, &questions, Some(20.0));
     assert_eq!((summary.total.used.calls, summary.total.used.usd, summary.total.usd_cap), (4, 1.0, Some(20.0)));
 }
 

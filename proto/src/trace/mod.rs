@@ -1,16 +1,22 @@
 //! Traces of questions (P20): ids that every process derives alike, the decision which traces are kept, and the tree of spans
 //! that is built of stored timings alone.
 //!
-//! `ids` derives, `decide` decides, `tree` builds. Nothing here knows of a collector: `bench-telemetry` exports what `tree` made,
-//! `bench-coord trace` draws it.
+//! `ids` derives, by the `paths` of spans; `decide` decides; `tree` builds spans of what is stored (`input`) and of its `bank`, with their
+//! `attributes`. Nothing here knows of a collector: `bench-telemetry` exports what `tree` made, `bench-coord trace` draws it.
 
+mod attributes;
+mod bank;
 mod decide;
 mod ids;
+mod input;
+mod paths;
+mod span;
 mod tree;
 
+pub use bank::{BankSpan, bank_spans};
 pub use decide::{FLOOR_US, Kept, LatencySketch, MIN_QUESTIONS, TIMES_MEDIAN, TracePolicy, decide, own_us};
 pub use ids::{SpanId, TRACEPARENT, TraceContext, TraceId};
-pub use tree::{
-    AttemptEnd, AttemptNote, BankSpan, Link, Span, SpanClass, SpanKind, SpanValue, StoredSpan, TraceInput, TraceTexts,
-    bank_spans, question_spans, span_of_call, span_of_dispatch, span_of_step,
-};
+pub use input::{AttemptEnd, AttemptNote, StoredSpan, TraceInput, TraceTexts};
+pub use paths::{span_of_call, span_of_dispatch, span_of_question, span_of_step, span_of_submit};
+pub use span::{Link, Span, SpanClass, SpanKind, SpanValue};
+pub use tree::question_spans;

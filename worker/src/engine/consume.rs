@@ -14,16 +14,20 @@ use bench_proto::{
 };
 use bench_queue::{Consumer, Delivery, QueueError};
 use bench_store::{ClaimedTask, StoreError};
+use bench_telemetry::{process, process_span};
 use futures::FutureExt;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{Instrument as _, debug, warn};
 
 use super::{Shared, active::Held, settle::settle};
-use crate::tasks::{self, GivenUp, StepClock, TaskEnd};
+use crate::{
+    sight::{link_messages, task_span},
+    tasks::{self, GivenUp, StepClock, TaskEnd},
+};
 
 /// Most tasks claimed in one statement.
 const CLAIM_BATCH: usize = 128;
@@ -137,7 +141,14 @@ impl Lane {
                     continue;
                 }
             };
-            match self.claim_and_ack(consumer, deliveries).await {
+            let span = process_span!(
+                "claim_batch",
+                messaging.destination.name = self.queue.wire_name(),
+                messages = process::count(deliveries.len()),
+            );
+            link_messages(&span, deliveries.iter().map(|delivery| &delivery.headers));
+            let claiming = self.claim_and_ack(consumer, deliveries).instrument(process::started(span));
+            match claiming.await {
                 Ok(claimed) => self.start(running, claimed, permits).await,
                 Err(error) => {
                     self.broken.send_replace(Some(error.to_string()));
@@ -237,7 +248,7 @@ impl Lane {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
             let at_hand = self.shared.alone.at_hand();
-            running.spawn(async move {
+            let attempt = async move {
                 let clock = StepClock::start();
                 let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
                 let taken = if dangerous { shared.alone.take() } else { None };
@@ -268,6 +279,11 @@ impl Lane {
                     }
                 }
                 drop((taken, at_hand, permit, held));
+            };
+            let shared = Arc::clone(&self.shared);
+            running.spawn(async move {
+                let span = task_span(&shared, task).await;
+                attempt.instrument(span).await;
             });
         }
     }

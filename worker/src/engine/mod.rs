@@ -133,7 +133,7 @@ impl Shared {
     }
 
     /// The dataset's id of the question that a task belongs to; none for tasks of banks.
-    async fn question_id(&self, task: ClaimedTask) -> Option<String> {
+    pub(crate) async fn question_id(&self, task: ClaimedTask) -> Option<String> {
         if !matches!(task.task.kind(), TaskKind::Question | TaskKind::Judge) {
             return None;
         }

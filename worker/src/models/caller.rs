@@ -213,6 +213,7 @@ impl Caller {
             key,
             begun: Instant::now(),
             prompt_tokens: None,
+            slot_tokens: 0,
             failed_attempts: context.failed_attempts,
             delays: None,
             records: Vec::new(),
@@ -233,6 +234,8 @@ struct Call<'a> {
     begun: Instant,
     /// Counted prompt tokens, once needed.
     prompt_tokens: Option<u64>,
+    /// Tokens that the attempt under way took slots for.
+    slot_tokens: u64,
     failed_attempts: u32,
     delays: Option<Delays>,
     records: Vec<CallRecord>,
@@ -276,7 +279,9 @@ impl<'a> Call<'a> {
             if let Some(pace) = caller.parts.pace.as_ref().filter(|_| refused || hold.is_some()) {
                 pace.told(Duration::from_millis(hold.unwrap_or(0)));
             }
-            match self.judge(attempt, reservation, accept) {
+            let next = self.judge(attempt, reservation, accept);
+            self.count_allowance();
+            match next {
                 Next::Done(answered) => return Ok(answered),
                 Next::Stop(stop) => return Err(stop),
                 Next::Again => {}
@@ -335,7 +340,7 @@ impl<'a> Call<'a> {
                 .unless_stopped(pace.acquire((self.context.run, self.context.phase), tokens, settings.patience))
                 .await
             {
-                Ok(Paced::Go { .. }) => {}
+                Ok(Paced::Go { .. }) => self.slot_tokens = tokens,
                 Ok(Paced::Later { wait }) => return Err(self.park(wait, "waiting for the run's pace".to_owned())),
                 Err(cause) => return Err(CallStop::Stopped(cause)),
             }
@@ -429,6 +434,13 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Counts what an attempt took of the account's allowance, what it gave back left out.
+    fn count_allowance(&mut self) {
+        let account = self.caller.parts.account.as_str();
+        catalogue::RATE_USED.add(1.0, &[account, "requests"]);
+        catalogue::RATE_USED.add(std::mem::take(&mut self.slot_tokens) as f64, &[account, "tokens"]);
+    }
+
     /// Settles and records an attempt, and decides what follows.
     fn judge<T>(&mut self, attempt: Attempt, reservation: Option<Reservation>, accept: Accept<'_, T>) -> Next<T> {
         let duration_us = attempt.duration_us;
@@ -452,7 +464,9 @@ impl<'a> Call<'a> {
             && pace.counts_tokens()
         {
             // the bound of an unknown vocabulary is far too large: what the prompt did not use goes to the next call
-            pace.settled(counted.saturating_sub(prompt_tokens));
+            let unused = counted.saturating_sub(prompt_tokens);
+            pace.settled(unused);
+            self.slot_tokens = self.slot_tokens.saturating_sub(unused);
         }
         let price = self.caller.parts.price.as_ref();
         let tokens = TokenCounts {

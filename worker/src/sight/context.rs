@@ -1,41 +1,46 @@
 //! What goes along with requests to memory systems and models: the trace, and which span of it the request is.
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
 use bench_proto::{
     ids::{RunId, TaskKey},
     spec::RunSpec,
     step::StepNo,
-    trace::{TraceContext, TraceId, TracePolicy, span_of_call},
+    trace::{SpanId, TraceContext, TraceId, TracePolicy, span_of_call, span_of_question},
 };
 
 /// What a run says about its traces, where this process has a collector.
 #[derive(Debug, Clone)]
 pub(crate) struct RunTrace {
-    run: RunId,
-    policy: TracePolicy,
+    run: Arc<RunId>,
+    policy: Arc<TracePolicy>,
 }
 
 impl RunTrace {
     /// The traces of a run.
     pub(crate) fn of(run: &RunId, spec: &RunSpec) -> Self {
-        Self { run: run.clone(), policy: spec.limits.trace.clone() }
+        Self { run: Arc::new(run.clone()), policy: Arc::new(spec.limits.trace.clone()) }
+    }
+
+    /// The trace and the root of a question, when the base rate fell on it: then its trace is sent whatever happens.
+    pub(crate) fn sampled(&self, question_id: &str) -> Option<(TraceId, SpanId)> {
+        let trace = TraceId::of_question(&self.run, question_id);
+        self.policy.samples(&trace).then(|| (trace, span_of_question(&trace)))
     }
 
     /// What the requests of a step carry.
     fn step(&self, question_id: &str, task: TaskKey, step: StepNo) -> StepTrace {
-        let trace = TraceId::of_question(&self.run, question_id);
-        StepTrace { trace, task, step, sampled: self.policy.samples(&trace), calls: Cell::new(0) }
+        StepTrace { run: self.clone(), question_id: question_id.to_owned(), task, step, calls: Cell::new(0) }
     }
 }
 
-/// The step whose requests are being made.
+/// The step whose requests are being made; ids are derived when there is a request, which most steps of built-in systems never make.
 #[derive(Debug)]
 struct StepTrace {
-    trace: TraceId,
+    run: RunTrace,
+    question_id: String,
     task: TaskKey,
     step: StepNo,
-    sampled: bool,
     /// Requests so far.
     calls: Cell<usize>,
 }
@@ -64,8 +69,9 @@ pub(crate) async fn traced<T>(
 pub fn next_traceparent() -> Option<String> {
     let of_step = |step: &StepTrace| {
         let number = step.calls.replace(step.calls.get() + 1);
-        let span = span_of_call(&step.trace, step.task, step.step, number);
-        TraceContext { trace: step.trace, span, sampled: step.sampled }.traceparent()
+        let trace = TraceId::of_question(&step.run.run, &step.question_id);
+        let span = span_of_call(&trace, step.task, step.step, number);
+        TraceContext { trace, span, sampled: step.run.policy.samples(&trace) }.traceparent()
     };
     STEP.try_with(of_step).ok()
 }
@@ -77,7 +83,10 @@ mod tests {
     #[tokio::test]
     async fn p20_each_request_of_a_step_is_a_span_of_its_own() {
         assert_eq!(next_traceparent(), None);
-        let run = RunTrace { run: RunId("r".into()), policy: TracePolicy { rate: 1.0, ..TracePolicy::default() } };
+        let run = RunTrace {
+            run: Arc::new(RunId("r".into())),
+            policy: Arc::new(TracePolicy { rate: 1.0, ..TracePolicy::default() }),
+        };
         let task = TaskKey::question(0, 3);
         let sent =
             traced(Some(&run), "q", task, StepNo::ANSWER, async { [next_traceparent(), next_traceparent()] }).await;

@@ -1,4 +1,7 @@
 //! Keeping traces (P20): the decision at a question's end, and the sending of those that are kept.
+//!
+//! The decision is stored with a note that the trace is unsent, which is taken away when it was sent. What a process could not send, or
+//! did not live to send, the next one sends that looks: ids are derived, so a trace that arrives twice is the same trace.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -9,14 +12,16 @@ use std::{
 use bench_proto::{
     facts::{JudgePlan, QuestionFacts},
     ids::{RunId, RunNo, TaskKey},
-    trace::{Kept, LatencySketch, Span, SpanKind, SpanValue, TraceId, TracePolicy, decide, own_us},
+    trace::{
+        Kept, LatencySketch, Span, SpanId, SpanKind, SpanValue, TraceId, TracePolicy, decide, own_us, span_of_question,
+    },
 };
 use bench_store::{RunRow, Store, StoreError};
 use bench_telemetry::{
     metrics::catalogue,
     spans::{FinishedSpan, Kind, SpanSink, Value},
 };
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{sync::mpsc, task::JoinHandle, time::MissedTickBehavior};
 use tracing::{debug, warn};
 
 use super::{QuestionTrace, Subject, gather};
@@ -25,10 +30,10 @@ use super::{QuestionTrace, Subject, gather};
 const WAITING: usize = 256;
 /// Questions sent together.
 const TOGETHER: usize = 16;
+/// How often traces are looked for that others have left unsent, and how many are taken at a time.
+const LEFT_OVER: (Duration, u32) = (Duration::from_secs(10), 64);
 /// How often the spread of times is exchanged with the store.
 const EXCHANGE: Duration = Duration::from_secs(1);
-/// Longest wait at the end.
-const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Runs whose spreads are in memory.
 const RUNS: usize = 256;
 
@@ -37,11 +42,14 @@ pub struct Keeper {
     spreads: Mutex<HashMap<RunNo, Spread>>,
     sender: Mutex<Option<mpsc::Sender<(RunNo, TaskKey)>>>,
     task: Mutex<Option<JoinHandle<()>>>,
+    sink: Arc<dyn SpanSink>,
 }
 
 /// How the times of a run's questions are spread.
 #[derive(Default)]
 struct Spread {
+    /// The run's public id.
+    run_id: Option<RunId>,
     /// As far as this process knows.
     all: LatencySketch,
     /// What the store has not heard of.
@@ -57,8 +65,12 @@ impl Keeper {
     #[must_use]
     pub fn start(store: Arc<dyn Store>, sink: Arc<dyn SpanSink>) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let keeper =
-            Arc::new(Self { spreads: Mutex::default(), sender: Mutex::new(Some(sender)), task: Mutex::default() });
+        let keeper = Arc::new(Self {
+            spreads: Mutex::default(),
+            sender: Mutex::new(Some(sender)),
+            task: Mutex::default(),
+            sink: Arc::clone(&sink),
+        });
         let sending = Sending { store, sink, keeper: Arc::downgrade(&keeper), runs: HashMap::new(), silent: false };
         *lock(&keeper.task) = Some(tokio::spawn(sending.run(receiver)));
         keeper
@@ -80,6 +92,7 @@ impl Keeper {
             spreads.clear();
         }
         let spread = spreads.entry(run).or_default();
+        spread.run_id.get_or_insert_with(|| run_id.clone());
         let kept = decide(policy, facts, votes, &trace, &spread.all);
         if policy.slow_ms.is_none() {
             spread.all.add(own_us(facts));
@@ -94,17 +107,26 @@ impl Keeper {
         catalogue::TRACES.add(1.0, &[kept.name()]);
         let taken = lock(&self.sender).as_ref().is_some_and(|sender| sender.try_send((run, facts.task)).is_ok());
         if !taken {
-            catalogue::TRACES_DROPPED.add(1.0, &[]);
+            // the store knows of it: it is found among those that are left over
+            catalogue::TRACES_DELAYED.add(1.0, &[]);
         }
     }
 
-    /// Sends what waits and ends; gives up after some seconds.
+    /// The root of the trace of a question that was decided here.
+    pub(crate) fn root_of(&self, run: RunNo, facts: &QuestionFacts) -> Option<(TraceId, SpanId)> {
+        let run_id = lock(&self.spreads).get(&run)?.run_id.clone()?;
+        let trace = TraceId::of_question(&run_id, &facts.question_id);
+        Some((trace, span_of_question(&trace)))
+    }
+
+    /// Sends what waits and ends; gives up after some seconds, and leaves the rest to others.
     pub async fn close(&self) {
         drop(lock(&self.sender).take());
         let Some(mut task) = lock(&self.task).take() else { return };
-        if tokio::time::timeout(LAST_WORDS, &mut task).await.is_err() {
+        let patience = self.sink.last_words();
+        if tokio::time::timeout(patience, &mut task).await.is_err() {
             task.abort();
-            warn!("some traces could not be sent within {} s", LAST_WORDS.as_secs());
+            warn!("some traces could not be sent within {} ms and are left to others", patience.as_millis());
         }
     }
 
@@ -136,7 +158,8 @@ struct Sending {
 
 impl Sending {
     async fn run(mut self, mut waiting: mpsc::Receiver<(RunNo, TaskKey)>) {
-        let mut exchange = tokio::time::interval(EXCHANGE);
+        let (mut exchange, mut left_over) = (tokio::time::interval(EXCHANGE), tokio::time::interval(LEFT_OVER.0));
+        left_over.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut questions = Vec::with_capacity(TOGETHER);
         loop {
             tokio::select! {
@@ -147,38 +170,54 @@ impl Sending {
                     self.send(std::mem::take(&mut questions)).await;
                 }
                 _ = exchange.tick() => self.exchange().await,
+                _ = left_over.tick() => self.send_left_over().await,
             }
         }
         self.exchange().await;
     }
 
+    /// Sends what other processes, or this one, have decided and not sent.
+    async fn send_left_over(&mut self) {
+        let left_over = match self.store.take_unsent_traces(LEFT_OVER.1).await {
+            Ok(left_over) => left_over,
+            Err(error) => return debug!("traces that are left over could not be read: {error}"),
+        };
+        for questions in left_over.chunks(TOGETHER) {
+            self.send(questions.to_vec()).await;
+        }
+    }
+
     async fn send(&mut self, questions: Vec<(RunNo, TaskKey)>) {
-        let (mut spans, mut linked, mut traces) = (Vec::new(), BTreeSet::new(), 0);
+        let (mut spans, mut linked, mut read) = (Vec::new(), BTreeSet::new(), Vec::with_capacity(questions.len()));
         for (run, task) in questions {
             match self.read(run, task).await {
                 Ok(Some(trace)) => {
-                    traces += 1;
                     spans.extend(trace.spans.iter().map(|span| finished(span, &trace)));
                     let first_of = |span: &&Span| linked.insert((span.trace, span.id));
                     spans.extend(trace.linked.iter().filter(first_of).map(|span| finished(span, &trace)));
                 }
+                // it was reopened meanwhile: its next end decides anew
                 Ok(None) => {}
                 Err(error) => {
-                    catalogue::TRACES_DROPPED.add(1.0, &[]);
+                    catalogue::TRACES_DELAYED.add(1.0, &[]);
                     debug!("the trace of {task:?} could not be read: {error}");
+                    continue;
                 }
             }
+            read.push((run, task));
         }
-        if spans.is_empty() {
-            return;
+        let sent = if spans.is_empty() { Ok(()) } else { self.sink.send(spans).await };
+        if let Err(error) = self.store.settle_traces(&read, sent.is_ok()).await {
+            // they are sent once more
+            debug!("that traces were sent could not be noted: {error}");
         }
-        match self.sink.send(spans).await {
+        match sent {
             Ok(()) => self.silent = false,
             Err(why) => {
-                catalogue::TRACES_DROPPED.add(f64::from(traces), &[]);
+                catalogue::TRACES_DELAYED.add(read.len() as f64, &[]);
                 // once per outage: the run goes on as if nobody looked
                 if !std::mem::replace(&mut self.silent, true) {
-                    warn!("traces cannot be sent and are dropped until the collector is back: {why}");
+                    warn!("traces cannot be sent and wait in the store until the collector is back: {why}");
                 }
             }
         }
@@ -215,6 +254,7 @@ fn finished(span: &Span, trace: &QuestionTrace) -> FinishedSpan {
         SpanValue::Int(number) => Value::Int(*number),
         SpanValue::Number(number) => Value::Number(*number),
         SpanValue::Bool(yes) => Value::Bool(*yes),
+        SpanValue::Texts(texts) => Value::Texts(texts.clone()),
     };
     FinishedSpan {
         trace: span.trace.0,

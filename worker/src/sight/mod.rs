@@ -2,11 +2,13 @@
 //! question's trace from the store.
 //!
 //! Nothing here buffers spans: a trace is read from the stored timings when somebody wants it, the `trace` verb as well as the
-//! exporter. `keep` decides and sends, `context` is what requests bring along, `meter` counts what is stored.
+//! exporter. `keep` decides and sends, `context` is what requests bring along, `meter` counts what is stored. `live` is about the
+//! spans that a process makes of its own work.
 
 mod context;
 mod gather;
 mod keep;
+mod live;
 pub(crate) mod meter;
 mod process;
 
@@ -14,4 +16,6 @@ pub use context::next_traceparent;
 pub(crate) use context::{RunTrace, traced};
 pub use gather::{QuestionTrace, Subject, find_subject, gather, read_questions};
 pub use keep::Keeper;
+pub use live::link_messages;
+pub(crate) use live::{link_questions, task_span};
 pub use process::ProcessTelemetry;

@@ -17,6 +17,8 @@ pub struct ProcessTelemetry {
     pub spans: Option<Arc<dyn SpanSink>>,
     #[cfg(feature = "cluster")]
     pusher: Option<bench_telemetry::otlp::MetricsPusher>,
+    #[cfg(feature = "cluster")]
+    live: Option<bench_telemetry::otlp::ProcessSpans>,
 }
 
 impl ProcessTelemetry {
@@ -31,7 +33,7 @@ impl ProcessTelemetry {
         instance: &str,
         refresh: Option<Arc<dyn bench_telemetry::otlp::Refresh>>,
     ) -> Result<Self, Failure> {
-        use bench_telemetry::otlp::{MetricsPusher, OtlpError, OtlpOptions, span_sink};
+        use bench_telemetry::otlp::{MetricsPusher, OtlpError, OtlpOptions, ProcessSpans, span_sink};
         let telemetry = &settings.telemetry;
         let Some(endpoint) = telemetry.endpoint.clone() else { return Ok(Self::default()) };
         let options = OtlpOptions {
@@ -40,12 +42,14 @@ impl ProcessTelemetry {
             metrics_interval: telemetry.metrics_interval,
             service: service.to_owned(),
             instance: instance.to_owned(),
+            patience: telemetry.patience,
         };
         let failed = |error: OtlpError| Failure::terminal(TELEMETRY, error.to_string());
         bench_telemetry::metrics::enable(service, instance);
         let spans = Some(span_sink(&options).map_err(failed)?);
         let pusher = Some(MetricsPusher::start(&options, refresh).map_err(failed)?);
-        Ok(Self { spans, pusher })
+        let live = Some(ProcessSpans::start(&options, telemetry.process_rate).map_err(failed)?);
+        Ok(Self { spans, pusher, live })
     }
 
     /// A build for one machine sends nothing, and says so.
@@ -61,11 +65,20 @@ impl ProcessTelemetry {
         Ok(Self::default())
     }
 
-    /// Sends what is left of the metrics.
+    /// Sends what is left of process spans and metrics, both at once.
     pub async fn close(self) {
         #[cfg(feature = "cluster")]
-        if let Some(pusher) = self.pusher {
-            pusher.close().await;
-        }
+        tokio::join!(
+            async {
+                if let Some(live) = self.live {
+                    live.close().await;
+                }
+            },
+            async {
+                if let Some(pusher) = self.pusher {
+                    pusher.close().await;
+                }
+            }
+        );
     }
 }

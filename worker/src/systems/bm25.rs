@@ -92,14 +92,8 @@ impl Search for Bm25 {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure> {
-        let visible_entries = documents::visible_len(content, query.visible_entries) as u32;
-        let key = IndexKey {
-            system: "bm25",
-            content_hash: bank.content_hash,
-            visible_entries,
-            settings: self.settings_key.clone(),
-        };
-        let (k1, b) = (self.k1, self.b);
+        let key = IndexKey::of("bm25", bank, content, query, &self.settings_key);
+        let (k1, b, visible_entries) = (self.k1, self.b, key.visible_entries);
         let content = content.clone();
         let build = move || Bm25Index::build(&content, visible_entries, k1, b).map_err(failure);
         let index = self.cache.get_or_build(&key, build).await?;
@@ -126,8 +120,7 @@ impl BuiltIndex for Bm25Index {
 
 impl Bm25Index {
     fn build(content: &BankContent, visible_entries: u32, k1: f64, b: f64) -> tantivy::Result<Self> {
-        let hits: Vec<RetrievedHit> =
-            documents::visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect();
+        let hits = documents::hits(content, visible_entries);
 
         let mut schema = Schema::builder();
         let indexing =

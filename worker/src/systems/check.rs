@@ -78,7 +78,10 @@ const RED: &[&str] = &[
     "In the old bathtub behind the pottery in Quillfeather Lane.",
     "The password of the boat house is marmalade-seventeen.",
     "Zoë paid 1.234,50 € for the 風鈴 at the café in Łódź 🎐.",
+    "My bicycle Hortensia is painted turquoise.",
 ];
+/// What a later session says about something in the first one.
+const LATER: &str = "I painted my bicycle Hortensia anew today: it is vermilion now.";
 const BLUE: &[&str] = &[
     "My neighbour Fenwick collects barometers from shipwrecks.",
     "How many has he got by now?",
@@ -122,10 +125,15 @@ fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
         long.text,
         "the lamp was lit and the sea was calm. ".repeat(180)
     );
+    let later = Turn { id: "D3:1".to_owned(), ..turn((0, &LATER)) };
     let content = BankContent {
         bank_id: colour.to_owned(),
         speakers: vec!["Ann".to_owned(), "Bo".to_owned()],
-        entries: vec![session(1, lines.iter().enumerate().map(turn).collect()), session(2, vec![long])],
+        entries: vec![
+            session(1, lines.iter().enumerate().map(turn).collect()),
+            session(2, vec![long]),
+            session(3, vec![later]),
+        ],
     };
     let bytes = serde_json::to_vec(&content).unwrap_or_default();
     BankRef {
@@ -179,8 +187,11 @@ impl Checks<'_> {
         let seen = self.unicode_and_length().await;
         self.note("unicode and length", begun, seen);
         let begun = Instant::now();
-        let seen = self.order_and_ids().await;
+        let seen = self.ids().await;
         self.note("ids come back", begun, seen);
+        let begun = Instant::now();
+        let seen = self.order().await;
+        self.note("order", begun, seen);
         let begun = Instant::now();
         let seen = self.event_time().await;
         self.note("event time", begun, seen);
@@ -244,7 +255,7 @@ impl Checks<'_> {
         let handle = self.system.open_bank(&self.red).await.map_err(|f| said(&f))?;
         self.red.handle = Some(handle);
         let ready = self.fill(&self.red).await?;
-        pass(format!("made a bank, stored 2 sessions with {} turns; {ready}", RED.len() + 1))
+        pass(format!("made a bank, stored 3 sessions with {} turns; {ready}", RED.len() + 2))
     }
 
     async fn ready_is_true(&self) -> Seen {
@@ -287,7 +298,7 @@ impl Checks<'_> {
         Err("a text of 7,000 letters cannot be found".to_owned())
     }
 
-    async fn order_and_ids(&self) -> Seen {
+    async fn ids(&self) -> Seen {
         if !self.system.capabilities().recalls {
             return cannot("it does not search");
         }
@@ -299,6 +310,22 @@ impl Checks<'_> {
             "D1:4" => pass("a hit carries the id of its turn: retrieval is measured by turn and by session"),
             _ if hit.session_id == "D1" => pass("a hit carries its session: retrieval is measured by session"),
             _ => cannot("hits carry no id of ours: retrieval metrics do not exist for it"),
+        }
+    }
+
+    /// Of two facts, the later one must not be lost behind the earlier one.
+    async fn order(&self) -> Seen {
+        if !self.system.capabilities().recalls {
+            return cannot("it does not search");
+        }
+        let hits = self.recall(&self.red, "What colour is the bicycle Hortensia painted?", 10).await?.hits;
+        match (has(&hits, "turquoise"), has(&hits, "vermilion")) {
+            (true, true) => pass(
+                "two sessions contradict each other: both are found, in the order of their dates it is clear which holds",
+            ),
+            (false, true) => pass("two sessions contradict each other: the later one has replaced the earlier one"),
+            (true, false) => Err("two sessions contradict each other: only the earlier one is found".to_owned()),
+            (false, false) => Err("neither of two sessions about one thing is found".to_owned()),
         }
     }
 

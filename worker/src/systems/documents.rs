@@ -81,6 +81,11 @@ pub(super) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Docume
     documents.into_iter().flatten().collect()
 }
 
+/// The same as hits without scores.
+pub(super) fn hits(content: &BankContent, visible_entries: u32) -> Vec<RetrievedHit> {
+    visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect()
+}
+
 /// Number of entries that a query may see.
 pub(super) fn visible_len(content: &BankContent, visible_entries: u32) -> usize {
     content.entries.len().min(visible_entries as usize)

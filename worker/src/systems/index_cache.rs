@@ -6,8 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use bench_proto::{failure::Failure, ids::Sha256Hash};
+use bench_proto::{dataset::BankContent, failure::Failure, ids::Sha256Hash};
 use futures::{FutureExt, channel::oneshot, future::Shared};
+
+use super::{BankRef, RecallQuery, documents};
 
 /// Bytes that are kept when nobody says otherwise: 64 MiB.
 pub const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
@@ -23,6 +25,20 @@ pub struct IndexKey {
     pub visible_entries: u32,
     /// Settings that go into the index, in a form of the system's own.
     pub settings: Arc<str>,
+}
+
+impl IndexKey {
+    /// The index of a bank as far as a query may see it.
+    pub(super) fn of(
+        system: &'static str,
+        bank: &BankRef,
+        content: &BankContent,
+        query: &RecallQuery<'_>,
+        settings: &Arc<str>,
+    ) -> Self {
+        let visible_entries = documents::visible_len(content, query.visible_entries) as u32;
+        Self { system, content_hash: bank.content_hash, visible_entries, settings: Arc::clone(settings) }
+    }
 }
 
 /// An index.

@@ -178,6 +178,9 @@ pub enum Readiness {
     },
 }
 
+/// What a system says about itself and a bank: numbers under its own names.
+pub use bench_proto::step::SystemStats;
+
 /// What a consolidation did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Consolidation {
@@ -248,6 +251,11 @@ pub trait MemorySystem: Send + Sync {
         Ok(None)
     }
 
+    /// What it says about itself and the bank, for the report. Nobody waits for it long, and a failure loses nothing else.
+    async fn statistics(&self, _bank: &BankRef) -> Result<SystemStats, Failure> {
+        Ok(SystemStats::default())
+    }
+
     /// Whether this machine can serve the bank: a system that was started on another one is out of reach.
     fn on_this_machine(&self, _bank: &BankRef) -> Result<(), Failure> {
         Ok(())
@@ -280,4 +288,6 @@ pub struct BuildContext {
     pub run: Option<String>,
     /// Where embeddings come from, for `vector` and `hybrid`.
     pub embeddings: Option<Arc<dyn vector::Embed>>,
+    /// Embedding models of this machine.
+    pub local_models: vector::LocalModels,
 }

@@ -15,6 +15,13 @@ pub struct Setting {
     pub default: &'static str,
 }
 
+impl Setting {
+    /// A setting.
+    pub(super) const fn new(name: &'static str, description: &'static str, default: &'static str) -> Self {
+        Self { name, description, default }
+    }
+}
+
 /// Refuses settings that the system does not know.
 pub(super) fn check(system: &str, known: &[Setting], settings: &SystemSettings) -> Result<(), BuildError> {
     match settings.keys().find(|key| known.iter().all(|setting| setting.name != key.as_str())) {

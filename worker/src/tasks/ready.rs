@@ -1,18 +1,20 @@
-//! Asks the memory system whether what was retained can be found; holds no slot between two polls (P6, P11).
+//! Asks the memory system whether what was retained can be found; holds no slot between two polls (P6, P11). Where the run
+//! wants it, what was retained is consolidated in between, once per segment.
 
-use bench_proto::step::{Effect, Opens, StepFacts, StepNo, StepRecord, StepText};
+use bench_proto::step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing};
 use bench_store::{ClaimedTask, StoreError};
+use tracing::debug;
 
 use super::{StepClock, TaskEnd, TaskResult};
 use crate::{
     context::RunContext,
     engine::{Shared, store_failure},
     guard,
-    systems::{BankRef, Readiness},
+    systems::{BankRef, Counted, MemorySystem, Readiness, SystemStats},
 };
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
-    let clock = StepClock::start();
+    let mut clock = StepClock::start();
     let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
     let row = context.current_row(shared, &data).await?;
     let segment = row.segments.get(task.task.index() as usize);
@@ -20,30 +22,29 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         segment.ok_or_else(|| store_failure(&StoreError::Corrupt(format!("{:?} has no segment", task.task))))?.until;
     let bank = context.bank_ref(&row, &data);
     let system = context.system();
-    if system.capabilities().consolidates && !is_consolidated(shared, task).await? {
+    let mut proven = is_ready(context, &bank, until).await?;
+    let consolidates = system.capabilities().consolidates;
+    if consolidates && !is_consolidated(shared, task).await? {
+        // what is not yet taken in cannot be made better
         consolidate(shared, context, task, &bank, row.generation).await?;
+        clock = StepClock::start();
+        proven = is_ready(context, &bank, until).await?;
     }
-    let proven = match system.readiness(&bank, until).await.map_err(|failure| context.system_end(failure))? {
-        Readiness::Proven => true,
-        Readiness::Promised => false,
-        Readiness::NotYet { poll_after_ms } => {
-            let reason = format!("bank {} is not ready yet", row.bank_id);
-            return Err(TaskEnd::Park { delay_ms: poll_after_ms, reason, calls: Vec::new() });
-        }
+    let counted = match system.verify(&bank, until).await {
+        // what consolidation leaves of the items is the system's own business
+        counted if consolidates => counted.unwrap_or_default(),
+        counted => counted.map_err(|failure| context.system_end(failure))?,
     };
-    // what consolidation leaves of the items is the system's own business
-    if !system.capabilities().consolidates
-        && let Some(counted) = system.verify(&bank, until).await.map_err(|failure| context.system_end(failure))?
-        && let Some(failure) = guard::lost(&bank, counted)
-    {
+    if let Some(failure) = counted.filter(|_| !consolidates).and_then(|counted| guard::lost(&bank, counted)) {
         return Err(failure.into());
     }
+    let stats = stats_of(system, &bank, counted).await;
     let record = StepRecord {
         run: task.run,
         task: task.task,
         step: StepNo::READY,
         epoch: task.epoch,
-        facts: StepFacts::Ready { polls: 1, proven, timing: clock.timing(&task, clock.elapsed_us()) },
+        facts: StepFacts::Ready { polls: 1, proven, stats, timing: clock.timing(&task, clock.elapsed_us()) },
         text: None,
         calls: Vec::new(),
         effect: Effect::Done { opens: Opens::SegmentQuestions },
@@ -52,13 +53,37 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     Ok(())
 }
 
+/// Whether everything can be found, proven or promised; parks the task while it cannot.
+async fn is_ready(context: &RunContext, bank: &BankRef, until: u32) -> Result<bool, TaskEnd> {
+    match context.system().readiness(bank, until).await.map_err(|failure| context.system_end(failure))? {
+        Readiness::Proven => Ok(true),
+        Readiness::Promised => Ok(false),
+        Readiness::NotYet { poll_after_ms } => {
+            let reason = format!("bank {} is not ready yet", bank.bank_id);
+            Err(TaskEnd::Park { delay_ms: poll_after_ms, reason, calls: Vec::new() })
+        }
+    }
+}
+
+/// What the system says about the bank, and how much it holds where that was counted.
+async fn stats_of(system: &dyn MemorySystem, bank: &BankRef, counted: Option<Counted>) -> SystemStats {
+    let mut stats = system.statistics(bank).await.unwrap_or_else(|failure| {
+        debug!("bank {}: no statistics: {failure}", bank.bank_id);
+        SystemStats::default()
+    });
+    if let Some(counted) = counted {
+        stats.numbers.insert("items".to_owned(), counted.found as f64);
+    }
+    stats
+}
+
 /// Whether an earlier claim has consolidated the segment: it has a checkpoint of its own.
 async fn is_consolidated(shared: &Shared, task: ClaimedTask) -> Result<bool, TaskEnd> {
     if task.epoch <= 1 {
         return Ok(false);
     }
-    let texts = shared.store.step_texts(task.run, &[task.task], StepNo::CONSOLIDATE).await;
-    Ok(!texts.map_err(|e| store_failure(&e))?.is_empty())
+    let steps = shared.store.bank_steps(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
+    Ok(steps.iter().any(|stored| stored.task == task.task && stored.step == StepNo::CONSOLIDATE))
 }
 
 /// Lets the system make something better of what was retained. Its time and cost are a checkpoint.
@@ -77,13 +102,13 @@ async fn consolidate(
         task: task.task,
         step: StepNo::CONSOLIDATE,
         epoch: task.epoch,
-        facts: StepFacts::Retained {
+        facts: StepFacts::Consolidated {
             generation,
-            turns: 0,
             usage: done.usage,
-            timing: clock.timing(&task, clock.elapsed_us()),
+            // the waits before this claim are those of the step that ends the task
+            timing: Timing { queue_wait_us: 0, dispatch_us: 0, ..clock.timing(&task, clock.elapsed_us()) },
         },
-        text: Some(StepText::Recalled { hits: Vec::new() }),
+        text: None,
         calls: Vec::new(),
         effect: Effect::Continue,
     };

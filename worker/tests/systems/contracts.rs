@@ -3,7 +3,7 @@
 use bench_testkit::fakes::{Fake, SYSTEMS};
 use bench_worker::systems::{adapter::shipped::SHIPPED, check::Outcome};
 
-use super::{changes_of, checked, outcome, start, system};
+use super::{changes_of, checked, outcome, robust::bank, start, system};
 
 #[test]
 fn every_shipped_adapter_has_a_contract_to_be_tested_against() {
@@ -57,6 +57,18 @@ async fn a_document_of_supermemory_that_is_gone_is_not_done() {
     assert_eq!(outcome(&steps, "store"), Outcome::Pass, "{steps:#?}");
     let seen = fake.with(|world| world.requests.clone());
     assert!(seen.iter().any(|request| request.starts_with("GET /v3/documents/bench-check-1-red-D1")), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_system_says_about_itself_is_read() {
+    let (_fake, hebb) = start("hebb-mind");
+    let said = hebb.statistics(&bank()).await.expect("answers");
+    assert_eq!((said.version.as_deref(), said.numbers.len()), (Some("0.3.0"), 0));
+    let (_fake, hindsight) = start("hindsight");
+    let said = hindsight.statistics(&bank()).await.expect("answers");
+    assert_eq!(said.numbers.get("failed_operations"), Some(&0.0), "{said:?}");
+    let (_fake, mem0) = start("mem0");
+    assert!(mem0.statistics(&bank()).await.expect("answers").is_empty(), "it says nothing, and is not asked");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,6 +12,8 @@ async fn the_python_example_passes_the_checks() {
     let system = of_text(&text, None);
     let (_, steps) = checked(system.as_ref()).await;
     assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{steps:#?}");
+    let said = system.statistics(&super::robust::bank()).await.expect("it need not have any");
+    assert_eq!((said.version.as_deref(), said.numbers.len()), (Some("1.0"), 0));
     system.close().await;
 }
 

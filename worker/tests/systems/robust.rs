@@ -18,7 +18,7 @@ recall:
   hits: [{list: results, text: memory, id: id}]
 ";
 
-fn bank() -> BankRef {
+pub(super) fn bank() -> BankRef {
     BankRef {
         name: "bench-1-g1".to_owned(),
         handle: Some("bench-1-g1".to_owned()),

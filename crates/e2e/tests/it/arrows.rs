@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("bench-e2e", &["bench-coord", "bench-proto", "bench-sim", "bench-testkit", "bench-worker"]),
-    ("bench-perf", &["bench-proto", "bench-store", "bench-testkit", "bench-worker"]),
+    ("bench-perf", &["bench-datasets", "bench-proto", "bench-store", "bench-testkit", "bench-worker"]),
 ];
 
 /// Crates that do no I/O: they may not even know how.

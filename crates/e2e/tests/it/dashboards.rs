@@ -95,6 +95,31 @@ fn every_metric_that_a_dashboard_or_an_alert_names_exists() {
 }
 
 #[test]
+fn every_alert_is_seen_ringing_and_silent_by_a_test() {
+    let named = |text: &str, key: &str| -> Vec<(String, usize)> {
+        let at = |(line, text): (usize, &str)| {
+            let (_, rest) = text.split_once(key)?;
+            let name = rest.split([',', '}']).next()?.trim();
+            Some((name.to_owned(), line))
+        };
+        text.lines().enumerate().filter_map(at).collect()
+    };
+    let tests = read("deploy/observability/rules_test.yml");
+    let lines: Vec<&str> = tests.lines().collect();
+    let tested = named(&tests, "alertname: ");
+    let silent =
+        |line: usize| lines[line..lines.len().min(line + 2)].iter().any(|text| text.contains("exp_alerts: []"));
+    let alerts = named(&read("deploy/observability/rules.yml"), "- alert: ");
+    assert!(alerts.len() >= 5, "{alerts:?}");
+    for (alert, _) in alerts {
+        for wanted in [true, false] {
+            let found = tested.iter().any(|(name, line)| *name == alert && silent(*line) == wanted);
+            assert!(found, "no test of rules_test.yml sees {alert} {}", if wanted { "silent" } else { "ringing" });
+        }
+    }
+}
+
+#[test]
 fn promtool_takes_the_rules_their_tests_and_every_expression_of_the_dashboards() {
     let folder = root().join("deploy/observability");
     promtool(&["check", "rules", "rules.yml"], &folder).unwrap_or_else(|e| panic!("{e:#}"));

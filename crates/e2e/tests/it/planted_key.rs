@@ -80,6 +80,38 @@ fn a_local_run_writes_its_key_nowhere() {
 }
 
 #[test]
+fn keys_of_a_collector_and_of_a_proxy_are_written_nowhere() {
+    let provider = Provider::start(&[]);
+    for (protocol, endpoint) in [
+        ("http/protobuf", format!("http://somebody:{KEY}@collector.invalid:4318")),
+        ("http/protobuf", format!("https://somebody:{KEY}@collector.invalid:4318")),
+        ("grpc", format!("http://somebody:{KEY}@127.0.0.1:1")),
+    ] {
+        let proxy = format!("http://somebody:{KEY}@127.0.0.1:1");
+        let bench = provider
+            .bench()
+            .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)
+            .with_env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+            .with_env("OTEL_EXPORTER_OTLP_HEADERS", format!("authorization=Bearer {KEY}"))
+            .with_env("HTTP_PROXY", &proxy)
+            .with_env("HTTPS_PROXY", &proxy)
+            .with_env("http_proxy", &proxy)
+            .with_env("https_proxy", &proxy)
+            .with_env("NO_PROXY", "127.0.0.1")
+            .with_env("no_proxy", "127.0.0.1");
+        let more = ["-vv", "--run-id", "planted", "--set", "trace.rate=1"];
+        let done = bench.run(provider.submit(&more)).expect_code(0);
+        assert!(done.stderr.contains("cannot be sent"), "the collector is not there: {}", done.stderr);
+        let shown = bench.run(["config", "show", "--all"]).expect_code(0);
+        for (place, text) in [("output", &done.stdout), ("log", &done.stderr), ("settings", &shown.stdout)] {
+            let line = text.lines().find(|line| holds(line.as_bytes(), KEY));
+            assert!(line.is_none(), "the key stands in the {place} ({protocol}): {line:?}");
+        }
+        assert!(search(bench.path(), KEY) >= 2, "store and reports were searched");
+    }
+}
+
+#[test]
 fn a_cluster_writes_its_key_nowhere() {
     let stage = Stage::set(Size::Small, Setup::default(), 2);
     stage.provider.control(&serde_json::json!({"faults": {"http_500": 0.2, "garbage": 0.1}}));

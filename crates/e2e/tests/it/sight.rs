@@ -67,6 +67,9 @@ fn p20_a_question_is_one_tree_over_two_workers_with_a_broker_between() {
     let cluster = Cluster::new()
         .with_provider(provider.base_url(), KEY)
         .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint());
+    // what the processes themselves do is sent too, also where it tells nothing
+    std::fs::write(cluster.bench().path().join("bench.toml"), "[telemetry]\nprocess_rate = 1.0\npatience = \"60s\"\n")
+        .expect("is written");
     let mut coordinator = cluster.coordinator("coordinator");
     wait_until_ready(&mut coordinator);
     // nobody works yet: what is handed out lies in the broker
@@ -126,9 +129,44 @@ fn p20_a_question_is_one_tree_over_two_workers_with_a_broker_between() {
     for name in metrics {
         assert!(collector.metrics().contains(name), "{name} did not arrive: {:?}", collector.metrics());
     }
+    coordinator.signal("TERM");
+    let _ = coordinator.wait(PATIENCE).expect_code(0);
+    what_the_processes_did(&collector.spans(), &traces);
     let everything = collector.dump() + &cluster.logs().into_iter().map(|(_, log)| log).collect::<String>();
     assert!(!everything.contains(KEY), "the key is in what was sent or logged");
     assert!(!collector.dump().contains(&text), "a question's text is in a trace");
+}
+
+/// Every process shows its batches as traces of its own, linked to questions that are sent.
+fn what_the_processes_did(spans: &[Arrived], questions: &[&str]) {
+    let of = |name: &str| spans.iter().filter(|s| s.name == name).collect::<Vec<_>>();
+    for (name, process) in [
+        ("dispatch_batch", "coordinator"),
+        ("sweep", "coordinator"),
+        ("aggregate", "coordinator"),
+        ("claim_batch", "asker"),
+        ("claim_batch", "judge"),
+        ("checkpoint_batch", "asker"),
+        ("checkpoint_batch", "judge"),
+        ("bank_task", "asker"),
+    ] {
+        let found = of(name);
+        assert!(found.iter().any(|s| s.process == process), "no {name} of {process}: {found:?}");
+        assert!(found.iter().all(|s| s.parent.is_empty() && !questions.contains(&s.trace.as_str())), "{found:?}");
+    }
+    for trace in questions {
+        let tree = tree(spans, trace);
+        let attempts = tree.iter().filter(|s| s.name == "task" && s.parent == tree[0].id);
+        let attempts: BTreeSet<&str> = attempts.map(|s| s.process.as_str()).collect();
+        assert_eq!(attempts, BTreeSet::from(["asker", "judge"]), "each process shows its part of the question live");
+    }
+    assert!(of("submit").iter().any(|s| s.process.starts_with("local-")), "the client shows what it did");
+    let roots: BTreeSet<&str> = spans.iter().filter(|s| s.name == "question").map(|s| s.id.as_str()).collect();
+    let dispatched: BTreeSet<&str> = spans.iter().filter(|s| s.name == "dispatch").map(|s| s.id.as_str()).collect();
+    for (name, linked) in [("dispatch_batch", &dispatched), ("claim_batch", &dispatched), ("conclude_batch", &roots)] {
+        let known = of(name).iter().any(|s| s.links.iter().any(|id| linked.contains(id.as_str())));
+        assert!(known, "no {name} is linked to a question that arrived");
+    }
 }
 
 #[test]
@@ -141,7 +179,9 @@ fn p20_slow_questions_are_kept_whole_with_a_link_and_fast_ones_are_not() {
         .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())
         .with_env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
     let flags = ["--run-id", "slow", "--trace-url", PLACE, "--trace-content", "--set", "trace.rate=0"];
-    let flags = [&flags[..], &["--set", "trace.slow=4s", "--set", "models.timeout=5s"]].concat();
+    let flags =
+        [&flags[..], &["--set", "trace.slow=4s", "--set", "models.timeout=5s", "--set", "telemetry.patience=60s"]]
+            .concat();
     let report = bench.run(provider.submit(&flags)).expect_code(0).json();
     let questions = bench.questions("slow");
     let kept: BTreeSet<&str> =
@@ -182,6 +222,37 @@ fn a_collector_that_is_away_costs_nothing_but_its_traces() {
     assert!((1..=2).contains(&said), "traces and metrics, once each:\n{}", done.stderr);
     let trace = bench.run(["trace", "away", "--slowest", "--json"]).expect_code(0).json();
     assert_eq!(trace["kept"], "sampled", "the decision is stored all the same");
+
+    // the next process that has a collector sends what this one could not
+    let collector = Collector::start(false);
+    let bench = bench.with_env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint());
+    let flags = ["--run-id", "back", "--set", "trace.rate=0", "--set", "telemetry.patience=60s"];
+    let _ = bench.run(provider.submit(&flags)).expect_code(0);
+    let sent: BTreeSet<String> =
+        bench.questions("away").iter().filter_map(|q| q["trace_id"].as_str().map(str::to_owned)).collect();
+    let spans = collector.wait_for("what was left over", |spans| {
+        let arrived: BTreeSet<_> = spans.iter().filter(|s| s.name == "question").map(|s| s.trace.clone()).collect();
+        sent.is_subset(&arrived)
+    });
+    let slowest = trace["trace_id"].as_str().expect("an id");
+    assert!(tree(&spans, slowest).len() > 5, "whole, as it would have been at once");
+}
+
+#[test]
+fn a_collector_that_never_answers_costs_nothing_but_a_little_patience_at_the_end() {
+    let provider = Provider::start(&["--latency-ms", "10"]);
+    let digest = provider.digest(&[]);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let endpoint = format!("http://{}", silent.local_addr().expect("an address"));
+    // connections are taken by the kernel, nobody reads from them
+    let bench = provider.bench().with_env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+    let flags = ["--run-id", "silent", "--set", "trace.rate=1", "--set", "telemetry.process_rate=1"];
+    let done = bench.run(provider.submit(&flags)).expect_code(0);
+    assert_eq!(done.json()["result_digest"].as_str(), Some(digest.as_str()));
+    assert!(done.stderr.contains("left to others") || done.stderr.contains("cannot be sent"), "{}", done.stderr);
+    let trace = bench.run(["trace", "silent", "--slowest", "--json"]).expect_code(0).json();
+    assert_eq!(trace["kept"], "sampled", "nothing else is lost");
+    drop(silent);
 }
 
 #[test]
@@ -237,7 +308,20 @@ fn prometheus_reads_coordinator_and_workers_and_their_logs_change_while_they_run
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum();
     assert_eq!(ended_questions, 50.0, "{ended}");
-    for name in ["bench_step_seconds_bucket", "bench_tokens_total", "bench_model_calls_total", "bench_slots_busy"] {
+    let fed = [
+        "bench_step_seconds_bucket",
+        "bench_provider_seconds_bucket",
+        "bench_wait_seconds_bucket",
+        "bench_tokens_total",
+        "bench_model_calls_total",
+        "bench_model_call_seconds_bucket",
+        "bench_rate_used_total{account=\"openai\",unit=\"requests\"}",
+        "bench_cost_usd_total",
+        "bench_checkpoint_rows_bucket",
+        "bench_checkpoint_seconds_bucket",
+        "bench_slots_busy",
+    ];
+    for name in fed {
         assert!(ended.contains(name), "{name} is missing:\n{ended}");
     }
     assert!(!(running + &ended).contains(KEY), "the key is in a metric");

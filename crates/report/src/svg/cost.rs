@@ -11,8 +11,10 @@ const ROW: f64 = 28.0;
 
 pub(super) fn plot(summary: &Summary) -> Option<Plot> {
     let usage = &summary.usage;
-    let phases =
-        [("retain", &usage.retain), ("recall", &usage.recall), ("answer", &usage.answer), ("judge", &usage.judge)];
+    let consolidated = usage.consolidate.as_ref().map(|figures| ("consolidate", figures));
+    let of_questions = [("recall", &usage.recall), ("answer", &usage.answer), ("judge", &usage.judge)];
+    let phases: Vec<(&str, &UsageFigures)> =
+        std::iter::once(("retain", &usage.retain)).chain(consolidated).chain(of_questions).collect();
     let tokens = |figures: &UsageFigures| figures.prompt_tokens + figures.completion_tokens;
     let paid = phases.iter().any(|(_, figures)| figures.usd > 0.0);
     let size = |figures: &UsageFigures| if paid { figures.usd } else { tokens(figures) as f64 };
@@ -24,7 +26,7 @@ pub(super) fn plot(summary: &Summary) -> Option<Plot> {
     for (i, (name, figures)) in phases.iter().enumerate() {
         let y = 8.0 + ROW * i as f64;
         shapes += &text(LEFT - 8.0, y + 16.0, "end", "", name);
-        shapes += &rect(LEFT, y + 3.0, WIDTH * size(figures) / most, 18.0, &format!("f{i}"));
+        shapes += &rect(LEFT, y + 3.0, WIDTH * size(figures) / most, 18.0, &format!("f{}", i % 4));
         let money = if paid { format!("{} · ", usd(figures.usd)) } else { String::new() };
         let label =
             format!("{money}{} tokens in, {} out", count(figures.prompt_tokens), count(figures.completion_tokens));

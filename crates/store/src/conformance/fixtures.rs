@@ -129,7 +129,7 @@ pub fn retained(generation: i64) -> StepFacts {
 /// Facts of a proven segment.
 #[must_use]
 pub fn proven() -> StepFacts {
-    StepFacts::Ready { polls: 1, proven: true, timing: Timing::default() }
+    StepFacts::Ready { polls: 1, proven: true, stats: Default::default(), timing: Timing::default() }
 }
 
 /// Facts of a recall.

@@ -92,6 +92,7 @@ macro_rules! store_conformance {
             p20_steps_tell_when_they_were_stored,
             p20_tries_that_stored_nothing_are_noted_once,
             p20_the_spread_of_times_is_added_up,
+            p20_traces_that_were_decided_and_not_sent_are_found,
             p9_calls_are_found_by_lineage_the_oldest_first,
             p9_only_accepted_calls_are_served_again,
             p9_shared_calls_are_those_of_all_runs_the_newest_first,

@@ -210,6 +210,7 @@ pub async fn open_tasks_are_counted_by_role(fresh: &Fresh) {
     assert_eq!((retain.unpublished, retain.queued, retain.delayed, retain.leased), (1, 1, 1, 1));
     let due = retain.next_due_ms.expect("one is delayed");
     assert!((50_000..=60_001).contains(&due), "{due}");
+    assert_eq!(store.waits_for(scene.run).await.expect("is read").as_deref(), Some("because"));
     let question = open[&Role::Question];
     assert_eq!((question.unpublished, question.leased, question.next_due_ms), (3, 0, None));
     assert_eq!(open[&Role::Judge], crate::OpenTasks::default());

@@ -1,13 +1,13 @@
 //! What traces are built of.
 
 use bench_proto::{
-    facts::Outcome,
+    facts::{Outcome, QuestionFacts},
     ids::{Role, TaskKey},
     step::{Opens, StepNo},
-    trace::{AttemptEnd, AttemptNote},
+    trace::{AttemptEnd, AttemptNote, Kept},
 };
 
-use super::{Fresh, Scene, bank};
+use super::{Fresh, HEADLINE, Scene, bank, question_facts};
 use crate::SessionId;
 
 /// Steps come back with the time of their commit, questions apart from what was retained for their bank.
@@ -59,6 +59,32 @@ pub async fn p20_tries_that_stored_nothing_are_noted_once(fresh: &Fresh) {
     store.note_attempts(scene.run, &[first.clone(), note(question, 2, "again")]).await.expect("are noted");
     assert_eq!(store.attempts(scene.run, question).await.expect("are read"), [first, second, vote]);
     assert_eq!(store.attempts(scene.run, TaskKey::question(0, 1)).await.expect("are read"), []);
+}
+
+/// Who decides has some time to send; what it could not send others have at once, each trace one of them.
+pub async fn p20_traces_that_were_decided_and_not_sent_are_found(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1, 2, 3])])]).await;
+    scene.make_ready(0, 1).await;
+    let questions = [0, 1, 2, 3].map(|index| (scene.run, TaskKey::question(0, index)));
+    for (number, (_, task)) in questions.iter().enumerate() {
+        scene.answer(*task, 1.0, Opens::Nothing).await;
+        let kept = (number != 3).then_some(Kept::Slow);
+        let facts = QuestionFacts { kept, ..question_facts(*task, Outcome::Scored, 1.0) };
+        store.conclude(scene.run, HEADLINE, &[facts]).await.expect("is concluded");
+    }
+    let take = async |limit| store.take_unsent_traces(limit).await.expect("are taken");
+    assert_eq!(take(10).await, [], "who decided is still at it");
+    store.settle_traces(&questions, false).await.expect("are free");
+    let (mut one, mut other) = (take(2).await, take(10).await);
+    assert_eq!((one.len(), other.len()), (2, 1), "three are kept, and each is taken once");
+    assert_eq!(take(10).await, []);
+    store.settle_traces(&one, true).await.expect("are settled");
+    store.settle_traces(&questions, false).await.expect("are free");
+    assert_eq!(take(10).await, other, "those that were sent are forgotten");
+    one.append(&mut other);
+    one.sort_unstable();
+    assert_eq!(one, questions[..3]);
 }
 
 /// Processes add to one spread, and each learns of all.

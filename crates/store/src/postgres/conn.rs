@@ -16,12 +16,14 @@ use tokio::time::timeout;
 
 use super::{errors, place::Place};
 use crate::{
-    StoreError, StoreResult,
+    StoreError, StoreResult, slow,
     sql::{Arg, Args, Batch, Cell, Column, Conn, Dialect, Row, Sql},
 };
 
 /// A statement that takes longer makes the server be asked, over a connection of its own, whether it is there.
 const QUIET: Duration = Duration::from_millis(2_500);
+/// OpenTelemetry's name of this store.
+const SYSTEM: &str = "postgresql";
 /// Longest statement on the server; the client gives up a little later.
 pub(super) const LONGEST: Duration = Duration::from_secs(60);
 
@@ -54,7 +56,7 @@ impl<'c> Link<'c> {
 
     /// Runs statements without arguments.
     pub(super) async fn raw(&mut self, text: &'static str) -> StoreResult<()> {
-        let done = watched(self.place, sqlx::raw_sql(text).execute(&mut *self.conn)).await;
+        let done = slow::told(SYSTEM, text, watched(self.place, sqlx::raw_sql(text).execute(&mut *self.conn))).await;
         self.note(done).map(drop)
     }
 
@@ -77,7 +79,7 @@ impl<'c> Link<'c> {
 
     async fn run(&mut self, text: &'static str, args: Args) -> StoreResult<u64> {
         let query = sqlx::query_with(text, bind(args)?).persistent(self.named);
-        let done = watched(self.place, query.execute(&mut *self.conn)).await;
+        let done = slow::told(SYSTEM, text, watched(self.place, query.execute(&mut *self.conn))).await;
         self.note(done).map(|done| done.rows_affected())
     }
 }
@@ -87,7 +89,7 @@ impl Conn for Link<'_> {
     async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
         let text = sql.expanded(Dialect::Postgres).text.as_str();
         let query = sqlx::query_with(text, bind(args)?).persistent(self.named);
-        let rows = watched(self.place, query.fetch_all(&mut *self.conn)).await;
+        let rows = slow::told(SYSTEM, text, watched(self.place, query.fetch_all(&mut *self.conn))).await;
         self.note(rows)?.iter().map(|row| Row::read(row, cell)).collect()
     }
 

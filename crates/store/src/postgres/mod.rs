@@ -17,6 +17,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, Row as _, postgres::PgConnectOptions};
 use tokio::time::timeout;
+use tracing::Instrument as _;
 
 use self::{
     conn::{LONGEST, Link, State},
@@ -43,6 +44,7 @@ const MIGRATIONS: schema::Migrations = &[
     "UPDATE bench_schema SET version = 6;",
     include_str!("../../../../migrations/postgres/0007_sight.sql"),
     include_str!("../../../../migrations/postgres/0008_limits.sql"),
+    include_str!("../../../../migrations/postgres/0009_unsent_traces.sql"),
 ];
 
 /// What every statement runs under. A client that is gone loses its locks within seconds.
@@ -240,7 +242,7 @@ impl Postgres {
         W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
     {
         let pool = self.pool.clone();
-        match tokio::spawn(async move { work_on(&pool, begin, work).await }).await {
+        match tokio::spawn(async move { work_on(&pool, begin, work).await }.in_current_span()).await {
             Ok(outcome) => outcome,
             Err(ended) if ended.is_panic() => {
                 Err(StoreError::BadData("the store met a bug while writing; the log has the details".to_owned()))

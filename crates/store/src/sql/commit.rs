@@ -105,6 +105,7 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
         }
         let (what, generation) = match &record.facts {
             StepFacts::Retained { generation, .. } => (What::Retained, Some(*generation)),
+            StepFacts::Consolidated { generation, .. } => (What::Other, Some(*generation)),
             StepFacts::Ready { .. } => (What::Other, Some(banks::planned_generation(record.epoch))),
             StepFacts::Recalled { generation, .. } => {
                 recalled.insert((run, task), *generation);
@@ -228,8 +229,9 @@ async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, bo
         groups.entry((run, headline_metric)).or_default().push(facts);
     }
     for ((run, headline_metric), facts) in groups {
-        let (_, delta) = conclude::insert(conn, run, &headline_metric, &facts, conclude::rows(&facts)?).await?;
-        books.runs.entry(run).or_default().add_ended(delta);
+        let new = conclude::insert(conn, run, &headline_metric, &facts, conclude::rows(&facts)?).await?;
+        new.note_traces(conn, run).await?;
+        books.runs.entry(run).or_default().add_ended(new.delta);
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use bench_proto::{
 use super::{
     Backend, Batch, CHUNK, Conn, Sql, SqlStore, args, commit,
     counters::{self, Delta},
-    reopen, results, sweep, task_key, tasks,
+    reopen, results, sweep, task_key, tasks, traces,
 };
 use crate::{
     Checkpoints, CommitOutcome, Conclusion, RetryScope, StoreResult,
@@ -30,14 +30,31 @@ pub(super) fn rows(facts: &[QuestionFacts]) -> StoreResult<Batch> {
         .text(docs))
 }
 
-/// Stores facts that are not there, counts them, and marks their tasks. Returns the questions that are new.
+/// What was new of some facts.
+pub(super) struct Inserted {
+    /// How many questions.
+    pub(super) count: u64,
+    /// What they count.
+    pub(super) delta: Delta,
+    /// Those that keep their traces.
+    kept: Vec<TaskKey>,
+}
+
+impl Inserted {
+    /// Notes the traces that were decided now, not long ago by somebody else: they are still to be sent.
+    pub(super) async fn note_traces(&self, conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+        traces::decided(conn, run, &self.kept).await
+    }
+}
+
+/// Stores facts that are not there, counts them, and marks their tasks. Returns what is new.
 pub(super) async fn store(
     conn: &mut dyn Conn,
     run: RunNo,
     headline_metric: &str,
     facts: &[QuestionFacts],
     rows: Batch,
-) -> StoreResult<u64> {
+) -> StoreResult<Inserted> {
     static MARK: Sql = Sql::new(|| {
         "UPDATE tasks AS t SET concluded = 1 FROM @locked(tasks $1: run int, task int) AS b \
          WHERE t.run_no = b.run AND t.task_key = b.task AND t.concluded = 0"
@@ -46,22 +63,22 @@ pub(super) async fn store(
     let mut keys: Vec<(RunNo, TaskKey)> = facts.iter().map(|f| (run, f.task)).collect();
     keys.sort_unstable();
     conn.execute(&MARK, args![tasks::pairs(&keys)]).await?;
-    let (count, delta) = insert(conn, run, headline_metric, facts, rows).await?;
+    let new = insert(conn, run, headline_metric, facts, rows).await?;
     counters::require(conn, run).await?;
-    if count > 0 {
-        counters::add_at_last(conn, run, delta).await?;
+    if new.count > 0 {
+        counters::add_at_last(conn, run, new.delta).await?;
     }
-    Ok(count)
+    Ok(new)
 }
 
-/// Inserts facts that are not there; returns how many are new and what they count.
+/// Inserts facts that are not there; returns what is new.
 pub(super) async fn insert(
     conn: &mut dyn Conn,
     run: RunNo,
     headline_metric: &str,
     facts: &[QuestionFacts],
     rows: Batch,
-) -> StoreResult<(u64, Delta)> {
+) -> StoreResult<Inserted> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO facts (run_no, task_key, question_id, category, outcome, doc) \
          SELECT $1, b.task, b.question_id, b.category, b.outcome, b.doc \
@@ -72,12 +89,14 @@ pub(super) async fn insert(
     let new = conn.fetch(&INSERT, args![run.0, rows]).await?;
     let mut new: HashSet<TaskKey> = new.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
     let (count, mut delta) = (new.len() as u64, Delta::default());
+    let mut kept = Vec::new();
     for facts in facts {
         if new.remove(&facts.task) {
             delta.end(facts, headline_metric);
+            kept.extend(facts.kept.map(|_| facts.task));
         }
     }
-    Ok((count, delta))
+    Ok(Inserted { count, delta, kept })
 }
 
 #[async_trait]
@@ -106,7 +125,13 @@ impl<B: Backend> Checkpoints for SqlStore<B> {
             let (rows, metric, part) = (rows(part)?, headline_metric.to_owned(), part.to_vec());
             new += self
                 .backend
-                .write(move |conn| Box::pin(async move { store(conn, run, &metric, &part, rows).await }))
+                .write(move |conn| {
+                    Box::pin(async move {
+                        let new = store(conn, run, &metric, &part, rows).await?;
+                        new.note_traces(conn, run).await?;
+                        Ok(new.count)
+                    })
+                })
                 .await?;
         }
         Ok(new)

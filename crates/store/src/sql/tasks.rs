@@ -15,7 +15,8 @@ use super::{
     role_range, task_key,
 };
 use crate::{
-    ClaimedTask, OpenByRole, OpenTasks, ReadyTask, Release, SessionId, StoreError, StoreResult, Tasks, codec::escape,
+    ClaimedTask, OpenByRole, OpenTasks, ReadyTask, Release, SessionId, StoreError, StoreResult, Tasks,
+    codec::{escape, unescape},
 };
 
 /// A state that was read.
@@ -237,6 +238,21 @@ impl<B: Backend> Tasks for SqlStore<B> {
         }
         let releases = releases.to_vec();
         self.backend.write(move |conn| Box::pin(release(conn, releases))).await
+    }
+
+    async fn waits_for(&self, run: RunNo) -> StoreResult<Option<String>> {
+        static SELECT: Sql = Sql::new(|| {
+            format!(
+                "SELECT reason FROM tasks WHERE run_no = $1 AND state = {} AND not_before > @now AND reason IS NOT NULL \
+                 ORDER BY not_before, task_key LIMIT 1",
+                TaskState::Ready.code()
+            )
+        });
+        let mut rows = self.fetch(&SELECT, args![run.0]).await?;
+        match rows.first_mut() {
+            Some(row) => Ok(row.opt_text(0)?.map(unescape)),
+            None => Ok(None),
+        }
     }
 
     async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>> {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `$1`, `$2`, … | the call's arguments, in order |
 //! | `@rows($1: run int, facts text)` | argument 1 is a [`super::Batch`]: a table with these columns (`int`, `text`, `blob`) |
-//! | `@locked(tasks $1: run int, task int)` | the same, its rows of the table `tasks` (or `banks`) locked in the order of their keys |
+//! | `@locked(tasks $1: run int, task int)` | the same, its rows of the table `tasks` (or one of `KEYS`) locked in the order of their keys |
 //! | `@share(s)` | locks the row of `s` against those who lock it to change it |
 //! | `@now` | the store's clock in microseconds since 1970 |
 //! | `@each($1, b.task)` | the number `$1`, as if each row of the batch brought it (`b.task` is any number of the batch) |
@@ -57,8 +57,11 @@ enum Kind {
 type Columns<'a> = Vec<(&'a str, Kind)>;
 
 /// The columns of a table's key, and those of the batch that name it.
-const KEYS: [(&str, [(&str, &str); 2]); 2] =
-    [("tasks", [("run_no", "run"), ("task_key", "task")]), ("banks", [("run_no", "run"), ("bank_no", "bank")])];
+const KEYS: [(&str, [(&str, &str); 2]); 3] = [
+    ("tasks", [("run_no", "run"), ("task_key", "task")]),
+    ("banks", [("run_no", "run"), ("bank_no", "bank")]),
+    ("unsent_traces", [("run_no", "run"), ("task_key", "task")]),
+];
 
 impl Sql {
     /// A statement whose text is made by `write` (a function, because guards are generated).

@@ -10,9 +10,9 @@ use bench_proto::{
 };
 
 use super::{
-    Backend, Batch, Row, Sql, SqlStore, args,
+    Backend, Batch, Conn, Row, Sql, SqlStore, args,
     results::{distinct, of_questions},
-    role_range, task_key,
+    role_range, task_key, tasks,
 };
 use crate::{
     SessionId, StoreError, StoreResult, Traces,
@@ -25,8 +25,32 @@ fn stored_span(mut row: Row) -> StoreResult<StoredSpan> {
     Ok(StoredSpan { task, step, facts, stored_us: row.opt_int(3)? })
 }
 
+/// Questions as a batch, each once, in one order.
+fn pairs(mut questions: Vec<(RunNo, TaskKey)>) -> Batch {
+    questions.sort_unstable();
+    questions.dedup();
+    tasks::pairs(&questions)
+}
+
 fn facts(mut row: Row) -> StoreResult<QuestionFacts> {
     from_json(&row.text(0)?, || "the facts of a question".to_owned())
+}
+
+/// How long whoever decided or took a trace has to send it, before others do.
+const HOLD_US: i64 = 30_000_000;
+
+/// Notes questions whose traces are kept, in the transaction that keeps them.
+pub(super) async fn decided(conn: &mut dyn Conn, run: RunNo, kept: &[TaskKey]) -> StoreResult<()> {
+    static INSERT: Sql = Sql::new(|| {
+        format!(
+            "INSERT INTO unsent_traces (run_no, task_key, due_us) SELECT $1, b.task, @now + {HOLD_US} \
+             FROM @rows($2: task int) AS b WHERE true ON CONFLICT (run_no, task_key) DO NOTHING"
+        )
+    });
+    if kept.is_empty() {
+        return Ok(());
+    }
+    conn.execute(&INSERT, args![run.0, distinct(kept)]).await.map(drop)
 }
 
 #[async_trait]
@@ -91,6 +115,49 @@ impl<B: Backend> Traces for SqlStore<B> {
                 .to_owned()
         });
         self.fetch(&SELECT, args![run.0, distinct(questions)]).await?.into_iter().map(facts).collect()
+    }
+
+    async fn take_unsent_traces(&self, limit: u32) -> StoreResult<Vec<(RunNo, TaskKey)>> {
+        static DUE: Sql = Sql::new(|| {
+            "SELECT run_no, task_key FROM unsent_traces WHERE due_us <= @now ORDER BY due_us LIMIT $1".to_owned()
+        });
+        // whoever is second finds that they are no longer due
+        static TAKE: Sql = Sql::new(|| {
+            format!(
+                "UPDATE unsent_traces AS u SET due_us = @now + {HOLD_US} \
+                 FROM @locked(unsent_traces $1: run int, task int) AS b \
+                 WHERE u.run_no = b.run AND u.task_key = b.task AND u.due_us <= @now RETURNING run_no, task_key"
+            )
+        });
+        let read = |row: &Row| Ok((RunNo(row.int(0)?), task_key(row, 1)?));
+        let due = self.fetch(&DUE, args![i64::from(limit)]).await?;
+        let due: Vec<(RunNo, TaskKey)> = due.iter().map(read).collect::<StoreResult<_>>()?;
+        if due.is_empty() {
+            return Ok(due);
+        }
+        let taken = self
+            .backend
+            .change(move |conn| Box::pin(async move { conn.fetch(&TAKE, args![pairs(due)]).await }))
+            .await?;
+        taken.iter().map(read).collect()
+    }
+
+    async fn settle_traces(&self, questions: &[(RunNo, TaskKey)], sent: bool) -> StoreResult<()> {
+        static SENT: Sql = Sql::new(|| {
+            "DELETE FROM unsent_traces WHERE (run_no, task_key) IN \
+             (SELECT b.run, b.task FROM @rows($1: run int, task int) AS b)"
+                .to_owned()
+        });
+        static FREE: Sql = Sql::new(|| {
+            "UPDATE unsent_traces AS u SET due_us = @now FROM @locked(unsent_traces $1: run int, task int) AS b \
+             WHERE u.run_no = b.run AND u.task_key = b.task"
+                .to_owned()
+        });
+        if questions.is_empty() {
+            return Ok(());
+        }
+        let statement = if sent { &SENT } else { &FREE };
+        self.execute(statement, args![pairs(questions.to_vec())]).await.map(drop)
     }
 
     async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>> {

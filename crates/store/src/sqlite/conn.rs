@@ -12,9 +12,9 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteValueRef},
 };
 
-use super::errors;
+use super::{SYSTEM, errors};
 use crate::{
-    StoreError, StoreResult,
+    StoreError, StoreResult, slow,
     sql::{Arg, Args, Batch, Cell, Column, Conn, Dialect, Row, Sql},
 };
 
@@ -25,13 +25,15 @@ pub(super) struct Link<'c>(pub(super) &'c mut SqliteConnection);
 impl Conn for Link<'_> {
     async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
         let (text, arguments) = bind(sql, args)?;
-        let rows = sqlx::query_with(text, arguments).fetch_all(&mut *self.0).await.map_err(|e| errors::of(&e))?;
+        let asked = sqlx::query_with(text, arguments).fetch_all(&mut *self.0);
+        let rows = slow::told(SYSTEM, text, asked).await.map_err(|e| errors::of(&e))?;
         rows.iter().map(|row| Row::read(row, cell)).collect()
     }
 
     async fn execute(&mut self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
         let (text, arguments) = bind(sql, args)?;
-        let done = sqlx::query_with(text, arguments).execute(&mut *self.0).await.map_err(|e| errors::of(&e))?;
+        let asked = sqlx::query_with(text, arguments).execute(&mut *self.0);
+        let done = slow::told(SYSTEM, text, asked).await.map_err(|e| errors::of(&e))?;
         Ok(done.rows_affected())
     }
 

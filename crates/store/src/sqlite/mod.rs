@@ -28,6 +28,8 @@ use crate::{
 
 /// URL scheme.
 pub const SCHEME: &str = "sqlite";
+/// OpenTelemetry's name of it.
+const SYSTEM: &str = "sqlite";
 
 /// Longest wait for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,6 +43,7 @@ const MIGRATIONS: schema::Migrations = &[
     "UPDATE bench_schema SET version = 6;",
     include_str!("../../../../migrations/sqlite/0007_sight.sql"),
     include_str!("../../../../migrations/sqlite/0008_limits.sql"),
+    include_str!("../../../../migrations/sqlite/0009_unsent_traces.sql"),
 ];
 
 /// The store in one file.

@@ -12,9 +12,10 @@ use tokio::{
     sync::{Mutex, mpsc, oneshot},
     task::JoinHandle,
 };
+use tracing::{Instrument as _, Span};
 
-use super::{conn::Link, errors};
-use crate::{StoreError, StoreResult, sql::Conn};
+use super::{SYSTEM, conn::Link, errors};
+use crate::{StoreError, StoreResult, slow, sql::Conn};
 
 /// Jobs that may wait for the writer; more make their callers wait.
 const QUEUE: usize = 256;
@@ -44,7 +45,7 @@ impl Writer {
         let closed = || StoreError::Unavailable("the store has been closed".to_owned());
         let jobs = self.jobs.lock().ok().and_then(|jobs| jobs.clone()).ok_or_else(closed)?;
         let (answer, answered) = oneshot::channel();
-        let job = Work { work: Some(work), value: None, answer };
+        let job = Work { work: Some(work), value: None, answer, span: Span::current() };
         jobs.send(Box::new(job)).await.map_err(|_| closed())?;
         drop(jobs);
         answered.await.map_err(|_| closed())?
@@ -69,12 +70,15 @@ trait Job: Send {
     fn run<'a>(&'a mut self, conn: &'a mut dyn Conn) -> BoxFuture<'a, StoreResult<()>>;
     /// Answers the caller.
     fn answer(self: Box<Self>, outcome: StoreResult<()>);
+    /// What the caller does, for the log and for collectors.
+    fn span(&self) -> Span;
 }
 
 struct Work<T, W> {
     work: Option<W>,
     value: Option<T>,
     answer: oneshot::Sender<StoreResult<T>>,
+    span: Span,
 }
 
 impl<T, W> Job for Work<T, W>
@@ -83,12 +87,18 @@ where
     W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send,
 {
     fn run<'a>(&'a mut self, conn: &'a mut dyn Conn) -> BoxFuture<'a, StoreResult<()>> {
-        Box::pin(async move {
+        let span = self.span.clone();
+        let work = async move {
             if let Some(work) = self.work.take() {
                 self.value = Some(work(conn).await?);
             }
             Ok(())
-        })
+        };
+        Box::pin(work.instrument(span))
+    }
+
+    fn span(&self) -> Span {
+        self.span.clone()
     }
 
     fn answer(self: Box<Self>, outcome: StoreResult<()>) {
@@ -109,7 +119,9 @@ async fn write_until_closed(mut conn: SqliteConnection, mut waiting: mpsc::Recei
 /// Runs jobs in one transaction and answers them.
 async fn run_group(conn: &mut SqliteConnection, group: &mut Vec<Box<dyn Job>>) {
     let mut outcomes = Vec::with_capacity(group.len());
-    let ended = transact(conn, group, &mut outcomes).await;
+    // what the transaction itself waits for shows with the job that came first
+    let first = group.first().map_or_else(Span::none, |job| job.span());
+    let ended = transact(conn, group, &mut outcomes).instrument(first).await;
     if ended.is_err() {
         // after some errors SQLite has rolled back by itself, and this one says that there is nothing to do
         drop(statement(conn, "ROLLBACK").await);
@@ -154,5 +166,6 @@ async fn run_job(conn: &mut SqliteConnection, job: &mut dyn Job) -> StoreResult<
 }
 
 async fn statement(conn: &mut SqliteConnection, sql: &'static str) -> StoreResult<()> {
-    sqlx::query(sql).execute(conn).await.map(drop).map_err(|e| errors::of(&e))
+    let done = slow::told(SYSTEM, sql, sqlx::query(sql).execute(conn)).await;
+    done.map(drop).map_err(|e| errors::of(&e))
 }

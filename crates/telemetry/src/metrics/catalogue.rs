@@ -53,6 +53,7 @@ catalogue! {
     Counter TOKENS = "bench_tokens_total" ["phase", "direction"]: "tokens by the provider's count: prompt, completion";
     Counter COST_USD = "bench_cost_usd_total" ["phase"]: "dollars of calls, by phase";
     Gauge RATE_LIMIT = "bench_rate_limit_per_minute" ["account", "unit"]: "configured allowance of an account: requests, tokens";
+    Counter RATE_USED = "bench_rate_used_total" ["account", "unit"]: "what calls took of an account's allowance: requests, and tokens where they are limited";
     Histogram CHECKPOINT_ROWS = "bench_checkpoint_rows" [] in ROWS: "rows of a checkpoint transaction";
     Histogram CHECKPOINT_SECONDS = "bench_checkpoint_seconds" [] in SHORT_SECONDS: "seconds of a checkpoint transaction";
     Counter TASK_RETRIES = "bench_task_retries_total" ["role"]: "tasks that failed and were handed back for another attempt";
@@ -76,7 +77,7 @@ catalogue! {
     Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap";
     Gauge RUN_INFO = "bench_run_info" ["run", "dataset", "system", "answerer", "status"]: "1 for every open run";
     Counter TRACES = "bench_traces_total" ["reason"]: "questions whose traces were kept: failed, slow, retried, sampled";
-    Counter TRACES_DROPPED = "bench_traces_dropped_total" []: "kept questions whose traces could not be sent";
+    Counter TRACES_DELAYED = "bench_traces_delayed_total" []: "kept questions whose traces could not be sent at once: they are sent later";
     Counter SPANS = "bench_spans_total" ["outcome"]: "spans on their way to the collector: sent, dropped";
 }
 

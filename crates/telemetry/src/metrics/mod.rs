@@ -72,11 +72,16 @@ pub struct Histogram(pub(crate) Metric);
 impl Histogram {
     /// Records a value.
     pub fn record(&self, value: f64, labels: &[&str]) {
+        self.record_all(&[value], labels);
+    }
+
+    /// Records values of one series: their labels are prepared once.
+    pub fn record_all(&self, values: &[f64], labels: &[&str]) {
         if enabled() {
             #[cfg(feature = "metrics")]
-            registry::record(&self.0, value, labels);
+            registry::record_all(&self.0, values, labels);
             #[cfg(not(feature = "metrics"))]
-            let _ = (value, labels);
+            let _ = (values, labels);
         }
     }
 }

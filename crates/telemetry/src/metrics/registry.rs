@@ -157,9 +157,10 @@ pub(super) fn add(metric: &Metric, value: f64, labels: &[&str]) {
     }
 }
 
-pub(super) fn record(metric: &Metric, value: f64, labels: &[&str]) {
+pub(super) fn record_all(metric: &Metric, values: &[f64], labels: &[&str]) {
     if let Some(histogram) = REGISTRY.get().and_then(|registry| registry.histograms.get(metric.name)) {
-        histogram.record(value, &labelled(metric, labels));
+        let labels = labelled(metric, labels);
+        values.iter().for_each(|value| histogram.record(*value, &labels));
     }
 }
 

@@ -11,6 +11,7 @@ async fn collector(spoken: Spoken) -> (ServerHandle, OtlpOptions) {
         metrics_interval: Duration::from_millis(100),
         service: "bench-worker".into(),
         instance: "here".into(),
+        patience: Duration::from_secs(60),
     };
     (server, options)
 }
@@ -65,6 +66,7 @@ async fn a_collector_that_is_away_is_an_error_and_no_more() {
         metrics_interval: Duration::from_secs(1),
         service: "s".into(),
         instance: "i".into(),
+        patience: Duration::from_secs(1),
     };
     let sink = span_sink(&options).expect("the endpoint makes sense");
     assert!(sink.send(vec![span(1, "one")]).await.is_err());

@@ -5,7 +5,8 @@ mod systems;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError, mpsc},
     time::Duration,
 };
 
@@ -17,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
+use tokio::{net::TcpSocket, sync::oneshot};
 
 pub use systems::SYSTEMS;
 
@@ -111,6 +113,13 @@ impl World {
         id
     }
 
+    /// Takes in everything that waits.
+    pub fn take_in(&mut self) {
+        for (bank, stored) in std::mem::take(&mut self.waiting) {
+            self.banks.entry(bank).or_default().push(stored);
+        }
+    }
+
     /// The items of a bank that share words with a query, those with the most first.
     #[must_use]
     pub fn search(&self, bank: &str, query: &str, k: usize) -> Vec<(Stored, usize)> {
@@ -149,9 +158,21 @@ fn words(text: &str) -> Vec<String> {
 /// A running system.
 #[derive(Debug)]
 pub struct Fake {
+    address: SocketAddr,
     url: String,
+    system: System,
     world: Arc<Mutex<World>>,
-    runtime: Option<tokio::runtime::Runtime>,
+    serving: Option<Serving>,
+    /// Holds the port while nobody listens, so that nobody else takes it.
+    held: Option<TcpSocket>,
+}
+
+/// A system that listens.
+#[derive(Debug)]
+struct Serving {
+    runtime: tokio::runtime::Runtime,
+    leave: oneshot::Sender<()>,
+    gone: mpsc::Receiver<()>,
 }
 
 struct Served {
@@ -167,23 +188,58 @@ impl Fake {
     #[must_use]
     pub fn start(name: &str) -> Self {
         let (_, system) = SYSTEMS.iter().find(|(known, _)| *known == name).expect("a system of that name");
-        let world = Arc::new(Mutex::new(World::default()));
+        let socket = bound(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let address = socket.local_addr().expect("has an address");
+        let mut fake = Self {
+            address,
+            url: format!("http://{address}"),
+            system: *system,
+            world: Arc::default(),
+            serving: None,
+            held: Some(socket),
+        };
+        fake.come_back();
+        fake
+    }
+
+    /// Ends as a process does that is stopped: requests under way are answered, then connections are refused.
+    ///
+    /// # Panics
+    /// When its port cannot be kept.
+    pub fn leave(&mut self) {
+        let Some(Serving { runtime, leave, gone }) = self.serving.take() else { return };
+        self.held = Some(bound(self.address));
+        let _ = leave.send(());
+        let _ = gone.recv_timeout(Duration::from_secs(10));
+        // a test may itself be in a runtime
+        runtime.shutdown_background();
+    }
+
+    /// Listens again, where it did, with what it held.
+    ///
+    /// # Panics
+    /// When it cannot listen.
+    pub fn come_back(&mut self) {
+        let Some(socket) = self.held.take() else { return };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime can be made");
-        // a test may itself be in a runtime: nothing is waited for here
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        listener.set_nonblocking(true).expect("can be asked without waiting");
-        let url = format!("http://{}", listener.local_addr().expect("has an address"));
-        let served = Arc::new(Served { system: *system, world: Arc::clone(&world) });
+        let listener = {
+            let _in_runtime = runtime.enter();
+            socket.listen(1024).expect("can listen")
+        };
+        let served = Arc::new(Served { system: self.system, world: Arc::clone(&self.world) });
         let router = Router::new().fallback(serve).with_state(served);
+        let (leave, asked) = oneshot::channel();
+        let (tell, gone) = mpsc::channel();
         runtime.spawn(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).expect("is a listener");
-            axum::serve(listener, router).await
+            let asked = async move { drop(asked.await) };
+            let _ = axum::serve(listener, router).with_graceful_shutdown(asked).await;
+            let _ = tell.send(());
         });
-        Self { url, world, runtime: Some(runtime) }
+        self.serving = Some(Serving { runtime, leave, gone });
     }
 
     /// Where it listens.
@@ -201,10 +257,19 @@ impl Fake {
 impl Drop for Fake {
     fn drop(&mut self) {
         // a test may itself be in a runtime
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+        if let Some(serving) = self.serving.take() {
+            serving.runtime.shutdown_background();
         }
     }
+}
+
+/// A socket that holds an address and does not listen: connections to it are refused.
+fn bound(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    // one socket takes the place of another without a moment in which the port is free
+    socket.set_reuseport(true).expect("can share its port");
+    socket.bind(address).expect("the port is free");
+    socket
 }
 
 async fn serve(

@@ -6,8 +6,11 @@ use super::*;
 use crate::{
     call::Usage,
     failure::Failure,
+    ids::RunId,
     money::PicoUsd,
+    spec::{ModelSpec, RunSpec},
     step::{Retrieval, WaitFor},
+    trace::{BankSpan, TraceTexts, span_of_call, span_of_dispatch, span_of_step},
 };
 
 fn spec() -> RunSpec {

@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<AdapterSpec, String> {
 pub fn fingerprint(spec: &AdapterSpec) -> String {
     let mut spec = spec.clone();
     (spec.url, spec.start, spec.auth, spec.timeout) = (None, None, None, None);
-    (spec.description, spec.traps, spec.allow) = (String::new(), Vec::new(), Vec::new());
+    (spec.description, spec.traps, spec.allow, spec.statistics) = (String::new(), Vec::new(), Vec::new(), None);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
     let json = serde_json::to_vec(&spec).unwrap_or_default();
     Sha256Hash::of(&json).hex()[..8].to_owned()
@@ -65,6 +65,7 @@ pub(super) struct Adapter {
     pub(super) searches: Vec<(Call, Vec<Hits>)>,
     pub(super) answer: Option<Call>,
     pub(super) verify: Option<Call>,
+    pub(super) statistics: Option<Call>,
     pub(super) reset: Option<Call>,
     pub(super) purge: Option<(Call, Path, Call)>,
     pub(super) health: Option<Call>,
@@ -110,6 +111,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("recall", &["hits", "usage"]),
     ("answer", &["text", "cites", "usage", "events", "last_event"]),
     ("verify", &["count"]),
+    ("statistics", &["numbers"]),
     ("reset", &[]),
     ("health", &["version"]),
 ];
@@ -122,6 +124,7 @@ fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
         ("hits", !spec.hits.is_empty()),
         ("text", spec.text.is_some()),
         ("cites", spec.cites.is_some()),
+        ("numbers", !spec.numbers.is_empty()),
         ("version", spec.version.is_some()),
         ("events", !spec.events.is_empty()),
         ("last_event", spec.last_event.is_some()),
@@ -221,6 +224,7 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         searches,
         answer: call("answer", &spec.answer, RECALL_VARS)?,
         verify: call("verify", &spec.verify, &vars(&["expected"]))?,
+        statistics: call("statistics", &spec.statistics, BANK_VARS)?,
         reset: call("reset", &spec.reset, BANK_VARS)?,
         purge: match &spec.purge {
             None => None,

@@ -18,7 +18,7 @@ use reqwest::Url;
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-pub use self::record::{InstanceRecord, end_orphans};
+pub use self::record::{InstanceRecord, end_orphans, remove_data};
 use self::{child::Child, record::folder_name};
 use super::{
     super::BuildContext,
@@ -88,6 +88,8 @@ enum Instance {
 pub(super) struct Address {
     pub(super) url: Url,
     pub(super) id: String,
+    /// Version that it reported.
+    pub(super) version: Option<String>,
 }
 
 impl Managed {
@@ -171,7 +173,7 @@ impl Managed {
                     if let Some(record) = InstanceRecord::read(&folder).filter(|record| record.healthy)
                         && let Ok(url) = Url::parse(&record.url)
                     {
-                        break Instance::Shared(Address { url, id: record.id() });
+                        break Instance::Shared(Address { url, id: record.id(), version: record.version });
                     }
                     if begun.elapsed() > self.timeout {
                         let message = format!(
@@ -207,10 +209,10 @@ impl Managed {
                 Ok(version) => {
                     info!("{} {} started on {url}", self.name, version.as_deref().unwrap_or(""));
                     let id = record.id();
-                    InstanceRecord { healthy: true, version, ..record }
+                    InstanceRecord { healthy: true, version: version.clone(), ..record }
                         .write(folder)
                         .map_err(|e| cannot(&self.name, &e))?;
-                    return Ok((Address { url, id }, child));
+                    return Ok((Address { url, id, version }, child));
                 }
                 Err(failure) if failure.code == "system_ended" => {
                     last = failure.message;

@@ -1,7 +1,8 @@
 //! Memory systems described by a file: no code per system.
 //!
 //! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
-//! (`template`, `path`, `sse`), `http` the network, `items` what is stored, `index` the way back to the dataset's ids.
+//! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
+//! what is stored, `index` the way back to the dataset's ids.
 //! `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
@@ -12,7 +13,10 @@ mod items;
 mod managed;
 mod path;
 mod process;
+mod readiness;
+mod recalling;
 pub mod replay;
+mod retaining;
 pub mod shipped;
 pub mod spec;
 mod sse;
@@ -26,7 +30,7 @@ use serde_json::Value;
 
 pub use http::SystemHttp;
 pub(crate) use http::UNREACHABLE;
-pub use managed::{InstanceRecord, Instances, end_orphans};
+pub use managed::{InstanceRecord, Instances, end_orphans, remove_data};
 pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
 pub use spec::AdapterSpec;
 

@@ -3,10 +3,10 @@
 //! to the runner's log.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     process::Stdio,
     sync::{
-        Arc,
+        Arc, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -28,7 +28,7 @@ use tracing::{debug, warn};
 use super::{
     super::{
         BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall,
-        RecallQuery, RetainReceipt,
+        RecallQuery, RetainReceipt, SystemStats,
     },
     UNREACHABLE,
     call::excerpt,
@@ -115,6 +115,11 @@ pub enum ProcessOp {
         /// The bank.
         bank: String,
     },
+    /// Say something about yourself and the bank. Reply: `numbers`, by names of your own, and `version`.
+    Statistics {
+        /// The bank.
+        bank: String,
+    },
     /// Remove this bank and nothing else.
     Reset {
         /// The bank.
@@ -163,6 +168,8 @@ pub struct ProcessReply {
     pub handle: Option<String>,
     /// A number of items.
     pub count: Option<u64>,
+    /// Numbers for the report.
+    pub numbers: BTreeMap<String, f64>,
     /// Everything can be found.
     pub ready: Option<bool>,
     /// What was found.
@@ -200,6 +207,8 @@ struct ProcessSystem {
     running: Mutex<Option<Running>>,
     next: AtomicU64,
     indexes: Indexes,
+    /// What it said of itself when it was greeted.
+    version: std::sync::Mutex<Option<String>>,
 }
 
 type Waiting = Arc<std::sync::Mutex<Option<HashMap<u64, oneshot::Sender<ProcessReply>>>>>;
@@ -271,6 +280,7 @@ pub(super) fn build(
         capabilities,
         running: Mutex::default(),
         next: AtomicU64::new(1),
+        version: std::sync::Mutex::default(),
         indexes: Indexes::default(),
     }))
 }
@@ -348,7 +358,9 @@ impl ProcessSystem {
                 put(&started.waiting, 0, ready);
                 send(&mut started.stdin, &hello).await.map_err(|_| gone())?;
                 match greeted.await {
-                    Ok(reply) if reply.ok => {}
+                    Ok(reply) if reply.ok => {
+                        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
+                    }
                     Ok(reply) => {
                         let error = reply.error.unwrap_or_default();
                         return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
@@ -395,7 +407,7 @@ async fn send(stdin: &mut ChildStdin, request: &ProcessRequest) -> std::io::Resu
 
 /// Notes who waits for a reply; false when the process writes no more.
 fn put(waiting: &Waiting, id: u64, sender: oneshot::Sender<ProcessReply>) -> bool {
-    let mut waiting = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     match waiting.as_mut() {
         Some(waiting) => {
             // those who gave up waiting are forgotten
@@ -408,7 +420,7 @@ fn put(waiting: &Waiting, id: u64, sender: oneshot::Sender<ProcessReply>) -> boo
 }
 
 fn take_all(waiting: &Waiting) -> Option<HashMap<u64, oneshot::Sender<ProcessReply>>> {
-    waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(mut reader: R, longest: u64, name: &str, waiting: &Waiting) {
@@ -430,9 +442,8 @@ async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(mut reader: R, longest
                 continue;
             }
         };
-        let sender = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut sender = sender;
-        if let Some(sender) = sender.as_mut().and_then(|waiting| waiting.remove(&reply.id)) {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = waiting.as_mut().and_then(|waiting| waiting.remove(&reply.id)) {
             let _ = sender.send(reply);
         }
     }
@@ -541,6 +552,16 @@ impl MemorySystem for ProcessSystem {
         let reply = self.ask(ProcessOp::Verify { bank: handle(bank) }).await?;
         let expected = self.expected(bank, entries);
         Ok(reply.count.map(|found| Counted { expected, found }))
+    }
+
+    async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
+        let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match self.ask(ProcessOp::Statistics { bank: handle(bank) }).await {
+            Ok(reply) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
+            // a process without numbers
+            Err(failure) if failure.code == "system_refused" => Ok(SystemStats { version, numbers: BTreeMap::new() }),
+            Err(failure) => Err(failure),
+        }
     }
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {

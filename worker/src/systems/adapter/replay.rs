@@ -11,7 +11,7 @@ use super::{
     file::{self, Adapter},
     http::Response,
     path::Path,
-    system,
+    recalling,
     template::Vars,
 };
 
@@ -55,13 +55,13 @@ pub fn read(spec: &AdapterSpec, name: &str, status: u16, kind: &str, body: &[u8]
             };
             let mut lines = Vec::new();
             for hits in &adapter.searches[0].1 {
-                for hit in system::hits_of(call, &read, hits, &bank, &Default::default(), spec.unit)? {
+                for hit in recalling::hits_of(call, &read, hits, &bank, &Default::default(), spec.unit)? {
                     lines.push(format!("{} {} {}", hit.id, hit.session_id, hit.text));
                 }
             }
             Ok(lines.join("\n"))
         }
-        "answer" => system::answer_text(call, &read, spec.answer.as_ref()),
+        "answer" => recalling::answer_text(call, &read, spec.answer.as_ref()),
         "verify" => {
             let path = Path::new(spec.verify.as_ref().and_then(|verify| verify.count.as_deref()).unwrap_or_default());
             path.count(&read.value).map(|count| count.to_string()).map_err(|error| call.shape(error))

@@ -87,6 +87,9 @@ pub struct AdapterSpec {
     /// Counts what the bank holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<CallSpec>,
+    /// What the system says about itself and the bank, for the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<CallSpec>,
     /// Removes the bank and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<CallSpec>,
@@ -291,6 +294,9 @@ pub struct CallSpec {
     /// `answer`: path of the texts or ids that it cites.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cites: Option<String>,
+    /// `statistics`: paths of numbers, by the names under which they are reported.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers: BTreeMap<String, String>,
     /// `health`: path of the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

@@ -1,13 +1,14 @@
-//! The memory system that an adapter describes.
+//! The memory system that an adapter describes: where it is, how a request reaches it, and the operations that are one
+//! request. Storing, waiting and finding have files of their own (`retaining`, `readiness`, `recalling`).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
-use bench_proto::{call::Usage, dataset::StreamEntry, failure::Failure, step::RetrievedHit};
+use bench_proto::{dataset::StreamEntry, failure::Failure};
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::{Url, header::HeaderMap};
 use serde_json::Value;
@@ -15,52 +16,41 @@ use serde_json::Value;
 use super::{
     super::{
         BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall,
-        RecallQuery, RetainReceipt,
+        RecallQuery, RetainReceipt, SystemStats,
     },
-    call::{Call, Connection, Read, Secret, excerpt},
-    file::{self, Adapter, Hits},
+    call::{Call, Connection, Read, Secret},
+    file::{self, Adapter},
     index::Indexes,
     items::{Item, items_of},
     managed::Managed,
-    path::{Path, kind},
-    spec::{AdapterSpec, CallSpec, Merge, Permission, ReadyRule, Unit},
+    path::Path,
+    readiness::Progress,
+    spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
 };
 
 /// Bytes of a response when nothing is said.
 const DEFAULT_RESPONSE_BYTES: usize = 8 << 20;
 /// Requests of one readiness check in flight.
-const CHECKS_IN_FLIGHT: usize = 8;
-/// Tokens of a recall for systems that are asked by budget, when nothing is said.
-const DEFAULT_MAX_TOKENS: u32 = 4096;
+pub(super) const CHECKS_IN_FLIGHT: usize = 8;
 /// Pages of items that are removed before it is clear that they do not go away.
 const MAX_PURGE_PAGES: usize = 10_000;
-/// Banks whose progress is remembered.
-const PROGRESS_KEPT: usize = 4096;
 
 /// A system behind HTTP.
 pub(super) struct HttpSystem {
-    adapter: Adapter,
-    capabilities: Capabilities,
+    pub(super) adapter: Adapter,
+    pub(super) capabilities: Capabilities,
     client: reqwest::Client,
     headers: HeaderMap,
     secret: Option<Secret>,
     place: Place,
-    indexes: Indexes,
-    progress: Mutex<HashMap<String, Progress>>,
+    pub(super) indexes: Indexes,
+    pub(super) progress: Mutex<HashMap<String, Progress>>,
 }
 
 enum Place {
     Fixed(Url),
     Managed(Managed),
-}
-
-/// How far a bank has come on its way to be ready, seen from this process.
-struct Progress {
-    seen: Value,
-    since: Instant,
-    done: BTreeSet<String>,
-    flushed: bool,
 }
 
 /// Builds it; nothing is sent or started.
@@ -159,7 +149,7 @@ impl HttpSystem {
         Ok(at.url)
     }
 
-    async fn send(&self, call: &Call, bank: Option<&BankRef>, vars: &Vars) -> Result<Read, Failure> {
+    pub(super) async fn send(&self, call: &Call, bank: Option<&BankRef>, vars: &Vars) -> Result<Read, Failure> {
         let base = match bank {
             Some(bank) => self.base_of(call, bank).await?,
             None => self.base(None).await?,
@@ -206,126 +196,15 @@ impl HttpSystem {
         self.adapter.bank.render_text(&vars, &|text| text.to_owned())
     }
 
-    fn items(&self, entries: &[StreamEntry]) -> Vec<Item> {
+    pub(super) fn items(&self, entries: &[StreamEntry]) -> Vec<Item> {
         items_of(entries, self.adapter.spec.unit, self.adapter.spec.limits.text_bytes)
     }
 
-    fn expected(&self, bank: &BankRef, entries: u32) -> Vec<Item> {
+    pub(super) fn expected(&self, bank: &BankRef, entries: u32) -> Vec<Item> {
         let entries_of = |content: &bench_proto::dataset::BankContent| {
             self.items(&content.entries[..content.entries.len().min(entries as usize)])
         };
         bank.content.as_deref().map(entries_of).unwrap_or_default()
-    }
-
-    /// Notes what was seen of a bank; `Err` when nothing has moved for too long.
-    fn note(&self, bank: &BankRef, seen: Value) -> Result<Duration, Duration> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if progress.len() >= PROGRESS_KEPT {
-            progress.clear();
-        }
-        let entry = progress.entry(bank.name.clone()).or_insert_with(|| Progress {
-            seen: Value::Null,
-            since: Instant::now(),
-            done: BTreeSet::new(),
-            flushed: false,
-        });
-        if entry.seen != seen {
-            (entry.seen, entry.since) = (seen, Instant::now());
-        }
-        let still = entry.since.elapsed();
-        if still > self.adapter.stalled_after { Err(still) } else { Ok(still) }
-    }
-
-    fn stalled(&self, bank: &BankRef, still: Duration, what: &str) -> Failure {
-        Failure::permanent(
-            "system_stalled",
-            format!(
-                "bank {}: {what} for {}; the system's worker may have died",
-                bank.bank_id,
-                super::time::show(still)
-            ),
-        )
-    }
-
-    fn not_yet(&self) -> Readiness {
-        Readiness::NotYet { poll_after_ms: u64::try_from(self.adapter.every.as_millis()).unwrap_or(u64::MAX) }
-    }
-
-    async fn flush(&self, bank: &BankRef) -> Result<(), Failure> {
-        let Some(call) = &self.adapter.flush else { return Ok(()) };
-        let _ = self.note(bank, Value::Null);
-        let flushed = |progress: &HashMap<String, Progress>| progress.get(&bank.name).is_some_and(|p| p.flushed);
-        if flushed(&self.progress.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(());
-        }
-        self.send(call, Some(bank), &bank_vars(bank)).await?;
-        if let Some(progress) = self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&bank.name) {
-            progress.flushed = true;
-        }
-        Ok(())
-    }
-
-    async fn each_done(&self, call: &Call, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
-        let spec = &self.adapter.spec.ready;
-        let status = Path::new(spec.status.as_deref().unwrap_or_default());
-        let done: BTreeSet<String> = {
-            let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-            progress.get(&bank.name).map(|progress| progress.done.clone()).unwrap_or_default()
-        };
-        let items: Vec<(u64, Item)> = (0..).zip(self.expected(bank, entries)).collect();
-        let all = items.len();
-        let open = items.into_iter().filter(|(_, item)| !done.contains(&item.id));
-        let looks: Vec<(String, bool)> = stream::iter(open)
-            .map(|(index, item)| {
-                let status = &status;
-                async move {
-                    let vars = item
-                        .vars(handle(bank), index, None)
-                        .with("bank", handle(bank))
-                        .with("name", bank.name.as_str());
-                    let read =
-                        self.send(call, Some(bank), &vars).await.map_err(|failure| match failure.code.as_str() {
-                            // what has failed is deleted by some systems, and then it is not done
-                            "system_http_404" | "system_http_410" => Failure::permanent(
-                                "system_item_failed",
-                                format!("item {} is gone: the system could not take it in", item.id),
-                            ),
-                            _ => failure,
-                        })?;
-                    let state = status
-                        .first(&read.value)
-                        .cloned()
-                        .ok_or_else(|| call.shape(format!("field '{}' is missing", status.text())))?;
-                    if spec.failed.contains(&state) {
-                        return Err(Failure::permanent(
-                            "system_item_failed",
-                            format!("item {}: the system says {state}", item.id),
-                        ));
-                    }
-                    Ok((item.id, spec.done.contains(&state)))
-                }
-            })
-            .buffer_unordered(CHECKS_IN_FLIGHT)
-            .try_collect()
-            .await?;
-        let _ = self.note(bank, Value::from(0));
-        let ready = {
-            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-            match progress.get_mut(&bank.name) {
-                Some(entry) => {
-                    entry.done.extend(looks.into_iter().filter(|(_, done)| *done).map(|(id, _)| id));
-                    entry.done.len()
-                }
-                None => 0,
-            }
-        };
-        if ready >= all {
-            return Ok(Readiness::Proven);
-        }
-        match self.note(bank, Value::from(ready)) {
-            Ok(_) => Ok(self.not_yet()),
-            Err(still) => Err(self.stalled(bank, still, &format!("{ready} of {all} items are done, no more"))),
-        }
     }
 
     /// Removes the items of a bank one by one.
@@ -345,167 +224,15 @@ impl HttpSystem {
         }
         Err(Failure::permanent("system_refused", format!("{}: the items of the bank do not go away", list.what)))
     }
-
-    fn recall_vars(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Vars, Failure> {
-        let limits = &self.adapter.spec.limits;
-        let refuse = |what: String| Failure::permanent("system_limit", what);
-        if let Some(most) = limits.max_k.filter(|most| query.k > *most) {
-            return Err(refuse(format!("{} hits are asked for, the system gives at most {most}", query.k)));
-        }
-        if let Some(most) = limits.query_bytes.filter(|most| query.text.len() > *most as usize) {
-            return Err(refuse(format!("the query has {} bytes, the system takes at most {most}", query.text.len())));
-        }
-        Ok(bank_vars(bank)
-            .with("query", query.text)
-            .with("k", query.k)
-            .with("time_text", query.time_text.map(str::to_owned))
-            .with("max_tokens", limits.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS))
-            .with("question_id", query.question_id))
-    }
-
-    async fn retain_item_calls(&self, call: &Call, bank: &BankRef, items: &[Item]) -> Result<Usage, Failure> {
-        let message = self.adapter.message.as_ref();
-        let mut usage = Usage::default();
-        let batch = self.adapter.spec.limits.batch.unwrap_or(1).max(1) as usize;
-        let bank_name = handle(bank);
-        match &self.adapter.item {
-            Some(template) => {
-                for (at, chunk) in items.chunks(batch).enumerate() {
-                    let rendered: Vec<Value> = chunk
-                        .iter()
-                        .enumerate()
-                        .filter_map(|(n, item)| {
-                            let vars = item.vars(bank_name, (at * batch + n) as u64, message);
-                            template.render(&vars.with("bank", bank_name).with("name", bank.name.as_str()))
-                        })
-                        .collect();
-                    let sent = rendered.len();
-                    let read = self.send(call, Some(bank), &bank_vars(bank).with("items", rendered)).await?;
-                    self.check_stored(call, &read, sent)?;
-                    usage += read.usage;
-                }
-            }
-            None if !self.adapter.spec.can.order => {
-                let in_flight = self.adapter.spec.limits.parallel.unwrap_or(CHECKS_IN_FLIGHT as u32).clamp(1, 64);
-                let reads: Vec<Usage> = stream::iter(0..items.len())
-                    .map(|n| async move {
-                        let vars = items[n].vars(bank_name, n as u64, message);
-                        let vars = vars.with("bank", bank_name).with("name", bank.name.as_str());
-                        let read = self.send(call, Some(bank), &vars).await?;
-                        self.check_stored(call, &read, 1)?;
-                        Ok::<_, Failure>(read.usage)
-                    })
-                    .buffer_unordered(in_flight as usize)
-                    .try_collect()
-                    .await?;
-                reads.into_iter().for_each(|read| usage += read);
-            }
-            None => {
-                for (n, item) in items.iter().enumerate() {
-                    let vars = item.vars(bank_name, n as u64, message);
-                    let vars = vars.with("bank", bank_name).with("name", bank.name.as_str());
-                    let read = self.send(call, Some(bank), &vars).await?;
-                    self.check_stored(call, &read, 1)?;
-                    usage += read.usage;
-                }
-            }
-        }
-        Ok(usage)
-    }
-
-    fn check_stored(&self, call: &Call, read: &Read, sent: usize) -> Result<(), Failure> {
-        let Some(path) = self.adapter.spec.retain.as_ref().and_then(|retain| retain.stored.as_deref()) else {
-            return Ok(());
-        };
-        let stored = Path::new(path).count(&read.value).map_err(|error| call.shape(error))?;
-        if stored < sent as u64 {
-            return Err(Failure::transient(
-                "system_partial_batch",
-                format!("{}: {stored} of {sent} items were stored", call.what),
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// The hits of one list in a response.
-pub(super) fn hits_of(
-    call: &Call,
-    read: &Read,
-    hits: &Hits,
-    bank: &BankRef,
-    indexes: &Indexes,
-    unit: Unit,
-) -> Result<Vec<RetrievedHit>, Failure> {
-    let list = hits.list.list(&read.value).map_err(|error| call.shape(error))?;
-    let list = match list {
-        Some(list) => list,
-        None if hits.optional => return Ok(Vec::new()),
-        None => return Err(call.shape(format!("field '{}' is missing", hits.list.shown()))),
-    };
-    let index = indexes.of(bank.content_hash, bank.content.as_deref(), unit);
-    let mut found = Vec::with_capacity(list.len());
-    for (at, element) in list.into_iter().enumerate() {
-        let text = match hits.text.first(element) {
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => {
-                return Err(call.shape(format!(
-                    "field '{}' of hit {at} must be a text, not {}",
-                    hits.text.shown(),
-                    kind(other)
-                )));
-            }
-            None => return Err(call.shape(format!("field '{}' of hit {at} is missing", hits.text.shown()))),
-        };
-        let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
-        let (id, session_id, text) = index.place(read_path(&hits.id), read_path(&hits.session), text);
-        let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
-        let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
-        found.push(RetrievedHit { id, session_id, score, text });
-    }
-    Ok(found)
-}
-
-/// The text of an answer: of a field, or of all events together.
-pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> Result<String, Failure> {
-    let path = Path::new(spec.and_then(|spec| spec.text.as_deref()).unwrap_or_default());
-    let text = if read.events.is_empty() {
-        let found =
-            path.first(&read.value).ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))?;
-        found.as_str().map_or_else(|| found.to_string(), str::to_owned)
-    } else {
-        read.events.iter().filter_map(|event| path.string(&event.data)).collect()
-    };
-    Ok(text.trim().to_owned())
 }
 
 /// The bank's name for the system: its own handle, or ours.
-fn handle(bank: &BankRef) -> &str {
+pub(super) fn handle(bank: &BankRef) -> &str {
     bank.handle.as_deref().map_or(bank.name.as_str(), |handle| handle.split_once('|').map_or(handle, |(_, own)| own))
 }
 
-fn bank_vars(bank: &BankRef) -> Vars {
+pub(super) fn bank_vars(bank: &BankRef) -> Vars {
     Vars::default().with("bank", handle(bank)).with("name", bank.name.as_str())
-}
-
-/// One list of several, best first; hits of the same id and text once.
-fn merge(lists: Vec<Vec<RetrievedHit>>, how: Merge) -> Vec<RetrievedHit> {
-    let mut merged: Vec<RetrievedHit> = match how {
-        Merge::Append => lists.into_iter().flatten().collect(),
-        Merge::Score => {
-            let mut all: Vec<RetrievedHit> = lists.into_iter().flatten().collect();
-            all.sort_by(|a, b| b.score.unwrap_or(f64::MIN).total_cmp(&a.score.unwrap_or(f64::MIN)));
-            all
-        }
-        Merge::Interleave => {
-            let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-            let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
-            (0..longest).flat_map(|_| lists.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect()
-        }
-    };
-    let mut seen = BTreeSet::new();
-    merged.retain(|hit| seen.insert((hit.id.clone(), hit.text.clone())));
-    merged
 }
 
 #[async_trait]
@@ -549,81 +276,15 @@ impl MemorySystem for HttpSystem {
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
-        self.flush(bank).await?;
-        let spec = &self.adapter.spec.ready;
-        let Some(call) = &self.adapter.ready else {
-            return Ok(if spec.when == ReadyRule::Promised { Readiness::Promised } else { Readiness::Proven });
-        };
-        if spec.when == ReadyRule::EachDone {
-            return self.each_done(call, bank, entries).await;
-        }
-        let expected = self.expected(bank, entries).len() as u64;
-        let read = self.send(call, Some(bank), &bank_vars(bank).with("expected", expected)).await?;
-        match spec.when {
-            ReadyRule::Count => {
-                let path = Path::new(spec.call.as_ref().and_then(|call| call.count.as_deref()).unwrap_or_default());
-                let count = path.count(&read.value).map_err(|error| call.shape(error))?;
-                if count >= expected {
-                    return Ok(Readiness::Proven);
-                }
-                match self.note(bank, Value::from(count)) {
-                    Ok(_) => Ok(self.not_yet()),
-                    Err(still) => {
-                        Err(self.stalled(bank, still, &format!("the count has stayed at {count} of {expected}")))
-                    }
-                }
-            }
-            ReadyRule::Status | ReadyRule::Stable => {
-                let path = Path::new(spec.status.as_deref().unwrap_or_default());
-                let Some(state) = path.first(&read.value).cloned() else {
-                    return Err(call.shape(format!("field '{}' is missing", path.shown())));
-                };
-                if spec.failed.contains(&state) {
-                    return Err(Failure::permanent(
-                        "system_item_failed",
-                        format!("bank {}: the system says {state}", bank.bank_id),
-                    ));
-                }
-                if spec.when == ReadyRule::Status && spec.done.contains(&state) {
-                    return Ok(Readiness::Proven);
-                }
-                let said = excerpt(&state.to_string());
-                match (spec.when, self.note(bank, state)) {
-                    (ReadyRule::Stable, Ok(still) | Err(still)) if still >= self.adapter.stable_for => {
-                        Ok(Readiness::Promised)
-                    }
-                    (ReadyRule::Stable, _) | (_, Ok(_)) => Ok(self.not_yet()),
-                    (_, Err(still)) => Err(self.stalled(bank, still, &format!("the state has stayed at {said}"))),
-                }
-            }
-            ReadyRule::Returned | ReadyRule::EachDone => Ok(Readiness::Proven),
-            ReadyRule::Promised => Ok(Readiness::Promised),
-        }
+        self.look_ready(bank, entries).await
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
-        if self.adapter.searches.is_empty() {
-            return Ok(Recall { hits: Vec::new(), effective_k: 0, usage: Usage::default() });
-        }
-        let vars = self.recall_vars(bank, query)?;
-        let reads = self.adapter.searches.iter().map(|(call, _)| self.send(call, Some(bank), &vars));
-        let reads = futures::future::try_join_all(reads).await?;
-        let (mut lists, mut usage) = (Vec::new(), Usage::default());
-        for ((call, lists_of), read) in self.adapter.searches.iter().zip(reads) {
-            usage += read.usage;
-            for hits in lists_of {
-                lists.push(hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?);
-            }
-        }
-        let mut hits = merge(lists, self.adapter.spec.merge);
-        // a system that ignores k does not get an advantage of it; one that is asked by tokens has no k
-        let effective_k = if self.capabilities.token_budget {
-            u32::try_from(hits.len()).unwrap_or(u32::MAX)
-        } else {
-            hits.truncate(query.k as usize);
-            query.k
-        };
-        Ok(Recall { hits, effective_k, usage })
+        self.search(bank, query).await
+    }
+
+    async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        self.ask(bank, query).await
     }
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
@@ -634,21 +295,6 @@ impl MemorySystem for HttpSystem {
         Ok(Consolidation { usage: read.usage })
     }
 
-    async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
-        let (Some(call), Some(spec)) = (&self.adapter.answer, &self.adapter.spec.answer) else {
-            return Err(Failure::permanent("system_cannot", "the adapter has no `answer`"));
-        };
-        let read = self.send(call, Some(bank), &self.recall_vars(bank, query)?).await?;
-        let text = answer_text(call, &read, Some(spec))?;
-        let cites = spec.cites.as_deref().map(Path::new);
-        let values = std::iter::once(&read.value).chain(read.events.iter().map(|event| &event.data));
-        let citations = values
-            .flat_map(|value| cites.as_ref().map(|path| path.all(value)).unwrap_or_default())
-            .filter_map(|value| value.as_str().map(str::to_owned))
-            .collect();
-        Ok(NativeAnswer { text, citations, usage: read.usage })
-    }
-
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
         let (Some(call), Some(spec)) = (&self.adapter.verify, &self.adapter.spec.verify) else { return Ok(None) };
         let expected = self.expected(bank, entries).len() as u64;
@@ -656,6 +302,25 @@ impl MemorySystem for HttpSystem {
         let path = Path::new(spec.count.as_deref().unwrap_or_default());
         let found = path.count(&read.value).map_err(|error| call.shape(error))?;
         Ok(Some(Counted { expected, found }))
+    }
+
+    async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
+        let version = match &self.place {
+            Place::Managed(managed) => managed.address(Some(&bank.name), self).await?.version,
+            Place::Fixed(url) if self.adapter.spec.health.as_ref().is_some_and(|health| health.version.is_some()) => {
+                self.probe(url).await?
+            }
+            Place::Fixed(_) => None,
+        };
+        let (Some(call), Some(spec)) = (&self.adapter.statistics, &self.adapter.spec.statistics) else {
+            return Ok(SystemStats { version, numbers: BTreeMap::new() });
+        };
+        let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
+        let number = |(name, path): (&String, &String)| {
+            let found = Path::new(path).first(&read.value).and_then(Value::as_f64);
+            found.map(|number| (name.clone(), number))
+        };
+        Ok(SystemStats { version, numbers: spec.numbers.iter().filter_map(number).collect() })
     }
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {

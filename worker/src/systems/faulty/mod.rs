@@ -20,32 +20,19 @@ use super::{
 };
 use outside::Outside;
 
-const PANIC: Setting =
-    Setting { name: "faulty.panic", description: "share of questions whose first recall panics, 0 to 1", default: "0" };
-const ERROR: Setting =
-    Setting { name: "faulty.error", description: "share of questions whose first recall fails, 0 to 1", default: "0" };
-
-const KILL: Setting = Setting {
-    name: "faulty.kill",
-    description: "share of questions whose recall ends the process, every time, 0 to 1",
-    default: "0",
-};
-
-const MEMORY: Setting = Setting {
-    name: "faulty.memory",
-    description: "folder in which banks are kept outside of the store; what is written twice is there twice",
-    default: "",
-};
-const RETAIN: Setting = Setting {
-    name: "faulty.retain",
-    description: "share of entries that are written outside and whose answer is lost, 0 to 1",
-    default: "0",
-};
-const RETAIN_MS: Setting = Setting {
-    name: "faulty.retain_ms",
-    description: "milliseconds that it takes to write an entry outside",
-    default: "0",
-};
+const PANIC: Setting = Setting::new("faulty.panic", "share of questions whose first recall panics, 0 to 1", "0");
+const ERROR: Setting = Setting::new("faulty.error", "share of questions whose first recall fails, 0 to 1", "0");
+const KILL: Setting =
+    Setting::new("faulty.kill", "share of questions whose recall ends the process, every time, 0 to 1", "0");
+const MEMORY: Setting = Setting::new(
+    "faulty.memory",
+    "folder in which banks are kept outside of the store; what is written twice is there twice",
+    "",
+);
+const RETAIN: Setting =
+    Setting::new("faulty.retain", "share of entries that are written outside and whose answer is lost, 0 to 1", "0");
+const RETAIN_MS: Setting =
+    Setting::new("faulty.retain_ms", "milliseconds that it takes to write an entry outside", "0");
 
 /// Longest time that an entry may take.
 const LONGEST_RETAIN_MS: f64 = 60_000.0;

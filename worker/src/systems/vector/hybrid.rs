@@ -8,18 +8,19 @@ use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
 
 use super::{
     super::{
-        BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, Setting, SystemSettings, bm25,
+        BankRef, BuildContext, BuildError, MemorySystem, RecallQuery, Setting, SystemSettings, bm25,
         from_items::{FromItems, Search},
         settings::number,
     },
-    ACCOUNT, MODEL, VERSION, VectorSearch,
+    ACCOUNT, FOLDER, MODEL, QUERY_PREFIX, TEXT_PREFIX, VectorSearch,
 };
 
 const RRF_K: Setting = Setting { name: "hybrid.rrf_k", description: "constant of the fusion", default: "60" };
 const DEPTH: Setting = Setting { name: "hybrid.depth", description: "hits of each list, at least k", default: "100" };
 
 /// Settings of `hybrid`; those of its two halves are the same as when they stand alone.
-pub(in super::super) const HYBRID_SETTINGS: &[Setting] = &[MODEL, ACCOUNT, bm25::K1, bm25::B, RRF_K, DEPTH];
+pub(in super::super) const HYBRID_SETTINGS: &[Setting] =
+    &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX, bm25::K1, bm25::B, RRF_K, DEPTH];
 
 struct Hybrid {
     words: bm25::Bm25,
@@ -39,7 +40,7 @@ pub(in super::super) fn build_hybrid(
         rrf_k: number(settings, &RRF_K, 0.0, 1e6)?,
         depth: number(settings, &DEPTH, 1.0, 1e6)? as u32,
     };
-    Ok(FromItems::system(Capabilities::from_items(VERSION), hybrid))
+    Ok(FromItems::system(hybrid.vectors.capabilities(), hybrid))
 }
 
 #[async_trait]

@@ -1,30 +1,16 @@
 //! Hebb Mind, the real server: its memories are in a file, so it comes back with them.
 
-use std::time::Duration;
-
 use bench_testkit::{
     bench::{Bench, signal, wait},
-    cluster::{Cluster, wait_until_ready},
+    cluster::Cluster,
+    process::wait_until,
     provider::{KEY, Provider},
     python,
 };
 
-use super::{gone, kill, lives, retained, started};
-
-const SUBMIT: &[&str] = &[
-    "submit",
-    "--dataset",
-    "locomo-sim",
-    "--max-banks",
-    "2",
-    "--sample",
-    "2",
-    "--system",
-    "hebb-mind",
-    "--run-id",
-    "hebb",
-    "--json",
-];
+use super::{
+    PATIENCE, assert_ended, digest, gone, killed_in_a_cluster, killed_while_filled, lives, retained, started, submit,
+};
 
 fn env(provider: &Provider) -> [(&'static str, String); 3] {
     [
@@ -60,10 +46,12 @@ fn hebb_mind_is_checked_and_benchmarked_in_one_command() {
     ] {
         assert_eq!(of(passed), "pass", "{passed}: {checked}");
     }
-    let report = bench.run(SUBMIT).expect_code(0).json();
+    let report = bench.run(submit("hebb-mind", "hebb")).expect_code(0).json();
     assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
+    assert_eq!(report["system_stats"]["version"], "0.3.0", "the version that was measured");
+    assert!(report["system_stats"]["items"].as_f64().is_some_and(|items| items > 500.0), "{report}");
     let home = bench.path().join(".bench");
-    assert!(super::instance(&home).is_none(), "it was ended with the run");
+    assert_ended(&home);
     let log = home.join("systems/hebb/hebb-mind/system.log");
     assert!(log.exists(), "its log is kept with the run");
     let found: u64 =
@@ -72,20 +60,12 @@ fn hebb_mind_is_checked_and_benchmarked_in_one_command() {
 }
 
 #[test]
-fn hebb_mind_is_killed_while_it_is_filled() {
+fn hebb_mind_is_killed_while_it_is_filled_and_finds_the_same() {
     let provider = Provider::start(&["--latency-ms", "60"]);
     let bench = bench(&provider);
-    let home = bench.path().join(".bench");
-    let child = bench.start(SUBMIT);
-    let first = started(&home);
-    bench_testkit::process::wait_until("some sessions are stored", Duration::from_secs(60), || {
-        retained(&bench, "hebb") >= 3
-    });
-    kill(first);
-    let done = wait(child).expect_code(0);
-    assert_eq!(done.json()["outcomes"]["coverage"], 1.0, "{}", done.stdout);
-    assert!(!lives(first));
-    assert!(super::instance(&home).is_none(), "the second one was ended with the run");
+    let killed = killed_while_filled(&bench, &submit("hebb-mind", "killed"), "killed", 3).expect_code(0);
+    let undisturbed = bench.run(submit("hebb-mind", "undisturbed")).expect_code(0);
+    assert_eq!(digest(&killed), digest(&undisturbed));
 }
 
 #[test]
@@ -93,18 +73,16 @@ fn a_system_whose_runner_was_killed_is_ended_by_the_next_start() {
     let provider = Provider::start(&["--latency-ms", "60"]);
     let bench = bench(&provider);
     let home = bench.path().join(".bench");
-    let child = bench.start(SUBMIT);
+    let child = bench.start(submit("hebb-mind", "hebb"));
     let first = started(&home);
-    bench_testkit::process::wait_until("a session is stored", Duration::from_secs(60), || {
-        retained(&bench, "hebb") >= 1
-    });
+    wait_until("a session is stored", PATIENCE, || retained(&bench, "hebb") >= 1);
     signal(&child, "KILL");
     let _ = wait(child);
     assert!(lives(first), "nobody could end it");
     let done = bench.run(["resume", "hebb", "--json"]).expect_code(0);
     assert_eq!(done.json()["outcomes"]["coverage"], 1.0, "{}", done.stdout);
     gone(first);
-    assert!(super::instance(&home).is_none());
+    assert_ended(&home);
 }
 
 #[test]
@@ -112,18 +90,7 @@ fn hebb_mind_through_rabbitmq_and_postgres_with_a_kill() {
     let provider = Provider::start(&["--latency-ms", "40"]);
     let cluster =
         env(&provider).into_iter().fold(Cluster::new(), |cluster, (name, value)| cluster.with_key(name, &value));
-    let home = cluster.bench().path().join(".bench");
-    let mut coordinator = cluster.coordinator("coordinator");
-    wait_until_ready(&mut coordinator);
-    let _workers = [cluster.worker("one", &[]), cluster.worker("two", &[])];
-    let client = cluster.client(SUBMIT);
-    let first = started(&home);
-    let stored = || cluster.sql("SELECT coalesce(sum(position), 0) FROM banks").parse::<u64>().unwrap_or(0);
-    bench_testkit::process::wait_until("some sessions are stored", Duration::from_secs(60), || stored() >= 3);
-    kill(first);
-    let done = client.wait(Duration::from_secs(240)).expect_code(0);
-    assert_eq!(done.json()["outcomes"]["coverage"], 1.0, "{}", done.stdout);
-    bench_testkit::process::wait_until("it was ended with the run", Duration::from_secs(60), || {
-        super::instance(&home).is_none()
-    });
+    let killed = killed_in_a_cluster(&cluster, &submit("hebb-mind", "hebb"), 3).expect_code(0);
+    let undisturbed = bench(&provider).run(submit("hebb-mind", "hebb")).expect_code(0);
+    assert_eq!(digest(&killed), digest(&undisturbed), "as in one process");
 }

@@ -2,6 +2,8 @@
 
 use bench_testkit::bench::Bench;
 
+use super::{program, submit};
+
 #[test]
 fn a_file_with_a_mistake_is_refused_with_its_place() {
     let bench = Bench::new();
@@ -17,4 +19,22 @@ fn a_system_that_is_not_there_is_said_before_anything_is_stored() {
     let bench = Bench::new().with_env("MEM0_URL", "http://127.0.0.1:9");
     let done = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "quick", "--system", "mem0"]).expect_code(4);
     assert!(done.stderr.contains("mem0 does not answer"), "{}", done.stderr);
+}
+
+#[test]
+fn the_ten_lines_of_the_readme_measure_a_system() {
+    let readme = include_str!("../../../../../README.md");
+    let file = readme.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("README has a file");
+    assert!(file.lines().count() <= 10, "ten lines: {file}");
+    let start = format!("start: {{command: [python3, '{}', '{{port}}']}}", program("memory_server.py"));
+    let bench = Bench::new();
+    let text = file.replace("url: http://127.0.0.1:8080", &start);
+    assert_ne!(text, file, "its server is started here");
+    std::fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+    let checked = bench.run(["systems", "check", "./mine.yaml"]);
+    assert_eq!(checked.code, 0, "{}\n{}", checked.stdout, checked.stderr);
+    let done = bench.run(submit("./mine.yaml", "mine")).expect_code(0);
+    let report = done.json();
+    assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
+    assert!(report["retrieval"]["turn"]["10"]["recall"].as_f64().is_some_and(|recall| recall > 0.0), "{report}");
 }

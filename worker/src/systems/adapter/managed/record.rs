@@ -126,6 +126,25 @@ pub async fn end_orphans(home: &Path) -> usize {
     ended
 }
 
+/// Removes what started systems have stored for a run, unless one of them is still in use. Their logs stay. Returns how many.
+///
+/// # Errors
+/// When a folder cannot be removed.
+pub async fn remove_data(home: &Path, run: &str) -> std::io::Result<usize> {
+    let mut removed = 0;
+    for folder in folders(&home.join("systems").join(folder_name(run)), 2) {
+        let data = folder.join("data");
+        if let Some(_lock) = super::lock(&folder)?.filter(|_| data.is_dir()) {
+            if let Some(record) = InstanceRecord::read(&folder) {
+                record.end(&folder).await;
+            }
+            std::fs::remove_dir_all(&data)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
 /// Folders below `root`, at most `depth` deep.
 fn folders(root: &Path, depth: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -1,0 +1,54 @@
+"""A memory server for tests: python3 memory_server.py PORT. It keeps users apart, in this process."""
+import json, os, re, sys, threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+users, lock = {}, threading.Lock()
+
+
+def words(text):
+    return set(re.findall(r"\w{3,}", text.lower()))
+
+
+def answer(method, path, body):
+    user = body.get("user")
+    if path == "/health":
+        return {"version": os.environ.get("MEMORY_VERSION", "1.2.3")}
+    if path == "/add":
+        users.setdefault(user, []).append(body)
+        return {"ok": True}
+    if path == "/count":
+        return {"memories": len(users.get(user, [])), "characters": sum(len(m["text"]) for m in users.get(user, []))}
+    if path == "/consolidate":
+        print("consolidate", user, flush=True)
+        return {"usage": {"prompt": 40, "completion": 4}}
+    if path == "/search":
+        score = lambda memory: len(words(body["query"]) & words(memory["text"]))
+        best = sorted(users.get(user, []), key=score, reverse=True)[: body["limit"]]
+        return {"results": [{"memory": m["text"], "meta": m["meta"], "score": score(m)} for m in best if score(m)]}
+    if method == "DELETE":
+        users.pop(path.rsplit("/", 1)[-1], None)
+        return {"ok": True}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def reply(self):
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        with lock:
+            found = answer(self.command, self.path, json.loads(body or "{}"))
+        text = json.dumps(found).encode()
+        self.send_response(404 if found is None else 200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_POST = do_DELETE = reply
+
+    def log_message(self, *_):
+        pass
+
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -1,0 +1,167 @@
+//! What spans tell, by OpenTelemetry's semantic conventions (1.41: `gen_ai.*`, `messaging.*`, `db.*`, `http.*`, `error.type`); names that
+//! begin with `bench.` are our own. No conventions exist for spans that are built afterwards, so what nobody stored (addresses of
+//! servers) is not there.
+
+use super::{Span, SpanValue, TraceInput};
+use crate::{
+    call::Usage,
+    facts::QuestionFacts,
+    ids::{TaskKey, TaskKind},
+    spec::ModelSpec,
+    step::{StepFacts, StepNo},
+};
+
+/// The model that a step calls.
+pub(super) fn model_of<'a>(input: &TraceInput<'a>, task: TaskKey, step: StepNo) -> Option<&'a ModelSpec> {
+    let model = match task.kind() {
+        TaskKind::Judge => input.spec.judges.get(task.judge_no() as usize)?,
+        _ if step == StepNo::ANSWER => &input.spec.answerer,
+        _ => return None,
+    };
+    model.is_remote().then_some(model)
+}
+
+/// A call to a model.
+pub(super) fn gen_ai(span: Span, model: &ModelSpec) -> Span {
+    span.with("gen_ai.operation.name", "chat")
+        .with("gen_ai.provider.name", provider(&model.provider))
+        .with("gen_ai.request.model", model.name.as_str())
+        .with("bench.account", model.account.as_str())
+}
+
+/// The conventions' name of a provider.
+fn provider(name: &str) -> &str {
+    match name {
+        "azure" => "azure.ai.openai",
+        name => name,
+    }
+}
+
+/// What calls have used.
+pub(super) fn used(span: Span, usage: &Usage) -> Span {
+    if *usage == Usage::default() {
+        return span;
+    }
+    span.with("gen_ai.usage.input_tokens", usage.prompt_tokens)
+        .with("gen_ai.usage.output_tokens", usage.completion_tokens)
+        .with("bench.cost_usd", usage.cost.usd())
+        .with("bench.cached_calls", usage.cached_calls)
+        .with("bench.rate_limited", usage.rate_limited)
+}
+
+/// A message on its way through a broker: `send` or `receive`. Messages go through the default exchange, whose destinations are named by
+/// their routing key.
+pub(super) fn message(span: Span, input: &TraceInput<'_>, task: TaskKey, queue: &str, operation: &str) -> Span {
+    let Some(system) = input.messaging_system else { return span };
+    span.with("messaging.system", system)
+        .with("messaging.destination.name", queue)
+        .with("messaging.rabbitmq.destination.routing_key", queue)
+        .with("messaging.operation.type", operation)
+        .with("messaging.operation.name", operation)
+        .with("messaging.message.id", format!("{}:{}", input.run, task.0))
+}
+
+/// An HTTP attempt and how it was answered; `status` is 0 when it was not. `number` counts the attempts before it.
+pub(super) fn http(span: Span, number: usize, status: u16) -> Span {
+    let mut span = span.with("http.request.method", "POST");
+    if number > 0 {
+        span = span.with("http.request.resend_count", number as u64);
+    }
+    if status == 0 {
+        span.error = Some("no reply".to_owned());
+        return span.with("error.type", "transport");
+    }
+    span = span.with("http.response.status_code", u64::from(status));
+    if status >= 400 {
+        span = span.with("error.type", status.to_string());
+        span.error = Some(format!("HTTP {status}"));
+    }
+    span
+}
+
+/// A database operation.
+pub(super) fn database(span: Span, system: &str, operation: &str, collection: Option<&str>) -> Span {
+    let span = span.with("db.system.name", system).with("db.operation.name", operation);
+    match collection {
+        Some(collection) => span.with("db.collection.name", collection),
+        None => span,
+    }
+}
+
+/// What a step came to.
+pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts, task: TaskKey, step: StepNo) -> Span {
+    let span = match facts {
+        StepFacts::Recalled { hits, effective_k, context_bytes, generation, .. } => span
+            .with("bench.system", input.spec.system.name.as_str())
+            .with("bench.hits", *hits)
+            .with("bench.k", *effective_k)
+            .with("bench.context_bytes", *context_bytes)
+            .with("bench.generation", u64::try_from(*generation).unwrap_or(0)),
+        StepFacts::Answered { finish, .. } => {
+            span.with("gen_ai.response.finish_reasons", SpanValue::Texts(vec![finish.clone()]))
+        }
+        StepFacts::Judged { score, .. } => span.with("bench.score", *score),
+        StepFacts::Failed { failure, .. } => {
+            let mut span = span.with("error.type", failure.code.as_str());
+            span.error = Some(format!("{}: {}", failure.code, failure.message));
+            span
+        }
+        StepFacts::Retained { .. }
+        | StepFacts::Consolidated { .. }
+        | StepFacts::Ready { .. }
+        | StepFacts::Scored { .. } => span,
+    };
+    let span = match model_of(input, task, step) {
+        Some(model) => gen_ai(span, model),
+        None => span,
+    };
+    match facts.usage() {
+        Some(usage) => used(span, usage),
+        None => span,
+    }
+}
+
+/// What the question is, and what it came to.
+pub(super) fn root(mut root: Span, input: &TraceInput<'_>) -> Span {
+    root.attributes = vec![
+        ("bench.run.id", input.run.0.as_str().into()),
+        ("bench.bank.id", input.bank_id.into()),
+        ("bench.question.id", input.question_id.into()),
+        ("bench.question.category", input.category.into()),
+        ("bench.dataset", input.spec.dataset.name.as_str().into()),
+        ("bench.system", input.spec.system.name.as_str().into()),
+        ("bench.run.submitted_us", SpanValue::Int(input.submitted_us)),
+    ];
+    if let Some(facts) = input.facts {
+        root = ended(root, input, facts);
+    }
+    let Some(texts) = &input.texts else { return root };
+    root = root.with("bench.question.text", texts.question.as_str());
+    if let Some(answer) = &texts.answer {
+        root = root.with("bench.answer.text", answer.as_str());
+    }
+    match &texts.gold {
+        Some(gold) => root.with("bench.gold.text", gold.as_str()),
+        None => root,
+    }
+}
+
+fn ended(mut root: Span, input: &TraceInput<'_>, facts: &QuestionFacts) -> Span {
+    root = root.with("bench.outcome", facts.outcome.name()).with("bench.attempts", facts.attempts);
+    if let Some(kept) = facts.kept {
+        root = root.with("bench.trace.kept", kept.name());
+    }
+    let headline = input.spec.headline_metric();
+    if let Some((_, score)) = facts.scores.iter().find(|(metric, _)| *metric == headline) {
+        root = root.with("bench.score.metric", headline).with("bench.score", *score);
+    }
+    let mut total = facts.usage.recall;
+    total += facts.usage.answer;
+    total += facts.usage.judge;
+    root = used(root, &total);
+    if let Some(failure) = &facts.failure {
+        root = root.with("error.type", failure.code.as_str());
+        root.error = Some(failure.to_string());
+    }
+    root
+}
