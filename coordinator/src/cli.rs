@@ -187,24 +187,15 @@ pub struct SubmitArgs {
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
     pub limits: LimitArgs,
-    /// Price of models without a known one: dollars per million input and output tokens
-    #[arg(long, value_name = "IN,OUT", help_heading = "Limits")]
-    pub price: Option<String>,
-    /// Use models without a known price, counted as free
-    #[arg(long, help_heading = "Limits")]
-    pub unpriced_ok: bool,
+    /// What models cost that no list knows
+    #[command(flatten, next_help_heading = "Limits")]
+    pub prices: PriceArgs,
     /// Whose stored replies are used instead of paying again: lineage, shared (all runs), off, refresh [default: lineage]
     #[arg(long, value_name = "SCOPE", help_heading = "Limits")]
     pub cache: Option<String>,
-    /// Name of the run, for people
-    #[arg(long, value_name = "TEXT", help_heading = "The run")]
-    pub name: Option<String>,
-    /// Tag of the run; may be repeated
-    #[arg(long, value_name = "TEXT", help_heading = "The run")]
-    pub tag: Vec<String>,
-    /// Id of the run; an existing one with the same fingerprint is attached to
-    #[arg(long, value_name = "ID", help_heading = "The run")]
-    pub run_id: Option<String>,
+    /// What it is called
+    #[command(flatten, next_help_heading = "The run")]
+    pub naming: NamingArgs,
     /// Worker pool [default: default]
     #[arg(long, value_name = "NAME", help_heading = "The run")]
     pub pool: Option<String>,
@@ -232,6 +223,42 @@ pub struct SubmitArgs {
     /// What is shown, and where the files go
     #[command(flatten, next_help_heading = "Output")]
     pub output: OutputArgs,
+}
+
+/// What a new run is called: flags of every verb that makes one.
+#[derive(Debug, Clone, Default, Args)]
+pub struct NamingArgs {
+    /// Name of the run, for people
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Tag of the run; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub tag: Vec<String>,
+    /// Id of the run; an existing one with the same fingerprint is attached to
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+}
+
+impl NamingArgs {
+    /// The id that was given.
+    ///
+    /// # Errors
+    /// Exit 2 for what is no id.
+    pub(crate) fn id(&self) -> Result<Option<bench_proto::ids::RunId>, crate::exit::CliError> {
+        let parsed = self.run_id.as_deref().map(bench_proto::ids::RunId::parse).transpose();
+        parsed.map_err(|e| crate::exit::CliError::usage(e.to_string()))
+    }
+}
+
+/// Prices of models that no list knows: flags of `submit` and `rejudge`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PriceArgs {
+    /// Price of models without a known one: dollars per million input and output tokens
+    #[arg(long, value_name = "IN,OUT")]
+    pub price: Option<String>,
+    /// Use models without a known price, counted as free
+    #[arg(long)]
+    pub unpriced_ok: bool,
 }
 
 /// How much a run may use: flags of `submit` and `resume`.

@@ -370,7 +370,7 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
 
 /// Prices that the user gave, by model: `--price` holds for every model of the run.
 pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
-    let Some(text) = &args.price else { return Ok(BTreeMap::new()) };
+    let Some(text) = &args.prices.price else { return Ok(BTreeMap::new()) };
     let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
     let run = &app.settings().run;
     let models = std::iter::once(&run.answerer).chain(&run.judge);
@@ -426,7 +426,7 @@ pub(crate) fn model_spec(
     } else {
         app.settings().account_for(role, &spec.provider).name
     };
-    if prices::price_of(&spec.name, priced).is_none() && !args.unpriced_ok && !app.settings().run.unpriced_ok {
+    if prices::price_of(&spec.name, priced).is_none() && !args.prices.unpriced_ok && !app.settings().run.unpriced_ok {
         return Err(CliError::usage(format!(
             "no price is known for {}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free",
             spec.name

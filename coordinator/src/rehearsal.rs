@@ -40,21 +40,22 @@ pub(crate) struct Rehearsal {
 
 /// Sums, and the longest.
 #[derive(Debug, Clone, Copy, Default)]
-struct Measured {
+pub(crate) struct Measured {
     calls: u64,
     tokens: u64,
     longest: u64,
 }
 
 impl Measured {
-    fn add(&mut self, tokens: u64) {
+    /// Adds a call.
+    pub(crate) fn add(&mut self, tokens: u64) {
         self.calls += 1;
         self.tokens += tokens;
         self.longest = self.longest.max(tokens);
     }
 
     /// Where every question was measured, the mean is what each costs in the sum; else others may be shorter or longer.
-    fn guess(self, all: bool) -> Option<TokenGuess> {
+    pub(crate) fn guess(self, all: bool) -> Option<TokenGuess> {
         let mean = (self.calls > 0).then(|| self.tokens.div_ceil(self.calls))?;
         Some(match all {
             true => TokenGuess { low: mean, expected: mean, worst: mean },
@@ -64,7 +65,7 @@ impl Measured {
 }
 
 /// Every `n`-th of `all`, at most `most`, beginning with the first.
-fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
+pub(crate) fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     let step = all.len().div_ceil(most.max(1)).max(1);
     all.iter().step_by(step)
 }
@@ -135,7 +136,7 @@ const fn empty_content() -> bench_proto::dataset::BankContent {
 }
 
 /// An answer of likely length: good ones are as long as what is expected.
-fn stand_in(gold: Option<&Gold>) -> String {
+pub(crate) fn stand_in(gold: Option<&Gold>) -> String {
     match gold {
         Some(Gold::Text(text)) => text.clone(),
         _ => "it was not mentioned".to_owned(),

@@ -16,9 +16,6 @@ use bench_worker::banks::BankData;
 
 use crate::{app::App, exit::CliError, results, runs::find_run};
 
-/// Facts read per page.
-const PAGE: u32 = 4096;
-
 /// A run with all that comparing needs.
 pub(crate) struct LoadedRun {
     /// Effective settings; of a folder as far as its report says them.
@@ -77,20 +74,21 @@ impl LoadedRun {
     /// # Errors
     /// What the store meets.
     pub(crate) async fn facts(&self, store: &dyn Store, metric: &str, top_k: u32) -> Result<RunFacts, CliError> {
-        let mut facts = RunFacts::new(metric, top_k);
+        let new = || RunFacts::new(metric, top_k);
         match &self.source {
-            Source::Folder(lines) => lines.iter().for_each(|line| facts.add(&facts_of(line))),
+            Source::Folder(lines) => {
+                let mut facts = new();
+                lines.iter().for_each(|line| facts.add(&facts_of(line)));
+                Ok(facts)
+            }
             Source::Store(row) => {
-                let mut after = None;
-                loop {
-                    let page = store.facts(row.run_no, after, PAGE).await?;
-                    let Some(last) = page.last() else { break };
-                    after = Some(last.task);
-                    page.iter().for_each(|of_question| facts.add(of_question));
-                }
+                let add = |part: &mut RunFacts, of_question| part.add(&of_question);
+                let mut parts = results::read_facts(store, row, new, add, RunFacts::settle).await?.into_iter();
+                let mut facts = parts.next().unwrap_or_else(new);
+                parts.for_each(|part| facts.merge(part));
+                Ok(facts)
             }
         }
-        Ok(facts)
     }
 
     /// As a side of a comparison.

@@ -34,26 +34,39 @@ impl Phase {
     }
 }
 
-/// What calls consumed. Addition is exact.
+/// What calls consumed. Addition is exact. Zeros are not written: there are millions of these, most of them nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
     /// Calls that were answered by the provider and used.
+    #[serde(skip_serializing_if = "is_default")]
     pub calls: u64,
     /// Calls served from the call store, for free.
+    #[serde(skip_serializing_if = "is_default")]
     pub cached_calls: u64,
     /// Further attempts beside the used ones (errors, malformed replies, 429s).
+    #[serde(skip_serializing_if = "is_default")]
     pub retries: u64,
     /// Attempts answered with 429.
+    #[serde(skip_serializing_if = "is_default")]
     pub rate_limited: u64,
     /// Prompt tokens, as the provider counts them.
+    #[serde(skip_serializing_if = "is_default")]
     pub prompt_tokens: u64,
     /// Completion tokens, as the provider counts them.
+    #[serde(skip_serializing_if = "is_default")]
     pub completion_tokens: u64,
     /// What was paid.
+    #[serde(skip_serializing_if = "is_default")]
     pub cost: PicoUsd,
     /// What the calls served from the call store had cost when they were made.
+    #[serde(skip_serializing_if = "is_default")]
     pub saved: PicoUsd,
+}
+
+/// Whether a field may be left out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl std::ops::AddAssign for Usage {

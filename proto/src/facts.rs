@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::Usage,
+    call::{Usage, is_default},
     failure::Failure,
     ids::{Sha256Hash, TaskKey, TaskKind},
     step::{Retrieval, StepFacts, StepNo, StoredStep},
@@ -42,20 +42,28 @@ impl Outcome {
 #[serde(default)]
 pub struct PhaseTimes {
     /// When its first step started, microseconds since 1970.
+    #[serde(skip_serializing_if = "is_default")]
     pub started_us: i64,
     /// Waiting in queues, summed over its tasks.
+    #[serde(skip_serializing_if = "is_default")]
     pub queue_wait_us: u64,
     /// Waiting for pace, connection slots and retries.
+    #[serde(skip_serializing_if = "is_default")]
     pub rate_wait_us: u64,
     /// Inside calls to the memory system and the models: recall, answer and the slowest vote.
+    #[serde(skip_serializing_if = "is_default")]
     pub provider_us: u64,
     /// Recall.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recall_us: Option<u64>,
     /// Answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_us: Option<u64>,
     /// Judge (longest vote of the slowest judge).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub judge_us: Option<u64>,
     /// Sum of the phases: the question's own time, queue waits excluded.
+    #[serde(skip_serializing_if = "is_default")]
     pub question_us: u64,
 }
 
@@ -64,10 +72,13 @@ pub struct PhaseTimes {
 #[serde(default)]
 pub struct PhaseUsage {
     /// Recall phase.
+    #[serde(skip_serializing_if = "is_default")]
     pub recall: Usage,
     /// Answer phase.
+    #[serde(skip_serializing_if = "is_default")]
     pub answer: Usage,
     /// Judge phase.
+    #[serde(skip_serializing_if = "is_default")]
     pub judge: Usage,
 }
 
@@ -90,7 +101,7 @@ pub struct QuestionFacts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrieval: Option<Retrieval>,
     /// The answerer had an empty context.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub empty_context: bool,
     /// Length of the context handed to the answerer, in bytes; absent when nothing was recalled or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,8 +116,10 @@ pub struct QuestionFacts {
     #[serde(default)]
     pub answer_hash: u64,
     /// Times.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub times: PhaseTimes,
     /// Usage.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub usage: PhaseUsage,
     /// Attempts over all steps.
     pub attempts: u32,

@@ -25,8 +25,10 @@ const EVERY: Duration = Duration::from_secs(5);
 /// # Errors
 /// What the store or the archive meets.
 pub(crate) async fn archive(app: &App, store: &dyn Store, place: &Place, run: &RunRow) -> Result<String, CliError> {
-    let (entry, files) = bundle::files(app, store, run).await?;
-    push(place, &entry, files).await.map_err(|error| match error {
+    let folder = tempfile::tempdir()
+        .map_err(|e| CliError::infrastructure(format!("no folder for the files of the archive: {e}")))?;
+    let (entry, files) = bundle::files(app, store, run, folder.path()).await?;
+    push(place, &entry, &files).await.map_err(|error| match error {
         // a person reads where
         ArchiveError::Store(what) => CliError::from(ArchiveError::Store(format!("{} ({what})", place.describe()))),
         other => other.into(),

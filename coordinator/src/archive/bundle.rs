@@ -1,5 +1,11 @@
 //! What is archived of a run: what people read, and what it is rebuilt from. Neither holds a key: none is in the store.
 
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::Path,
+};
+
 use bench_proto::{
     facts::QuestionFacts,
     ids::TaskKey,
@@ -62,14 +68,15 @@ pub(crate) struct ResultBundle {
     pub(crate) texts: Vec<(TaskKey, StepNo, StepText)>,
 }
 
-/// All files of a finished run with its entry in the index.
+/// Writes all files of a finished run into a folder, piece by piece; returns them with the run's entry in the index.
 ///
 /// # Errors
-/// Exit 2 for a run that is not finished.
+/// Exit 2 for a run that is not finished; what the store or the disk meets.
 pub(crate) async fn files(
     app: &App,
     store: &dyn Store,
     run: &RunRow,
+    folder: &Path,
 ) -> Result<(IndexEntry, Vec<PlainFile>), CliError> {
     if run.state != RunState::Finished {
         return Err(CliError::usage(format!(
@@ -80,19 +87,34 @@ pub(crate) async fn files(
     let summary = results::summary_of(app, store, run).await?;
     let questions = results::first_questions(store, run).await?;
     let page = Page { summary: &summary, questions: &questions, comparison: None, trace_url: None };
-    let mut files = Vec::new();
+    let mut files = Files { folder, files: Vec::new() };
     for format in ["json", "md", "html", "csv", "junit"] {
-        let bytes = results::render(&page, format)?.into_bytes();
-        files.push(PlainFile { name: results::file_name(format).to_owned(), bytes });
+        let text = results::render(&page, format)?;
+        files.open(results::file_name(format))?.write_all(text.as_bytes()).map_err(|e| broken(&e))?;
     }
-    let mut lines = bench_report::QuestionsWriter::new(Vec::new());
+    drop(questions);
+    let mut lines = bench_report::QuestionsWriter::new(files.open("questions.jsonl")?);
     results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(|e| broken(&e))).await?;
-    let (bytes, _) = lines.finish().map_err(|e| broken(&e))?;
-    files.push(PlainFile { name: "questions.jsonl".to_owned(), bytes });
-    files.push(PlainFile { name: RUN.to_owned(), bytes: json(&run_bundle(store, run).await?)? });
-    files.push(PlainFile { name: BANKS.to_owned(), bytes: banks(store, run).await? });
-    files.push(PlainFile { name: RESULTS.to_owned(), bytes: question_results(store, run).await? });
-    Ok((IndexEntry::of(&run.spec, &summary), files))
+    lines.finish().and_then(|(mut file, _)| file.flush()).map_err(|e| broken(&e))?;
+    files.open(RUN)?.write_all(&json(&run_bundle(store, run).await?)?).map_err(|e| broken(&e))?;
+    banks(store, run, files.open(BANKS)?).await?;
+    question_results(store, run, files.open(RESULTS)?).await?;
+    Ok((IndexEntry::of(&run.spec, &summary), files.files))
+}
+
+/// Files that are being written into a folder.
+struct Files<'a> {
+    folder: &'a Path,
+    files: Vec<PlainFile>,
+}
+
+impl Files<'_> {
+    fn open(&mut self, name: &str) -> Result<BufWriter<File>, CliError> {
+        let path = self.folder.join(name);
+        let file = File::create(&path).map_err(|e| broken(&e))?;
+        self.files.push(PlainFile { name: name.to_owned(), path });
+        Ok(BufWriter::new(file))
+    }
 }
 
 fn broken(error: &dyn std::fmt::Display) -> CliError {
@@ -128,8 +150,12 @@ async fn run_bundle(store: &dyn Store, run: &RunRow) -> Result<RunBundle, CliErr
     })
 }
 
-async fn banks(store: &dyn Store, run: &RunRow) -> Result<Vec<u8>, CliError> {
-    let mut lines = Vec::new();
+fn write_line(out: &mut impl Write, value: &impl Serialize) -> Result<(), CliError> {
+    serde_json::to_writer(&mut *out, value).map_err(|e| broken(&e))?;
+    out.write_all(b"\n").map_err(|e| broken(&e))
+}
+
+async fn banks(store: &dyn Store, run: &RunRow, mut out: impl Write + Send) -> Result<(), CliError> {
     for row in store.banks(run.run_no, None).await? {
         let mut items = Vec::with_capacity(3);
         for hash in [row.content, row.questions, row.gold] {
@@ -138,14 +164,12 @@ async fn banks(store: &dyn Store, run: &RunRow) -> Result<Vec<u8>, CliError> {
         let [content, questions, gold] = <[String; 3]>::try_from(items).map_err(|_| broken(&"an item is missing"))?;
         let bundle =
             BankBundle { bank_no: row.bank_no, bank_id: row.bank_id, segments: row.segments, content, questions, gold };
-        lines.extend(json(&bundle)?);
-        lines.push(b'\n');
+        write_line(&mut out, &bundle)?;
     }
-    Ok(lines)
+    out.flush().map_err(|e| broken(&e))
 }
 
-async fn question_results(store: &dyn Store, run: &RunRow) -> Result<Vec<u8>, CliError> {
-    let mut lines = Vec::new();
+async fn question_results(store: &dyn Store, run: &RunRow, mut out: impl Write + Send) -> Result<(), CliError> {
     let mut after = None;
     loop {
         let page = store.facts(run.run_no, after, PAGE as u32).await?;
@@ -160,9 +184,8 @@ async fn question_results(store: &dyn Store, run: &RunRow) -> Result<Vec<u8>, Cl
             while let Some(text) = texts.next_if(|(task, ..)| task.question_of() <= facts.task) {
                 own.push(text);
             }
-            lines.extend(json(&ResultBundle { facts, texts: own })?);
-            lines.push(b'\n');
+            write_line(&mut out, &ResultBundle { facts, texts: own })?;
         }
     }
-    Ok(lines)
+    out.flush().map_err(|e| broken(&e))
 }

@@ -1,12 +1,17 @@
 //! An archived run becomes a run of this store: reported, compared and judged again like any other.
 
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader},
+    path::Path,
+};
+
 use bench_proto::{
     facts::QuestionFacts,
-    ids::RunId,
+    ids::{RunId, RunNo},
     step::{StepNo, StepText},
     summary::Summary,
 };
-use bench_report::archive::push::PlainFile;
 use bench_store::{Item, NewBank, NewRun, RunState, Store, StoreError};
 use serde::de::DeserializeOwned;
 
@@ -18,6 +23,8 @@ use crate::{
 
 /// Banks written at once.
 const BANKS_AT_ONCE: usize = 8;
+/// Questions written at once.
+const RESULTS_AT_ONCE: usize = 1_000;
 
 /// What restoring found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,20 +35,23 @@ pub(crate) enum Restored {
     WasThere,
 }
 
-/// Rebuilds a run from its archived files.
+/// Kind of the run event of a run that is being rebuilt: the digest of its result.
+const RESTORING: &str = "restoring";
+
+/// Rebuilds a run from its archived files, which lie in a folder. May be repeated at any point: what is there already stays.
 ///
 /// # Errors
 /// Exit 2 when another run of this id is in the store; exit 5 when the files do not fit together.
-pub(crate) async fn restore(store: &dyn Store, files: &[PlainFile]) -> Result<Restored, CliError> {
-    let run: RunBundle = parse(RUN, file(files, RUN)?)?;
+pub(crate) async fn restore(store: &dyn Store, folder: &Path) -> Result<Restored, CliError> {
+    let run: RunBundle = parse(RUN, &whole(folder, RUN)?)?;
     if run.bundle_version > BUNDLE_VERSION {
         return Err(damaged(format!(
             "the run was archived with version {}, this build reads {BUNDLE_VERSION}: use a newer one",
             run.bundle_version
         )));
     }
-    let report = file(files, REPORT)?;
-    let summary: Summary = parse(REPORT, report)?;
+    let report = whole(folder, REPORT)?;
+    let summary: Summary = parse(REPORT, &report)?;
     let id = RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
     let new = NewRun {
         run_id: id.clone(),
@@ -60,82 +70,127 @@ pub(crate) async fn restore(store: &dyn Store, files: &[PlainFile]) -> Result<Re
         return Err(damaged(format!("{RUN} and {REPORT} have different fingerprints")));
     }
     let run_no = match store.create_run(&new).await {
-        Ok(run_no) => run_no,
-        Err(StoreError::Exists(_)) => return existing(store, &id, &summary).await,
+        Ok(run_no) => {
+            store.add_event(run_no, RESTORING, &summary.result_digest).await?;
+            run_no
+        }
+        Err(StoreError::Exists(_)) => match existing(store, &id, &summary).await? {
+            Existing::Whole => return Ok(Restored::WasThere),
+            Existing::Begun(run_no) => run_no,
+        },
         Err(error) => return Err(error.into()),
     };
-    for part in lines::<BankBundle>(BANKS, file(files, BANKS)?)?.chunks(BANKS_AT_ONCE) {
+    restore_banks(store, run_no, folder).await?;
+    restore_results(store, run_no, &new.spec.headline_metric(), folder).await?;
+    store.finish_plan(run_no).await?;
+    let there = store.events(run_no).await?;
+    for (_, kind, message) in &run.events {
+        if !there.iter().any(|event| (&event.kind, &event.message) == (kind, message)) {
+            store.add_event(run_no, kind, message).await?;
+        }
+    }
+    store.add_event(run_no, "restored", "from an archive").await?;
+    let row = store.run(run_no).await?;
+    let text = std::str::from_utf8(&report).map_err(|e| damaged(format!("{REPORT}: {e}")))?;
+    store.put_summary(run_no, row.result_version, text).await?;
+    // last: a run that is finished is whole
+    store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
+    Ok(Restored::New)
+}
+
+async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Result<(), CliError> {
+    let mut lines = lines::<BankBundle>(folder, BANKS)?;
+    loop {
+        let part: Vec<BankBundle> = lines.by_ref().take(BANKS_AT_ONCE).collect::<Result<_, _>>()?;
+        if part.is_empty() {
+            return Ok(());
+        }
         let (mut items, mut banks) = (Vec::new(), Vec::new());
         for bank in part {
             let [content, questions, gold] =
-                [&bank.content, &bank.questions, &bank.gold].map(|text| Item::of(text.as_bytes().to_vec()));
+                [bank.content, bank.questions, bank.gold].map(|text| Item::of(text.into_bytes()));
             banks.push(NewBank {
                 bank_no: bank.bank_no,
-                bank_id: bank.bank_id.clone(),
+                bank_id: bank.bank_id,
                 content: content.hash,
                 questions: questions.hash,
                 gold: gold.hash,
-                segments: bank.segments.clone(),
+                segments: bank.segments,
             });
             items.extend([content, questions, gold]);
         }
         store.put_items(&items).await?;
         store.adopt(run_no, &banks, &[]).await?;
     }
-    let headline = new.spec.headline_metric();
-    for part in lines::<ResultBundle>(RESULTS, file(files, RESULTS)?)?.chunks(1_000) {
-        let mut results: Vec<(QuestionFacts, Vec<(StepNo, StepText)>)> = Vec::with_capacity(part.len());
-        let mut judged = Vec::new();
-        for result in part {
-            let (own, of_judges): (Vec<_>, Vec<_>) =
-                result.texts.iter().cloned().partition(|(task, ..)| *task == result.facts.task);
-            results.push((result.facts.clone(), own.into_iter().map(|(_, step, text)| (step, text)).collect()));
-            judged.extend(of_judges);
-        }
-        store.import_results(run_no, &headline, &results).await?;
-        store.put_texts(run_no, &judged).await?;
-    }
-    store.finish_plan(run_no).await?;
-    for (_, kind, message) in &run.events {
-        store.add_event(run_no, kind, message).await?;
-    }
-    store.add_event(run_no, "restored", "from an archive").await?;
-    store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
-    let row = store.run(run_no).await?;
-    let text = std::str::from_utf8(report).map_err(|e| damaged(format!("{REPORT}: {e}")))?;
-    store.put_summary(run_no, row.result_version, text).await?;
-    Ok(Restored::New)
 }
 
-async fn existing(store: &dyn Store, id: &RunId, summary: &Summary) -> Result<Restored, CliError> {
-    let row = store.run_by_id(id).await?;
-    let stored = match &row {
-        Some(row) => store.summary(row.run_no).await?,
-        None => None,
-    };
+async fn restore_results(store: &dyn Store, run_no: RunNo, headline: &str, folder: &Path) -> Result<(), CliError> {
+    let mut lines = lines::<ResultBundle>(folder, RESULTS)?;
+    loop {
+        let part: Vec<ResultBundle> = lines.by_ref().take(RESULTS_AT_ONCE).collect::<Result<_, _>>()?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        let mut results: Vec<(QuestionFacts, Vec<(StepNo, StepText)>)> = Vec::with_capacity(part.len());
+        let mut judged = Vec::new();
+        for ResultBundle { facts, texts } in part {
+            let (own, of_judges): (Vec<_>, Vec<_>) = texts.into_iter().partition(|(task, ..)| *task == facts.task);
+            results.push((facts, own.into_iter().map(|(_, step, text)| (step, text)).collect()));
+            judged.extend(of_judges);
+        }
+        store.import_results(run_no, headline, &results).await?;
+        store.put_texts(run_no, &judged).await?;
+    }
+}
+
+/// What is there of a run whose id is taken.
+enum Existing {
+    /// All of it.
+    Whole,
+    /// A restore of the same result began and was cut.
+    Begun(RunNo),
+}
+
+async fn existing(store: &dyn Store, id: &RunId, summary: &Summary) -> Result<Existing, CliError> {
+    let other =
+        || CliError::usage(format!("another run {id} is in this store; restore it into an empty one with --store"));
+    let row = store.run_by_id(id).await?.ok_or_else(other)?;
+    if row.state != RunState::Finished {
+        let events = store.events(row.run_no).await?;
+        let ours = events.iter().any(|event| event.kind == RESTORING && event.message == summary.result_digest);
+        return if ours { Ok(Existing::Begun(row.run_no)) } else { Err(other()) };
+    }
+    let stored = store.summary(row.run_no).await?;
     let same = stored
         .and_then(|text| serde_json::from_str::<Summary>(&text).ok())
         .is_some_and(|stored| stored.result_digest == summary.result_digest);
-    if same {
-        return Ok(Restored::WasThere);
-    }
-    Err(CliError::usage(format!("another run {id} is in this store; restore it into an empty one with --store")))
+    if same { Ok(Existing::Whole) } else { Err(other()) }
 }
 
 fn damaged(message: String) -> CliError {
     CliError { exit: Exit::Invalid, message }
 }
 
-fn file<'a>(files: &'a [PlainFile], name: &str) -> Result<&'a [u8], CliError> {
-    let found = files.iter().find(|file| file.name == name);
-    found.map(|file| file.bytes.as_slice()).ok_or_else(|| damaged(format!("the archived run has no {name}")))
+fn missing(name: &str, error: &std::io::Error) -> CliError {
+    damaged(format!("the archived run has no readable {name}: {error}"))
+}
+
+fn whole(folder: &Path, name: &str) -> Result<Vec<u8>, CliError> {
+    std::fs::read(folder.join(name)).map_err(|e| missing(name, &e))
 }
 
 fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, CliError> {
     serde_json::from_slice(bytes).map_err(|e| damaged(format!("{name} cannot be read: {e}")))
 }
 
-fn lines<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<Vec<T>, CliError> {
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| parse(name, line)).collect()
+/// The lines of a file, one by one.
+fn lines<T: DeserializeOwned>(
+    folder: &Path,
+    name: &'static str,
+) -> Result<impl Iterator<Item = Result<T, CliError>> + Send, CliError> {
+    let file = File::open(folder.join(name)).map_err(|e| missing(name, &e))?;
+    let lines = BufReader::new(file).split(b'\n');
+    Ok(lines
+        .filter(|line| line.as_ref().map_or(true, |line| !line.is_empty()))
+        .map(move |line| parse(name, &line.map_err(|e| missing(name, &e))?)))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{LimitArgs, OutputArgs, SampleArgs, SubmitArgs};
+use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, SampleArgs, SubmitArgs};
 
 /// How several grades of one answer become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -40,15 +40,9 @@ pub struct ImportArgs {
     /// Name of the metric of the grades [default: imported]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// Name of the run, for people
-    #[arg(long, value_name = "TEXT")]
-    pub name: Option<String>,
-    /// Tag of the run; may be repeated
-    #[arg(long, value_name = "TEXT")]
-    pub tag: Vec<String>,
-    /// Id of the run
-    #[arg(long, value_name = "ID")]
-    pub run_id: Option<String>,
+    /// What the run is called
+    #[command(flatten)]
+    pub naming: NamingArgs,
     /// Name of the memory system that made the answers
     #[arg(long, short = 'p', value_name = "NAME")]
     pub system: Option<String>,
@@ -153,15 +147,9 @@ pub enum ForkFrom {
 pub struct RegradeArgs {
     /// Run id, unique prefix, or `latest`
     pub run: String,
-    /// Name of the new run, for people
-    #[arg(long, value_name = "TEXT")]
-    pub name: Option<String>,
-    /// Tag of the new run; may be repeated
-    #[arg(long, value_name = "TEXT")]
-    pub tag: Vec<String>,
-    /// Id of the new run
-    #[arg(long, value_name = "ID")]
-    pub run_id: Option<String>,
+    /// What the new run is called
+    #[command(flatten)]
+    pub naming: NamingArgs,
     /// Worker pool
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
@@ -185,14 +173,14 @@ pub struct RejudgeArgs {
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
     pub limits: LimitArgs,
-    /// Price of models without a known one: dollars per million input and output tokens
-    #[arg(long, value_name = "IN,OUT", help_heading = "Limits")]
-    pub price: Option<String>,
-    /// Use models without a known price, counted as free
-    #[arg(long, help_heading = "Limits")]
-    pub unpriced_ok: bool,
+    /// What models cost that no list knows
+    #[command(flatten, next_help_heading = "Limits")]
+    pub prices: PriceArgs,
+    /// Estimate, then stop
+    #[arg(long, help_heading = "The run")]
+    pub dry_run: bool,
     /// Do not ask before an estimate above $5
-    #[arg(long)]
+    #[arg(long, help_heading = "The run")]
     pub yes: bool,
 }
 
@@ -221,12 +209,9 @@ impl RegradeArgs {
             votes: None,
             controls: false,
             limits: LimitArgs::default(),
-            price: None,
-            unpriced_ok: false,
+            prices: PriceArgs::default(),
             cache: None,
-            name: self.name,
-            tag: self.tag,
-            run_id: self.run_id,
+            naming: self.naming,
             pool: self.pool,
             trace_url: None,
             trace_content: false,
@@ -247,8 +232,8 @@ impl RejudgeArgs {
             judge: self.judge,
             votes: self.votes,
             limits: self.limits,
-            price: self.price,
-            unpriced_ok: self.unpriced_ok,
+            prices: self.prices,
+            dry_run: self.dry_run,
             yes: self.yes,
             ..self.regrade.into_submit()
         }

@@ -1,6 +1,9 @@
 //! `archive`: durable results on a folder or an object store.
 
-use std::io::Write;
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+};
 
 use bench_report::archive::{
     IndexEntry, Place,
@@ -101,24 +104,32 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
 async fn get(app: &App, place: &Place, entry: &IndexEntry, folder: &std::path::Path, rebuild: bool) -> CliResult {
     results::check_writable(folder)?;
     let manifest = fetch::manifest(place, entry).await?;
-    let mut files = Vec::with_capacity(manifest.files.len());
     for file in &manifest.files {
         // names come from outside: a plain name is all that is taken
         if file.name.contains(['/', '\\']) || file.name.starts_with('.') {
             return Err(CliError { exit: Exit::Invalid, message: format!("the archive names a file '{}'", file.name) });
         }
-        files.push(fetch::file(place, &manifest, file).await?);
     }
-    for file in &files {
-        results::write_atomically(&folder.join(&file.name), |out| out.write_all(&file.bytes))?;
+    // nothing of a run that is damaged appears under its name
+    let fetched =
+        tempfile::Builder::new().prefix(".fetch-").tempdir_in(folder).map_err(|e| results::disk(folder, &e))?;
+    for file in &manifest.files {
+        let path = fetched.path().join(&file.name);
+        let mut out = File::create(&path).map(BufWriter::new).map_err(|e| results::disk(&path, &e))?;
+        fetch::file(place, &manifest, file, &mut out).await?;
+        out.flush().map_err(|e| results::disk(&path, &e))?;
+    }
+    for file in &manifest.files {
+        let path = folder.join(&file.name);
+        std::fs::rename(fetched.path().join(&file.name), &path).map_err(|e| results::disk(&path, &e))?;
     }
     let text = serde_json::to_vec_pretty(&manifest)
         .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")))?;
     results::write_atomically(&folder.join("manifest.json"), |out| out.write_all(&text))?;
-    out::note(&format!("{} files: {}", files.len() + 1, folder.display()));
+    out::note(&format!("{} files: {}", manifest.files.len() + 1, folder.display()));
     if rebuild {
         let store = app.open_store().await?;
-        match restore::restore(store.as_ref(), &files).await? {
+        match restore::restore(store.as_ref(), folder).await? {
             restore::Restored::New => out::note(&format!("run {} is in {}", entry.run_id, store.describe())),
             restore::Restored::WasThere => {
                 out::note(&format!("run {} was in {} already, with the same result", entry.run_id, store.describe()));

@@ -45,7 +45,7 @@ pub(crate) enum Counting {
 }
 
 impl Counting {
-    const fn effort(self) -> Effort {
+    pub(super) const fn effort(self) -> Effort {
         match self {
             Self::Exact => Effort { banks: 40, questions: 250 },
             Self::Rough => Effort { banks: 2, questions: 12 },
@@ -61,7 +61,7 @@ impl Counting {
     }
 
     /// Tokens of two messages with the chat's overhead.
-    fn of_messages(self, model: &str, messages: &prompts::Messages) -> u64 {
+    pub(super) fn of_messages(self, model: &str, messages: &prompts::Messages) -> u64 {
         self.tokens(model, &messages.system) + self.tokens(model, &messages.user) + 11
     }
 }
@@ -87,18 +87,31 @@ impl RunEstimate {
     #[must_use]
     pub(crate) async fn of(app: &App, planned: &PlannedRun, counting: Counting) -> Self {
         let spec = &planned.spec;
-        let past = Past::read(app, spec).await;
         let rehearsal =
             rehearse(planned, counting.effort(), &|model, messages| counting.of_messages(model, messages)).await;
+        let answer = || rehearsal.answer.unwrap_or_else(|| answer_prompt(planned, counting));
+        let answer = spec.answerer.is_remote().then(answer);
+        Self::of_prompts(app, spec, answer, &rehearsal.judges, counting, announce(&planned.sample)).await
+    }
+
+    /// The estimate of a run whose prompts were measured: of its answers, when they are to be made, and per judge, the reply's
+    /// schema left out.
+    pub(super) async fn of_prompts(
+        app: &App,
+        spec: &RunSpec,
+        answer: Option<TokenGuess>,
+        judges: &[TokenGuess],
+        counting: Counting,
+        announcement: Announcement,
+    ) -> Self {
+        let past = Past::read(app, spec).await;
         let mut input = EstimateInput { questions: spec.sample.n, votes: spec.votes, ..EstimateInput::default() };
-        if spec.answerer.is_remote() {
-            let prompt = rehearsal.answer.unwrap_or_else(|| answer_prompt(planned, counting));
-            input.answerer = Some(profile(app, spec, &spec.answerer, prompt, past.of(&spec.answerer, ANSWER_TOKENS)));
-        }
+        input.answerer =
+            answer.map(|prompt| profile(app, spec, &spec.answerer, prompt, past.of(&spec.answerer, ANSWER_TOKENS)));
         input.judges = spec
             .judges
             .iter()
-            .zip(rehearsal.judges)
+            .zip(judges)
             .map(|(judge, prompt)| {
                 let of_schema = counting.tokens(&judge.name, &prompts::verdict::schema().to_string()) + 32;
                 let answer_at_most = capabilities::max_tokens_of(&spec.answerer.params).unwrap_or(0);
@@ -112,7 +125,7 @@ impl RunEstimate {
             .collect();
         Self {
             estimate: estimate(&input),
-            announcement: announce(&planned.sample),
+            announcement,
             questions: spec.sample.n,
             cap_usd: spec.limits.max_cost.map(bench_proto::money::PicoUsd::usd),
         }

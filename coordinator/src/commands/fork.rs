@@ -21,7 +21,11 @@ use bench_worker::{
     systems::{BuildContext, registry as systems},
 };
 
-use super::submit::{self, Ending};
+use super::{
+    estimate::Counting,
+    fork_estimate,
+    submit::{self, Ending},
+};
 use crate::{
     app::{App, Place},
     carrier::Carrier,
@@ -43,23 +47,24 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     let source = find_run(store.as_ref(), source).await?;
     check_source(&source, from)?;
     let spec = forked_spec(app, args, &source.spec, from)?;
+    let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
+    let estimate = fork_estimate::of(app, store.as_ref(), &source, &spec, from, counting).await?;
     if args.dry_run {
-        return Err(CliError::usage(
-            "--dry-run says nothing about a fork yet: its calls are those of the phases after --from",
-        ));
+        return estimate.print(args.output.json);
     }
     let place = app.place()?;
     if args.detach && place == Place::Local {
         return Err(CliError::usage("--detach needs a cluster that works on the run; leave it out"));
     }
     app.check_queue().await?;
-    let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
+    let run_id = args.naming.id()?;
     let run_id = run_id.unwrap_or_else(RunId::fresh);
     let folder = args.output.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0));
     results::check_writable(&folder)?;
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return submit::attach(app, store, &spec, existing, args).await;
     }
+    submit::confirm(&estimate, &spec, 0, args)?;
     let carrier = Carrier::of(app, &run_id)?;
     let judges: Vec<String> = spec.judges.iter().map(|judge| judge.display()).collect();
     let graders = if judges.is_empty() {
@@ -68,15 +73,16 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         judges.join(", ")
     };
     out::note(&format!(
-        "run {run_id}: {} questions of run {} from {} on, graded by {graders}",
+        "run {run_id}: {} questions of run {} from {} on, graded by {graders}\n{}",
         spec.sample.n,
         source.run_id,
-        phase(from)
+        phase(from),
+        estimate.line()
     ));
     let new_run = NewRun {
         run_id: run_id.clone(),
-        name: args.name.clone(),
-        tags: args.tag.clone(),
+        name: args.naming.name.clone(),
+        tags: args.naming.tag.clone(),
         user: current_user(),
         spec,
         lineage: source.lineage.clone(),
@@ -130,7 +136,7 @@ fn check_source(source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
     }
     if system.version == IMPORTED_SYSTEM && from == ForkFrom::Recall {
         return Err(CliError::usage(format!(
-            "run {} was imported: there is no system that could recall",
+            "run {0} was imported: there is no system that could recall; `--from judge` grades its answers again",
             source.run_id
         )));
     }
@@ -139,7 +145,8 @@ fn check_source(source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
             .map_err(|e| CliError::usage(e.to_string()))?;
         if !built.capabilities().from_items {
             return Err(CliError::usage(format!(
-                "the banks of {} belong to run {}: fork it --from answer, or submit a new run",
+                "{0} keeps its banks in a service, and those belong to run {1}: `bench-coord submit --fork {1} --from answer` asks \
+                 the answerer again on what was recalled, `bench-coord submit --system {0}` retains and recalls anew",
                 system.name, source.run_id
             )));
         }
@@ -167,10 +174,11 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
         if from == ForkFrom::Judge {
             return Err(refused("--answerer"));
         }
-        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app)?)?;
+        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app, args)?)?;
     }
     if !args.judge.is_empty() {
-        let judge = |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &priced, will_call(app)?);
+        let judge =
+            |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &priced, will_call(app, args)?);
         spec.judges = args.judge.iter().map(judge).collect::<Result<_, _>>()?;
         spec.votes = args.votes.unwrap_or(1);
         spec.headline = None;
@@ -203,9 +211,9 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
     Ok(spec)
 }
 
-/// In a cluster the keys are with the workers.
-fn will_call(app: &App) -> Result<bool, CliError> {
-    Ok(app.place()? == Place::Local)
+/// In a cluster the keys are with the workers, and an estimate needs none.
+fn will_call(app: &App, args: &SubmitArgs) -> Result<bool, CliError> {
+    Ok(!args.dry_run && app.place()? == Place::Local)
 }
 
 /// Takes over again what a fork that was killed while it was being made has not yet; false when the run is no fork.

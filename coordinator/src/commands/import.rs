@@ -1,10 +1,10 @@
 //! `import`: results made elsewhere become a finished run, so that other people's numbers get our intervals.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bench_datasets::Dataset;
 use bench_proto::{
-    dataset::{GoldRecord, Question},
+    dataset::{GoldRecord, Question, QuestionOutline},
     facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts, answer_hash},
     failure::Failure,
     ids::{RunId, TaskKey},
@@ -20,12 +20,13 @@ use crate::{
     exit::{CliError, CliResult},
     import::{
         ImportError,
-        fields::{self, Grade, Line, Reading},
+        fields::{self, Line},
+        grades::{Grade, Reading},
         read,
-        resolve::{KnownBank, Resolver},
+        resolve::{KnownBank, KnownQuestion, Resolver},
     },
     local::LOCAL_DOMAIN,
-    planner, planning, results,
+    out, planner, planning, results,
     runs::current_user,
 };
 
@@ -38,19 +39,19 @@ type Lines = BTreeMap<String, Line>;
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", args.answers.display()));
-    let (lines, metric) = read_lines(args).map_err(in_file)?;
-    let run_id = match &args.run_id {
-        Some(id) => RunId::parse(id).map_err(|e| CliError::usage(e.to_string()))?,
-        None => RunId::fresh(),
-    };
+    let run_id = args.naming.id()?.unwrap_or_else(RunId::fresh);
     let name = args
         .sample
         .dataset
         .clone()
         .ok_or_else(|| CliError::usage("give --dataset NAME: the dataset that the answers are for"))?;
     let dataset = planning::open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
-    let banks = known_banks(dataset.as_ref(), &lines)?;
-    let lines = by_question(&banks, lines).map_err(in_file)?;
+    let mut banks = known_banks(dataset.as_ref())?;
+    let (mut lines, metric) = read_lines(args, &banks).map_err(in_file)?;
+    name_categories(dataset.manifest().categories, &mut lines);
+    add_texts(dataset.as_ref(), &mut banks, &lines)?;
+    let mut lines = by_question(&banks, lines).map_err(in_file)?;
+    drop_gold(dataset.as_ref(), &mut lines)?;
     let mut request = planning::sample_request(app, &args.sample)?;
     if args.subset {
         request.preset = None;
@@ -100,8 +101,8 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let headline = spec.headline_metric();
     let new_run = NewRun {
         run_id: run_id.clone(),
-        name: args.name.clone(),
-        tags: args.tag.clone(),
+        name: args.naming.name.clone(),
+        tags: args.naming.tag.clone(),
         user: current_user(),
         spec,
         lineage: run_id.0.clone(),
@@ -141,7 +142,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
 }
 
 /// Reads all lines, and the metric when they bring grades of their own.
-fn read_lines(args: &ImportArgs) -> Result<(Vec<Line>, Option<String>), ImportError> {
+fn read_lines(args: &ImportArgs, banks: &[KnownBank]) -> Result<(Vec<Line>, Option<String>), ImportError> {
     if args.scale.is_nan() || args.scale <= 0.0 {
         return Err(ImportError::file(format!("--scale {} is not above 0", args.scale)));
     }
@@ -151,11 +152,13 @@ fn read_lines(args: &ImportArgs) -> Result<(Vec<Line>, Option<String>), ImportEr
         reduce: args.reduce,
         metric: args.metric.clone(),
     };
-    let records = read::records(&args.answers)?;
+    let resolver = Resolver::new(banks);
+    let records = read::records(&args.answers, &|name| resolver.is_question(name))?;
     let lines: Vec<Line> = records.iter().map(|record| fields::line(record, &reading)).collect::<Result<_, _>>()?;
     if lines.iter().all(|line| line.grade == Grade::None) {
         return Ok((lines, None));
     }
+    say_fields(&lines);
     let mut metric = args.metric.clone();
     for line in &lines {
         let name = line.metric.as_deref().unwrap_or(UNNAMED_METRIC);
@@ -174,25 +177,68 @@ fn read_lines(args: &ImportArgs) -> Result<(Vec<Line>, Option<String>), ImportEr
     Ok((lines, Some(metric.unwrap_or_else(|| UNNAMED_METRIC.to_owned()))))
 }
 
-/// The dataset's questions; with their texts only when a line cannot be found by its id alone.
-fn known_banks(dataset: &dyn Dataset, lines: &[Line]) -> Result<Vec<KnownBank>, CliError> {
-    let mut banks = Vec::with_capacity(dataset.bank_count());
-    for bank in 0..dataset.bank_count() {
-        let outline = dataset.outline(bank)?;
-        let questions = outline.questions.into_iter().map(|q| (q.question_id, String::new())).collect();
-        banks.push(KnownBank { bank_id: outline.bank_id, questions });
+/// Published files number categories from 1, in the order in which the dataset lists them.
+fn name_categories(categories: &[(&str, u64)], lines: &mut [Line]) {
+    let named = |number: usize| categories.get(number.checked_sub(1)?).map(|(name, _)| (*name).to_owned());
+    for category in lines.iter_mut().filter_map(|line| line.category.as_mut()) {
+        if let Some(name) = category.parse().ok().and_then(named) {
+            *category = name;
+        }
     }
-    let ids: std::collections::HashSet<&str> =
-        banks.iter().flat_map(|bank| bank.questions.iter().map(|(id, _)| id.as_str())).collect();
+}
+
+/// Says which fields were taken for the grade: a file may have several.
+fn say_fields(lines: &[Line]) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    lines.iter().filter_map(|line| line.graded_by.as_deref()).for_each(|field| *counts.entry(field).or_default() += 1);
+    if !counts.is_empty() {
+        let fields: Vec<String> = counts.iter().map(|(field, n)| format!("{field} ({n})")).collect();
+        out::note(&format!("grades were read from {}; --score-field names another field", fields.join(", ")));
+    }
+}
+
+/// The dataset's questions, without their texts.
+fn known_banks(dataset: &dyn Dataset) -> Result<Vec<KnownBank>, CliError> {
+    let bank = |bank| {
+        let outline = dataset.outline(bank)?;
+        let known = |q: QuestionOutline| KnownQuestion { id: q.question_id, text: String::new(), category: q.category };
+        Ok(KnownBank { bank_id: outline.bank_id, questions: outline.questions.into_iter().map(known).collect() })
+    };
+    (0..dataset.bank_count()).map(bank).collect()
+}
+
+/// Adds the texts when a line cannot be found by its id alone.
+fn add_texts(dataset: &dyn Dataset, banks: &mut [KnownBank], lines: &[Line]) -> Result<(), CliError> {
+    let ids: HashSet<&str> = banks.iter().flat_map(|bank| bank.questions.iter().map(|q| q.id.as_str())).collect();
     if lines.iter().all(|line| line.id.as_deref().is_some_and(|id| ids.contains(id))) {
-        return Ok(banks);
+        return Ok(());
     }
     for (place, bank) in banks.iter_mut().enumerate() {
         for (known, question) in bank.questions.iter_mut().zip(dataset.bank(place)?.questions) {
-            known.1 = question.text;
+            known.text = question.text;
         }
     }
-    Ok(banks)
+    Ok(())
+}
+
+/// A file that keeps the gold in the field `answer` and no answer at all: what is the gold on nearly every line was not answered
+/// by anybody, and must not be scored as if it had been.
+fn drop_gold(dataset: &dyn Dataset, lines: &mut Lines) -> Result<(), CliError> {
+    if lines.is_empty() || !lines.values().all(|line| line.may_be_gold && line.grade != Grade::None) {
+        return Ok(());
+    }
+    let mut same = 0;
+    for bank in 0..dataset.bank_count() {
+        for gold in dataset.bank(bank)?.gold {
+            let answer = lines.get(&gold.question_id).and_then(|line| line.answer.as_deref());
+            same += usize::from(answer.is_some_and(|answer| answer.trim() == gold.gold.text().trim()));
+        }
+    }
+    if same * 10 >= lines.len() * 9 {
+        out::note("the field 'answer' holds the expected answers: the grades are imported without answers");
+        lines.values_mut().for_each(|line| line.answer = None);
+    }
+    Ok(())
 }
 
 /// Lines by question, each question once.

@@ -11,6 +11,7 @@ mod doctor;
 pub(crate) mod estimate;
 mod export;
 pub(crate) mod fork;
+mod fork_estimate;
 mod gate;
 mod gc;
 mod import;

@@ -44,7 +44,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if let (Some(source), Some(from)) = (&args.fork, args.from) {
         return super::fork::run(app, args, source, from).await;
     }
-    let run_id = args.run_id.as_deref().map(RunId::parse).transpose().map_err(|e| CliError::usage(e.to_string()))?;
+    let run_id = args.naming.id()?;
     if !args.dry_run {
         app.check_queue().await?;
     }
@@ -63,7 +63,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         return attach(app, store, &planned.spec, existing, args).await;
     }
     let controls = if args.controls { CONTROLS.len() as u32 } else { 0 };
-    confirm(&estimate, &planned, controls, args)?;
+    confirm(&estimate, &planned.spec, controls, args)?;
     tracing::debug!("planned");
     let check = self_check::run(&planned).await?;
     tracing::debug!("graders checked");
@@ -71,8 +71,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let carrier = Carrier::of(app, &run_id)?;
     let new_run = NewRun {
         run_id: run_id.clone(),
-        name: args.name.clone(),
-        tags: args.tag.clone(),
+        name: args.naming.name.clone(),
+        tags: args.naming.tag.clone(),
         user: current_user(),
         spec: planned.spec.clone(),
         lineage: run_id.0.clone(),
@@ -186,7 +186,7 @@ pub(super) async fn conclude(
         RunEnd::LeftRunning { reason } => Err(left_running(&run.run_id, &reason)),
         RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
             let row = store.run(run.run_no).await?;
-            let summary = results::summarize(app, store, &row).await?;
+            let summary = results::summary_of(app, store, &row).await?;
             results::write_files(store, &row, &summary, ending.folder).await?;
             let standing = Standing::of(&row, None);
             let ended = row.counters.ended();
@@ -230,12 +230,17 @@ pub(super) async fn attach(
 }
 
 /// Asks or refuses before money is spent, see docs/CLI.md.
-fn confirm(estimate: &RunEstimate, planned: &PlannedRun, controls: u32, args: &SubmitArgs) -> Result<(), CliError> {
+pub(super) fn confirm(
+    estimate: &RunEstimate,
+    spec: &RunSpec,
+    controls: u32,
+    args: &SubmitArgs,
+) -> Result<(), CliError> {
     let expected = estimate.expected_usd() * f64::from(1 + controls);
     if expected == 0.0 {
         return Ok(());
     }
-    let cap = planned.spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
+    let cap = spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
     if args.limits.max_cost.is_some() {
         if expected > cap {
             out::note(&format!(

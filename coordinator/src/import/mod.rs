@@ -2,14 +2,19 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | [`read`] | which records does a file hold? (JSON, JSON lines, CSV; gzip and zstd) |
-//! | [`fields`] | which of a record's fields are answer, grade, hits and question? |
+//! | [`read`] | what does a file hold? (JSON, JSON lines, CSV; gzip and zstd; folders) |
+//! | [`records`] | which objects of it are records? |
+//! | [`names`] | under which names do files keep what we need? |
+//! | [`fields`], [`grades`] | which of a record's fields are answer, question and hits; which is the grade, and what does it say? |
 //! | [`resolve`] | which question of the dataset is meant? |
 //!
-//! docs/IMPORT.md says what is accepted. To know a further name of a field, add it to the lists in [`fields`].
+//! docs/IMPORT.md says what is accepted. To know a further name of a field, add it to the lists in [`names`].
 
 pub(crate) mod fields;
+pub(crate) mod grades;
+pub(crate) mod names;
 pub(crate) mod read;
+pub(crate) mod records;
 pub(crate) mod resolve;
 
 /// Something about a file that cannot be used: says where and what to do.

@@ -1,60 +1,86 @@
-//! From a file to its records: JSON lines, one JSON document of any nesting, or CSV; packed with gzip or zstd or not.
+//! From a file, or a folder of files, to records: JSON lines, JSON documents, CSV; packed with gzip or zstd or not.
 
 use std::{
+    borrow::Cow,
     fs::File,
     io::{BufRead, BufReader, Read},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde_json::{Map, Value};
 
-use super::{ImportError, fields};
+use super::{
+    ImportError,
+    records::{Finder, Record},
+};
 
 /// Most bytes that are read, unpacked: a bound for what a small packed file may become.
 const MOST_BYTES: u64 = 2 << 30;
 /// Longest line of JSON lines.
 const MAX_LINE: usize = 16 << 20;
-/// Deepest nesting of a document that is looked through.
-const MOST_LEVELS: usize = 16;
+/// Endings of files that are taken from a folder.
+const ENDINGS: [&str; 5] = ["json", "jsonl", "ndjson", "csv", "tsv"];
+/// What may separate the cells of a table.
+const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
-/// One record with where it stands.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
-    /// `line 12`, or `record 12` of a document.
-    pub(crate) place: String,
-    /// Names of the objects that it lies in, the innermost first: often the conversation.
-    pub(crate) groups: Vec<String>,
-    /// Its fields.
-    pub(crate) fields: Map<String, Value>,
-}
-
-/// Reads all records.
+/// Reads all records of a file, or of the files of a folder in the order of their names. `is_question` knows the dataset's ids.
 ///
 /// # Errors
 /// A file that cannot be read, or is of no known form.
-pub(crate) fn records(path: &Path) -> Result<Vec<Record>, ImportError> {
-    let file = File::open(path).map_err(|e| ImportError::file(e.to_string()))?;
-    let text = unpacked(BufReader::new(file))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let first = text.trim_start().chars().next();
-    let named_csv = {
-        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-        let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
-        if plain.ends_with(".tsv") { Some(b'\t') } else { plain.ends_with(".csv").then_some(b',') }
-    };
-    let records = match (named_csv, first) {
-        (_, None) => return Err(ImportError::file("no lines")),
-        (Some(delimiter), _) => csv_records(text, delimiter)?,
-        (None, Some('{')) if starts_as_lines(text) => json_lines(text)?,
-        (None, Some('{' | '[')) => document(text)?,
-        (None, Some(_)) => csv_records(text, b',')?,
-    };
+pub(crate) fn records(path: &Path, is_question: &dyn Fn(&str) -> bool) -> Result<Vec<Record>, ImportError> {
+    let mut records = Vec::new();
+    if path.is_dir() {
+        for file in files_of(path)? {
+            let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let group = name.split('.').next().map(str::to_owned);
+            let found = of_file(&file, group, is_question).map_err(|e| ImportError::at(&name, e.to_string()))?;
+            records.extend(
+                found.into_iter().map(|record| Record { place: format!("{name}: {}", record.place), ..record }),
+            );
+        }
+    } else {
+        records = of_file(path, None, is_question)?;
+    }
     if records.is_empty() {
         return Err(ImportError::file(
             "no record with an answer or a grade was found; docs/IMPORT.md lists the names of fields that are known",
         ));
     }
     Ok(records)
+}
+
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let listed = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut files: Vec<PathBuf> =
+        listed.map_err(|e| ImportError::file(e.to_string()))?.into_iter().map(|entry| entry.path()).collect();
+    files.retain(|file| ending(file).is_some_and(|ending| ENDINGS.contains(&ending.as_str())));
+    files.sort();
+    if files.is_empty() {
+        return Err(ImportError::file(format!("the folder holds no file that ends in {}", ENDINGS.join(", "))));
+    }
+    Ok(files)
+}
+
+/// The ending of a file's name, without that of its packing.
+fn ending(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    plain.rsplit_once('.').map(|(_, ending)| ending.to_owned())
+}
+
+fn of_file(path: &Path, group: Option<String>, is_question: &dyn Fn(&str) -> bool) -> Result<Vec<Record>, ImportError> {
+    let file = File::open(path).map_err(|e| ImportError::file(e.to_string()))?;
+    let text = unpacked(BufReader::new(file))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let mut finder = Finder::new(is_question);
+    match (ending(path).as_deref(), text.trim_start().chars().next()) {
+        (_, None) => return Err(ImportError::file("no lines")),
+        (Some("csv" | "tsv"), _) => return csv_records(text, group),
+        (_, Some('{')) if starts_as_lines(text) => json_lines(text, group, &mut finder)?,
+        (_, Some('{' | '[')) => documents(text, group, &mut finder)?,
+        (_, Some(_)) => return csv_records(text, group),
+    }
+    Ok(finder.records)
 }
 
 fn unpacked(mut file: impl BufRead) -> Result<String, ImportError> {
@@ -68,31 +94,43 @@ fn unpacked(mut file: impl BufRead) -> Result<String, ImportError> {
     } else {
         Box::new(file)
     };
-    let mut text = String::new();
-    reader.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > MOST_BYTES {
+    let mut bytes = Vec::new();
+    reader.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
         return Err(ImportError::file(format!("more than {MOST_BYTES} bytes")));
     }
-    Ok(text)
+    // tables from spreadsheets may be UTF-16, with its mark
+    let of_units = |unit: fn([u8; 2]) -> u16| {
+        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        char::decode_utf16(units).collect::<Result<String, _>>().map_err(|e| unreadable(std::io::Error::other(e)))
+    };
+    match bytes.first_chunk() {
+        Some([0xff, 0xfe]) => of_units(u16::from_le_bytes),
+        Some([0xfe, 0xff]) => of_units(u16::from_be_bytes),
+        _ => String::from_utf8(bytes).map_err(|e| unreadable(std::io::Error::other(e))),
+    }
 }
 
-/// JSON lines: the first line is a whole object by itself, and either more follow or the object is a record.
+/// JSON lines: the first two lines are whole objects by themselves.
 fn starts_as_lines(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().map(serde_json::from_str::<Map<String, Value>>);
+    let first = lines.next().map(is_object);
     let more = lines.next().is_some();
     match first {
-        Some(Ok(object)) => more || fields::is_record(&object),
+        Some(true) => more,
         // a broken first line followed by others that open an object: its own error says more
-        Some(Err(_)) => {
+        Some(false) => {
             more && text.lines().take(50).filter(|line| !line.trim().is_empty()).all(|line| line.starts_with('{'))
         }
         None => false,
     }
 }
 
-fn json_lines(text: &str) -> Result<Vec<Record>, ImportError> {
-    let mut records = Vec::new();
+fn is_object(line: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(&standard(line)).is_ok()
+}
+
+fn json_lines(text: &str, group: Option<String>, finder: &mut Finder<'_>) -> Result<(), ImportError> {
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
@@ -101,59 +139,99 @@ fn json_lines(text: &str) -> Result<Vec<Record>, ImportError> {
         if line.len() > MAX_LINE {
             return Err(ImportError::at(&place, format!("longer than {MAX_LINE} bytes")));
         }
-        let fields = serde_json::from_str(line).map_err(|e| ImportError::at(&place, e.to_string()))?;
-        records.push(Record { place, groups: Vec::new(), fields });
-    }
-    Ok(records)
-}
-
-fn document(text: &str) -> Result<Vec<Record>, ImportError> {
-    let value: Value = serde_json::from_str(text).map_err(|e| ImportError::file(e.to_string()))?;
-    let mut records = Vec::new();
-    collect(value, &mut Vec::new(), &mut records);
-    Ok(records)
-}
-
-/// Finds records in a document, in its order; names of objects on the way are groups.
-fn collect(value: Value, groups: &mut Vec<String>, records: &mut Vec<Record>) {
-    if groups.len() > MOST_LEVELS {
-        return;
-    }
-    match value {
-        Value::Object(fields) if fields::is_record(&fields) => {
-            let place = format!("record {}", records.len() + 1);
-            records.push(Record { place, groups: groups.iter().rev().cloned().collect(), fields });
+        let fields: Map<String, Value> =
+            serde_json::from_str(&standard(line)).map_err(|e| ImportError::at(&place, e.to_string()))?;
+        finder.place = Some(place.clone());
+        let before = finder.records.len();
+        finder.within(group.clone(), Value::Object(fields.clone()));
+        if finder.records.len() == before {
+            // what it lacks is said when it is understood
+            finder.records.push(Record { place, groups: group.iter().cloned().collect(), fields });
         }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                groups.push(name);
-                collect(value, groups, records);
-                groups.pop();
+    }
+    Ok(())
+}
+
+/// One document, or several one after the other.
+fn documents(text: &str, group: Option<String>, finder: &mut Finder<'_>) -> Result<(), ImportError> {
+    let text = standard(text);
+    for value in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+        finder.within(group.clone(), value.map_err(|e| ImportError::file(e.to_string()))?);
+    }
+    Ok(())
+}
+
+/// Python writes numbers that JSON does not have: `NaN`, `Infinity` and `-Infinity` become `null`.
+fn standard(text: &str) -> Cow<'_, str> {
+    if !text.contains("NaN") && !text.contains("Infinity") {
+        return text.into();
+    }
+    let mut json = String::with_capacity(text.len());
+    let (mut rest, mut in_string) = (text, false);
+    while let Some(c) = rest.chars().next() {
+        let number = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| !in_string && rest.starts_with(word));
+        let taken = match number {
+            Some(word) => {
+                json.push_str("null");
+                word.len()
             }
-        }
-        Value::Array(values) => values.into_iter().for_each(|value| collect(value, groups, records)),
-        _ => {}
+            None if in_string && c == '\\' => {
+                let escaped = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
+                json.push_str(&rest[..escaped]);
+                escaped
+            }
+            None => {
+                in_string ^= c == '"';
+                json.push(c);
+                c.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
     }
+    json.into()
 }
 
-fn csv_records(text: &str, delimiter: u8) -> Result<Vec<Record>, ImportError> {
+/// A table with a header. An empty cell of a column that is used says that there is nothing; columns without any cell are left
+/// out. Names with dots are nested, as pandas flattens them.
+fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportError> {
+    let header = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
+    let delimiter = DELIMITERS.into_iter().rev().max_by_key(count).unwrap_or(b',');
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| ImportError::file(e.to_string()))?.clone();
-    let mut records = Vec::new();
-    for row in reader.records() {
-        let row = row.map_err(|e| ImportError::file(e.to_string()))?;
+    let rows: Vec<csv::StringRecord> =
+        reader.records().collect::<Result<_, _>>().map_err(|e| ImportError::file(e.to_string()))?;
+    let used: Vec<bool> = (0..header.len()).map(|column| rows.iter().any(|row| !row[column].is_empty())).collect();
+    let record = |row: &csv::StringRecord| {
+        let mut fields = Map::new();
+        for ((name, cell), _) in header.iter().zip(row).zip(&used).filter(|(_, used)| **used) {
+            let cell = if cell.is_empty() { Value::Null } else { Value::String(cell.to_owned()) };
+            nest(&mut fields, name.trim(), cell);
+        }
         let place = row.position().map_or_else(String::new, |at| format!("line {}", at.line()));
-        // an empty cell is a field that is not there
-        let cells = header.iter().zip(row.iter()).filter(|(_, cell)| !cell.is_empty());
-        let fields = cells.map(|(name, cell)| (name.trim().to_owned(), Value::String(cell.to_owned()))).collect();
-        records.push(Record { place, groups: Vec::new(), fields });
+        Record { place, groups: group.iter().cloned().collect(), fields }
+    };
+    Ok(rows.iter().map(record).collect())
+}
+
+fn nest(fields: &mut Map<String, Value>, name: &str, cell: Value) {
+    if let Some((outer, inner)) = name.split_once('.')
+        && !outer.is_empty()
+        && !inner.is_empty()
+        && let Value::Object(object) = fields.entry(outer).or_insert_with(|| Value::Object(Map::new()))
+    {
+        nest(object, inner, cell);
+        return;
     }
-    Ok(records)
+    fields.insert(name.to_owned(), cell);
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -161,7 +239,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).expect("writable");
-        records(&path)
+        records(&path, &|name| name.starts_with("a:"))
     }
 
     #[test]
@@ -171,22 +249,66 @@ mod tests {
         gzip.write_all(line).expect("memory");
         let gzip = gzip.finish().expect("memory");
         let zstd = zstd::encode_all(line.as_slice(), 1).expect("memory");
-        let forms: [(&str, &[u8]); 7] = [
+        let wide: Vec<u8> = "\u{feff}question_id\tanswer\na:0\tx\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let forms: [(&str, &[u8]); 12] = [
             ("a.jsonl", line),
             ("a.json", br#"[{"question_id": "a:0", "answer": "x"}]"#),
-            ("a.json", br#"{"runs": {"conv": [{"question_id": "a:0", "answer": "x"}], "n": 1}}"#),
+            ("a.json", br#"{"runs": {"conv": [{"question_id": "a:0", "answer": "x"}], "n": NaN}}"#),
+            ("a.json", b"{\n\"n\": 1}\n{\n\"question_id\": \"a:0\", \"answer\": \"x\"}"),
+            ("a.json", br#"{"a:0": {"answer": "x"}}"#),
             ("a.csv", b"question_id,answer,score\na:0,x,\n"),
+            ("a.csv", b"question_id;answer;note\na:0;x;\"1,2,3\"\n"),
             ("a.tsv", b"question_id\tanswer\na:0\tx\n"),
+            ("a.txt", b"question_id|answer\na:0|x\n"),
             ("a.json.gz", &gzip),
             ("a.zst", &zstd),
+            ("a.csv", &wide),
         ];
         for (name, bytes) in forms {
             let records = read(name, bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(records.len(), 1, "{name}");
-            assert_eq!((&records[0].fields["question_id"], &records[0].fields["answer"]), (&"a:0".into(), &"x".into()));
+            let fields = &records[0].fields;
+            assert_eq!((&fields["question_id"], &fields["answer"]), (&json!("a:0"), &json!("x")), "{name}");
+            assert!(!fields.contains_key("score"), "an empty column says nothing");
         }
         let nested = read("a.json", forms[2].1).expect("reads");
         assert_eq!(nested[0].groups, ["conv", "runs"]);
+    }
+
+    #[test]
+    fn a_folder_is_read_file_by_file_and_their_names_are_groups() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
+        write("conv-2.results.json", r#"[{"question": "?", "score": 1}]"#);
+        write("conv-1.jsonl", "{\"question\": \"!\", \"score\": 0}\n{\"question\": \"?\", \"score\": 0}\n");
+        write("notes.md", "none");
+        let records = records(folder.path(), &|_| false).expect("reads");
+        let seen: Vec<(&str, &str)> = records.iter().map(|r| (r.groups[0].as_str(), r.place.as_str())).collect();
+        assert_eq!(
+            seen,
+            [
+                ("conv-1", "conv-1.jsonl: line 1"),
+                ("conv-1", "conv-1.jsonl: line 2"),
+                ("conv-2", "conv-2.results.json: record 1")
+            ]
+        );
+    }
+
+    #[test]
+    fn flattened_columns_are_nested_again_and_empty_cells_are_null() {
+        let records = read("a.csv", b"id,votes.1,votes.2,x.\na:0,True,False,\na:1,True,,z\n").expect("reads");
+        assert_eq!(records[0].fields["votes"], json!({"1": "True", "2": "False"}));
+        assert_eq!(records[1].fields["votes"], json!({"1": "True", "2": null}));
+        assert_eq!(records[0].fields["x."], Value::Null);
+    }
+
+    #[test]
+    fn lines_may_hold_whole_conversations() {
+        let text = br#"{"sample_id": "c-1", "qa": [{"question": "?", "score": 1}, {"question": "!", "score": 0}]}
+{"sample_id": "c-2", "qa": [{"question": "?", "score": 1}]}"#;
+        let records = read("a.jsonl", text).expect("reads");
+        let seen: Vec<(&str, &str)> = records.iter().map(|r| (r.groups[1].as_str(), r.place.as_str())).collect();
+        assert_eq!(seen, [("c-1", "line 1"), ("c-1", "line 1"), ("c-2", "line 2")]);
     }
 
     #[test]
@@ -196,5 +318,15 @@ mod tests {
         assert!(message(b"{nonsense\n{\"question_id\": \"a\"}\n").starts_with("line 1: "));
         assert_eq!(message(b" \n"), "no lines");
         assert!(message(b"{\"a\": {\"b\": 1}}").contains("docs/IMPORT.md"));
+        assert!(message(b"{\"a\": 1}}").contains("trailing") || message(b"{\"a\": 1}}").contains("expected"));
+    }
+
+    proptest! {
+        #[test]
+        fn json_stays_as_it_is_whatever_its_texts_say(text in "[NaInfty\"\\\\ é-]{0,12}") {
+            let value = json!([{ "t": text, "n": 1 }]);
+            let written = value.to_string();
+            prop_assert_eq!(serde_json::from_str::<Value>(&standard(&written)).expect("is JSON"), value);
+        }
     }
 }

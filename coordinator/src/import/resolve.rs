@@ -1,19 +1,34 @@
 //! Which question of the dataset does a line mean? By its id; else by conversation and place; else by conversation and text.
 //!
 //! Published files count conversations and questions (`locomo_3_qa17`), or leave ids out and keep the questions of each
-//! conversation under its name. Texts repeat, so the k-th occurrence in a file is the k-th of the conversation.
+//! conversation under its name. Texts repeat, so the k-th occurrence in a file is the k-th of the conversation, where the
+//! category does not tell them apart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{ImportError, fields::Line};
+use super::{ImportError, fields::Line, names::plain};
+
+/// Words before the number of a question in ids that count.
+const QUESTION_WORDS: [&str; 3] = ["question", "qa", "q"];
+
+/// A question of the dataset.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownQuestion {
+    /// Its id.
+    pub(crate) id: String,
+    /// Its text; may be left out when every line has an id of the dataset.
+    pub(crate) text: String,
+    /// Its category.
+    pub(crate) category: String,
+}
 
 /// A conversation of the dataset.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownBank {
     /// Its id.
     pub(crate) bank_id: String,
-    /// (id, text) of its questions in the dataset's order; texts may be left out when every line has an id of the dataset.
-    pub(crate) questions: Vec<(String, String)>,
+    /// Its questions in the dataset's order.
+    pub(crate) questions: Vec<KnownQuestion>,
 }
 
 /// The dataset's questions, ready to be looked up.
@@ -21,21 +36,34 @@ pub(crate) struct Resolver<'a> {
     banks: &'a [KnownBank],
     by_id: HashMap<&'a str, (usize, usize)>,
     by_text: HashMap<(usize, &'a str), Vec<usize>>,
-    /// How often a text of a bank was taken.
-    taken: HashMap<(usize, String), usize>,
+    /// By the letters and digits of the text, for files that changed quotes or blanks.
+    by_letters: HashMap<(usize, String), Vec<usize>>,
+    /// Questions that were found by their text.
+    taken: HashSet<(usize, usize)>,
 }
 
 impl<'a> Resolver<'a> {
     pub(crate) fn new(banks: &'a [KnownBank]) -> Self {
         let mut by_id = HashMap::new();
         let mut by_text: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+        let mut by_letters: HashMap<(usize, String), Vec<usize>> = HashMap::new();
         for (bank, known) in banks.iter().enumerate() {
-            for (place, (id, text)) in known.questions.iter().enumerate() {
-                by_id.insert(id.as_str(), (bank, place));
-                by_text.entry((bank, text.trim())).or_default().push(place);
+            for (place, question) in known.questions.iter().enumerate() {
+                by_id.insert(question.id.as_str(), (bank, place));
+                by_text.entry((bank, question.text.trim())).or_default().push(place);
+                by_letters.entry((bank, plain(&question.text))).or_default().push(place);
             }
         }
-        Self { banks, by_id, by_text, taken: HashMap::new() }
+        Self { banks, by_id, by_text, by_letters, taken: HashSet::new() }
+    }
+
+    /// Whether a name is a question's id, of the dataset or one that counts with a word (`locomo_3_qa17`).
+    pub(crate) fn is_question(&self, name: &str) -> bool {
+        let worded = || {
+            let before = trailing_number(name).map(|(before, _)| before.to_lowercase());
+            before.is_some_and(|before| QUESTION_WORDS.iter().any(|word| before.ends_with(word)))
+        };
+        self.by_id.contains_key(name) || (worded() && self.counted(name, None).is_some())
     }
 
     /// The dataset's id of the question that a line means.
@@ -44,63 +72,90 @@ impl<'a> Resolver<'a> {
     /// The line's place and what ids look like.
     pub(crate) fn resolve(&mut self, line: &Line) -> Result<String, ImportError> {
         let (bank, place) = self.find(line).ok_or_else(|| self.unknown(line))?;
-        Ok(self.banks[bank].questions[place].0.clone())
+        Ok(self.banks[bank].questions[place].id.clone())
     }
 
     fn find(&mut self, line: &Line) -> Option<(usize, usize)> {
-        if let Some(id) = &line.id {
-            if let Some(found) = self.by_id.get(id.as_str()) {
-                return Some(*found);
-            }
-            if let Some(found) = self.counted(id, line.text.as_deref()) {
-                return Some(found);
-            }
+        // some files keep the question's id where others keep the conversation's
+        let ids = line.id.iter().chain(&line.banks);
+        if let Some(found) = ids.filter_map(|id| self.by_id.get(id.as_str())).next() {
+            return Some(*found);
         }
-        let bank = line.banks.iter().find_map(|name| self.bank(name));
-        if let (Some(bank), Some(place)) = (bank, line.index)
-            && self.fits(bank, place as usize, line.text.as_deref())
+        let text = line.text.as_deref();
+        if let Some(found) = line.id.as_deref().and_then(|id| self.counted(id, text)) {
+            return Some(found);
+        }
+        let from_id = line.id.as_deref().and_then(trailing_number).map(|(before, _)| conversation_part(before));
+        let banks: Vec<usize> =
+            line.banks.iter().map(String::as_str).chain(from_id).filter_map(|name| self.bank(name)).collect();
+        let index = line.index.map(|index| index as usize).or_else(|| line.id.as_deref()?.parse().ok());
+        if let (Some(bank), Some(place)) = (banks.first(), index)
+            && self.fits(*bank, place, text)
         {
-            return Some((bank, place as usize));
+            return Some((*bank, place));
         }
-        let text = line.text.as_deref()?.trim();
-        match bank.filter(|bank| self.by_text.contains_key(&(*bank, text))) {
-            Some(bank) => self.next_of_text(bank, text),
-            None => {
-                // a text that only one conversation has says enough
-                let mut holders = (0..self.banks.len()).filter(|bank| self.by_text.contains_key(&(*bank, text)));
-                let only = holders.next().filter(|_| holders.next().is_none())?;
-                self.next_of_text(only, text)
-            }
-        }
+        let text = text?.trim();
+        let everywhere = || (0..self.banks.len()).collect::<Vec<usize>>();
+        // a text that only one conversation has says enough
+        let found = self.holding(&banks, text).into_iter().next().or_else(|| {
+            let mut holders = self.holding(&everywhere(), text).into_iter();
+            holders.next().filter(|_| holders.next().is_none())
+        });
+        let (bank, places) = found?;
+        self.next_of(bank, places, line.category.as_deref())
     }
 
-    fn next_of_text(&mut self, bank: usize, text: &str) -> Option<(usize, usize)> {
-        let places = self.by_text.get(&(bank, text))?;
-        let taken = self.taken.entry((bank, text.to_owned())).or_default();
-        *taken += 1;
-        places.get(*taken - 1).map(|place| (bank, *place))
+    /// The conversations with a text, and where it stands in them.
+    fn holding(&self, banks: &[usize], text: &str) -> Vec<(usize, Vec<usize>)> {
+        let exact = |bank: &usize| Some((*bank, self.by_text.get(&(*bank, text))?.clone()));
+        let found: Vec<_> = banks.iter().filter_map(exact).collect();
+        let letters = plain(text);
+        if !found.is_empty() || letters.is_empty() {
+            return found;
+        }
+        let loose = |bank: &usize| Some((*bank, self.by_letters.get(&(*bank, letters.clone()))?.clone()));
+        banks.iter().filter_map(loose).collect()
+    }
+
+    /// The first of some places that no line has taken, of the line's category when it has one.
+    fn next_of(&mut self, bank: usize, places: Vec<usize>, category: Option<&str>) -> Option<(usize, usize)> {
+        let mut free = places.into_iter().filter(|place| !self.taken.contains(&(bank, *place))).peekable();
+        let first = *free.peek()?;
+        let category = category.map(plain);
+        let of_category = |place: &usize| Some(plain(&self.banks[bank].questions[*place].category)) == category;
+        let place = free.find(of_category).unwrap_or(first);
+        self.taken.insert((bank, place));
+        Some((bank, place))
     }
 
     /// An id that counts: `<conversation><separator>[qa|q|question]<place>`.
     fn counted(&self, id: &str, text: Option<&str>) -> Option<(usize, usize)> {
-        const SEPARATORS: [char; 6] = ['_', '-', ':', '/', '.', ' '];
         let (before, place) = trailing_number(id)?;
-        let before = before.trim_end_matches(SEPARATORS);
-        let before = ["question", "qa", "q"].iter().find_map(|word| before.strip_suffix(word)).unwrap_or(before);
-        let bank = self.bank(before.trim_end_matches(SEPARATORS))?;
+        let bank = self.bank(conversation_part(before))?;
         self.fits(bank, place, text).then_some((bank, place))
     }
 
-    /// A conversation by its id, or by the number at the end of a name, counted from 0.
+    /// A conversation by its id, by the number at the end of a name, counted from 0, or by the number of its own id.
     fn bank(&self, name: &str) -> Option<usize> {
-        let exact = self.banks.iter().position(|bank| bank.bank_id.eq_ignore_ascii_case(name));
-        exact.or_else(|| trailing_number(name).map(|(_, number)| number).filter(|number| *number < self.banks.len()))
+        let by = |same: &dyn Fn(&str) -> bool| self.banks.iter().position(|bank| same(&bank.bank_id));
+        let letters = plain(name);
+        let number = trailing_number(name).map(|(_, number)| number);
+        by(&|id| id.eq_ignore_ascii_case(name))
+            .or_else(|| by(&|id| plain(id) == letters))
+            .or_else(|| number.filter(|number| *number < self.banks.len()))
+            .or_else(|| {
+                let number = number?;
+                let mut same = (0..self.banks.len())
+                    .filter(|bank| trailing_number(&self.banks[*bank].bank_id).is_some_and(|(_, own)| own == number));
+                same.next().filter(|_| same.next().is_none())
+            })
     }
 
     /// Whether a place exists and, when the line has a text, holds that question.
     fn fits(&self, bank: usize, place: usize, text: Option<&str>) -> bool {
-        let known = self.banks[bank].questions.get(place);
-        known.is_some_and(|(_, known)| text.is_none_or(|text| known.is_empty() || known.trim() == text.trim()))
+        let known = self.banks[bank].questions.get(place).map(|question| question.text.as_str());
+        let same = |known: &str, text: &str| known.trim() == text.trim() || plain(known) == plain(text);
+        known.is_some_and(|known| text.is_none_or(|text| known.is_empty() || same(known, text)))
     }
 
     fn unknown(&self, line: &Line) -> ImportError {
@@ -112,9 +167,20 @@ impl<'a> Resolver<'a> {
             }
             (None, None) => "no such question in the dataset".to_owned(),
         };
-        let example = self.banks.first().and_then(|bank| bank.questions.first()).map_or("", |(id, _)| id);
+        let example = self.banks.first().and_then(|bank| bank.questions.first()).map_or("", |question| &question.id);
         ImportError::at(&line.place, format!("{what}; ids look like '{example}'"))
     }
+}
+
+/// What stands before the number of a question, without the word for one.
+fn conversation_part(before: &str) -> &str {
+    const SEPARATORS: [char; 6] = ['_', '-', ':', '/', '.', ' '];
+    let before = before.trim_end_matches(SEPARATORS);
+    let cut = |word: &&str| {
+        let at = before.len().checked_sub(word.len())?;
+        before.get(at..).filter(|end| end.eq_ignore_ascii_case(word)).map(|_| &before[..at])
+    };
+    QUESTION_WORDS.iter().find_map(cut).unwrap_or(before).trim_end_matches(SEPARATORS)
 }
 
 fn trailing_number(text: &str) -> Option<(&str, usize)> {
@@ -130,9 +196,17 @@ mod tests {
     fn banks() -> Vec<KnownBank> {
         let bank = |id: &str, texts: &[&str]| KnownBank {
             bank_id: id.to_owned(),
-            questions: texts.iter().enumerate().map(|(i, text)| (format!("{id}:{i}"), (*text).to_owned())).collect(),
+            questions: texts
+                .iter()
+                .enumerate()
+                .map(|(i, text)| KnownQuestion {
+                    id: format!("{id}:{i}"),
+                    text: (*text).to_owned(),
+                    category: if i == 0 { "plain" } else { "odd-one" }.to_owned(),
+                })
+                .collect(),
         };
-        vec![bank("conv-26", &["who?", "when?", "who?"]), bank("conv-30", &["when?", "why?"])]
+        vec![bank("conv-26", &["who?", "when?", "who?"]), bank("conv-30", &["when?", "\"why\" not?"])]
     }
 
     fn by(banks: &[KnownBank], line: Line) -> Result<String, String> {
@@ -149,13 +223,37 @@ mod tests {
             ("conv-26_q2", "conv-26:2"),
             ("conv-26_question_2", "conv-26:2"),
             ("CONV-26-0", "conv-26:0"),
+            ("conv26_Q1", "conv-26:1"),
+            ("30-1", "conv-30:1"),
         ] {
             assert_eq!(id(given).as_deref(), Ok(expected), "{given}");
         }
         let unknown = id("conv-99:0").expect_err("is refused");
         assert!(unknown.starts_with("line 3: ") && unknown.contains("conv-26:0"), "{unknown}");
-        let other_text = Line { id: Some("locomo_1_qa1".into()), text: Some("when?".into()), ..Line::default() };
+        let other_text = Line { id: Some("locomo_9_qa1".into()), text: Some("when?".into()), ..Line::default() };
         assert!(by(&banks, other_text).is_err(), "a text of two conversations does not save a wrong place");
+        let from_one = Line { id: Some("conv-30_q2".into()), text: Some("\"why\" not?".into()), ..Line::default() };
+        assert_eq!(by(&banks, from_one).as_deref(), Ok("conv-30:1"), "the text corrects an id that counts from 1");
+        let elsewhere = Line { banks: vec!["conv-30:0".into()], ..Line::default() };
+        assert_eq!(by(&banks, elsewhere).as_deref(), Ok("conv-30:0"));
+        let number = Line { id: Some("1".into()), banks: vec!["30".into()], ..Line::default() };
+        assert_eq!(by(&banks, number).as_deref(), Ok("conv-30:1"));
+    }
+
+    #[test]
+    fn only_ids_are_taken_for_names_of_questions() {
+        let banks = banks();
+        let resolver = Resolver::new(&banks);
+        for (name, is) in [
+            ("conv-26:0", true),
+            ("locomo_1_qa1", true),
+            ("locomo_1", false),
+            ("conv-26", false),
+            ("2023-01-01", false),
+            ("judgment_1", false),
+        ] {
+            assert_eq!(resolver.is_question(name), is, "{name}");
+        }
     }
 
     #[test]
@@ -170,7 +268,23 @@ mod tests {
         assert_eq!(next("locomo_experiment_user_0", "who?").as_deref(), Some("conv-26:2"));
         assert_eq!(next("locomo_experiment_user_0", "who?"), None, "there are only two");
         assert_eq!(next("1", "when?").as_deref(), Some("conv-30:0"));
-        assert_eq!(next("results", "why?").as_deref(), Some("conv-30:1"), "only one conversation has it");
+        assert_eq!(
+            next("results", "\u{201c}Why\u{201d}  not").as_deref(),
+            Some("conv-30:1"),
+            "only one conversation has it"
+        );
         assert_eq!(next("results", "when?"), None, "two have it");
+    }
+
+    #[test]
+    fn categories_tell_equal_texts_apart() {
+        let banks = banks();
+        let mut resolver = Resolver::new(&banks);
+        let mut next = |category: &str| {
+            let (text, category) = (Some("who?".into()), Some(category.into()));
+            resolver.resolve(&Line { text, category, banks: vec!["conv-26".into()], ..Line::default() }).ok()
+        };
+        assert_eq!(next("Odd_One").as_deref(), Some("conv-26:2"));
+        assert_eq!(next("Odd_One").as_deref(), Some("conv-26:0"), "what is left");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    ids::{RunId, trace_id},
+    ids::{RunId, TaskKey, trace_id},
     summary::{SlowQuestion, Summary, WorstQuestion},
     trace::TracePolicy,
 };
@@ -28,7 +28,7 @@ fn first_by<T>(items: impl Iterator<Item = T>, most: usize, before: impl Fn(&T, 
 
 /// The slowest questions of settled `questions`.
 pub(crate) fn slowest(questions: &Questions, run: &RunId, policy: &TracePolicy) -> Vec<SlowQuestion> {
-    let timed = questions.rows.iter().filter(|row| !row.times.question.is_nan());
+    let timed = questions.rows().filter(|row| !row.times.question.is_nan());
     let slow = first_by(timed, SLOWEST, |a, b| a.times.question > b.times.question);
     slow.into_iter().map(|row| slow_question(row, run, policy)).collect()
 }
@@ -54,12 +54,12 @@ fn slow_question(row: &Question, run: &RunId, policy: &TracePolicy) -> SlowQuest
     }
 }
 
-/// The lowest scores by `metric` of settled `questions`; texts are filled in later.
-pub(crate) fn worst(questions: &Questions, metric: &str) -> Vec<WorstQuestion> {
-    first_by(questions.by_metric(metric), WORST, |(_, a), (_, b)| a < b)
-        .into_iter()
-        .map(|(row, score)| WorstQuestion { question_id: row.id.to_string(), score, gold: None, answer: None })
-        .collect()
+/// The lowest scores by `metric` of settled `questions`, and their tasks; texts are filled in later.
+pub(crate) fn worst(questions: &Questions, metric: &str) -> (Vec<WorstQuestion>, Vec<TaskKey>) {
+    let question = |(row, score): (&Question, f64)| {
+        (WorstQuestion { question_id: row.id.to_string(), score, gold: None, answer: None }, row.task)
+    };
+    first_by(questions.by_metric(metric), WORST, |(_, a), (_, b)| a < b).into_iter().map(question).unzip()
 }
 
 /// Fills in gold and answer of the worst questions: `texts` gives (gold, answer) of a question id.

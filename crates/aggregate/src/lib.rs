@@ -7,7 +7,8 @@
 //! | module | question |
 //! |---|---|
 //! | [`input`] | what must be known of the run beside its questions? |
-//! | `questions` | how is a question kept in few bytes? |
+//! | `questions`, `sums` | how is a question kept in few bytes, and what is only summed? |
+//! | `sections` | the parts of the summary that need no other module |
 //! | `cells`, `design`, `interval`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
 //! | `score` | which of these stand where in the report? |
 //! | `retrieval`, `latency`, `extremes`, `agreement`, [`attribution`] | the other tables |
@@ -31,8 +32,10 @@ mod latency;
 mod questions;
 mod retrieval;
 mod score;
+mod sections;
+mod sums;
 mod verdict;
 
-pub use aggregator::Aggregator;
+pub use aggregator::{Aggregator, Finished};
 pub use extremes::fill_worst;
 pub use input::{AggregateInput, RunIdentity, SelfCheck};

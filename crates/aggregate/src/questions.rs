@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use bench_proto::{
     call::Usage,
     facts::{Outcome, QuestionFacts},
+    ids::TaskKey,
 };
 
 /// Stands for "no bank, no category, no metrics": questions of which only the id is known.
 const NONE_U32: u32 = u32::MAX;
 const NONE_U16: u16 = u16::MAX;
+const NO_TASK: TaskKey = TaskKey(-1);
 
 /// Times of a question in microseconds; NaN where there is none. `f32` is exact to a microsecond below 16 s and to seven
 /// digits beyond.
@@ -69,6 +71,7 @@ pub(crate) fn has_score(outcome: Outcome) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) id: Box<str>,
+    pub(crate) task: TaskKey,
     pub(crate) answer_hash: u64,
     scores_at: u32,
     pub(crate) bank: u32,
@@ -97,7 +100,10 @@ pub(crate) struct Bank {
 /// All questions of a run, in any order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Questions {
-    pub(crate) rows: Vec<Question>,
+    /// Parts of a run stay as they come: a million rows would be copied for a moment when two parts became one list.
+    parts: Vec<Vec<Question>>,
+    /// (part, row) in byte order of the ids, once settled.
+    order: Vec<(u32, u32)>,
     scores: Vec<f64>,
     /// The lists of metrics that occur; nearly always one.
     layouts: Vec<Vec<String>>,
@@ -115,6 +121,7 @@ impl Questions {
         counts.with_score += u64::from(has_score(facts.outcome));
         let row = Question {
             id: facts.question_id.as_str().into(),
+            task: facts.task,
             answer_hash: facts.answer_hash,
             scores_at: self.scores.len() as u32,
             bank,
@@ -125,13 +132,36 @@ impl Questions {
             kept: facts.kept.is_some(),
         };
         self.scores.extend(facts.scores.iter().map(|(_, score)| *score));
-        self.rows.push(row);
+        self.push(row);
+    }
+
+    fn push(&mut self, row: Question) {
+        match self.parts.last_mut() {
+            Some(part) => part.push(row),
+            None => self.parts.push(vec![row]),
+        }
+    }
+
+    /// Number of questions.
+    pub(crate) fn len(&self) -> usize {
+        self.parts.iter().map(Vec::len).sum()
+    }
+
+    /// All questions, in no order.
+    pub(crate) fn unordered(&self) -> impl Iterator<Item = &Question> {
+        self.parts.iter().flatten()
+    }
+
+    /// All settled questions, in byte order of their ids.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Question> {
+        self.order.iter().map(|(part, row)| &self.parts[*part as usize][*row as usize])
     }
 
     /// Adds a question of which only the id is known.
     pub(crate) fn add_not_run(&mut self, id: &str) {
-        self.rows.push(Question {
+        self.push(Question {
             id: id.into(),
+            task: NO_TASK,
             answer_hash: 0,
             scores_at: 0,
             bank: NONE_U32,
@@ -161,13 +191,15 @@ impl Questions {
             other.layouts.iter().map(|names| self.layout(names.iter().map(String::as_str))).collect();
         let shift = self.scores.len() as u32;
         self.scores.extend_from_slice(&other.scores);
-        self.rows.extend(other.rows.into_iter().map(|mut row| {
-            row.scores_at += shift;
-            row.bank = banks.get(row.bank as usize).copied().unwrap_or(NONE_U32);
-            row.category = categories.get(usize::from(row.category)).copied().unwrap_or(NONE_U16);
-            row.layout = layouts.get(usize::from(row.layout)).copied().unwrap_or(NONE_U16);
-            row
-        }));
+        for mut part in other.parts {
+            for row in &mut part {
+                row.scores_at += shift;
+                row.bank = banks.get(row.bank as usize).copied().unwrap_or(NONE_U32);
+                row.category = categories.get(usize::from(row.category)).copied().unwrap_or(NONE_U16);
+                row.layout = layouts.get(usize::from(row.layout)).copied().unwrap_or(NONE_U16);
+            }
+            self.parts.push(part);
+        }
     }
 
     /// Makes sure that these categories have a number, with or without questions.
@@ -177,13 +209,25 @@ impl Questions {
         }
     }
 
+    /// Puts each part in byte order of its ids; quick when it is already.
+    pub(crate) fn sort(&mut self) {
+        for part in &mut self.parts {
+            part.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        }
+    }
+
     /// Puts questions in byte order of their ids and numbers banks and categories in that of their names, so that what
     /// follows cannot depend on the order of arrival.
     pub(crate) fn settle(&mut self) {
-        self.rows.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        self.sort();
+        let places = |(part, rows): (u32, &Vec<Question>)| (0..rows.len() as u32).map(move |row| (part, row));
+        self.order = (0..).zip(&self.parts).flat_map(places).collect();
+        let id = |(part, row): &(u32, u32)| &self.parts[*part as usize][*row as usize].id;
+        // the parts are runs, which this sort finds and merges
+        self.order.sort_by(|a, b| id(a).cmp(id(b)));
         let new_banks = ranks(&self.banks, |bank| &bank.name);
         let new_categories = ranks(&self.categories, String::as_str);
-        for row in &mut self.rows {
+        for row in self.parts.iter_mut().flatten() {
             row.bank = new_banks.get(row.bank as usize).map_or(NONE_U32, |rank| *rank as u32);
             row.category = new_categories.get(usize::from(row.category)).map_or(NONE_U16, |rank| *rank as u16);
         }
@@ -203,7 +247,7 @@ impl Questions {
     pub(crate) fn by_metric<'a>(&'a self, metric: &str) -> impl Iterator<Item = (&'a Question, f64)> {
         let places: Vec<Option<usize>> =
             self.layouts.iter().map(|names| names.iter().position(|name| name == metric)).collect();
-        self.rows.iter().filter(|row| has_score(row.outcome)).filter_map(move |row| {
+        self.rows().filter(|row| has_score(row.outcome)).filter_map(move |row| {
             let place = (*places.get(usize::from(row.layout))?)?;
             Some((row, *self.scores.get(row.scores_at as usize + place)?))
         })
@@ -215,6 +259,12 @@ impl Questions {
     }
 
     fn bank(&mut self, name: &str, number: u32) -> u32 {
+        // questions mostly come bank by bank
+        if let Some(last) = self.parts.last().and_then(|part| part.last())
+            && self.banks.get(last.bank as usize).is_some_and(|bank| bank.name == name)
+        {
+            return last.bank;
+        }
         if let Some(known) = self.bank_numbers.get(name) {
             return *known;
         }
@@ -260,6 +310,6 @@ mod tests {
 
     #[test]
     fn a_question_is_small() {
-        assert!(std::mem::size_of::<Question>() <= 72, "{} bytes", std::mem::size_of::<Question>());
+        assert!(std::mem::size_of::<Question>() <= 80, "{} bytes", std::mem::size_of::<Question>());
     }
 }

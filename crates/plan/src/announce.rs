@@ -3,7 +3,9 @@
 //! Worst case throughout: a score of one half, where the binomial variance is largest. Points are hundredths of the
 //! score's range.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
+
+use bench_proto::spec::SampleSpec;
 
 use crate::sample::Sample;
 
@@ -52,10 +54,15 @@ pub struct WeightedHalfWidth {
 /// What `sample` will be able to say.
 #[must_use]
 pub fn announce(sample: &Sample) -> Announcement {
-    let spec = &sample.spec;
+    announce_spec(&sample.spec, &sample.population.by_category)
+}
+
+/// The same of a sample that was taken before: its record, and the questions of each category in the dataset.
+#[must_use]
+pub fn announce_spec(spec: &SampleSpec, population: &BTreeMap<String, u64>) -> Announcement {
     let n = spec.n.max(1) as f64;
     let naive_points = half_width_points(1.0 / n);
-    let strata = spec.stratified.then(|| strata(sample));
+    let strata = spec.stratified.then(|| strata(spec, population));
     let weighted = strata.as_ref().map(|strata| WeightedHalfWidth {
         naive_points: half_width_points(strata.iter().map(|s| s.share.powi(2) / s.n).sum()),
         benchmark_points: half_width_points(
@@ -87,12 +94,11 @@ struct Stratum {
 }
 
 /// N counts only the categories that are in the sample.
-fn strata(sample: &Sample) -> Vec<Stratum> {
-    let sizes: Vec<(f64, f64)> = sample
-        .spec
+fn strata(spec: &SampleSpec, population: &BTreeMap<String, u64>) -> Vec<Stratum> {
+    let sizes: Vec<(f64, f64)> = spec
         .by_category
         .iter()
-        .filter_map(|(category, n)| Some((*n as f64, *sample.population.by_category.get(category)? as f64)))
+        .filter_map(|(category, n)| Some((*n as f64, *population.get(category)? as f64)))
         .collect();
     let all: f64 = sizes.iter().map(|(_, population)| population).sum();
     sizes.into_iter().map(|(n, population)| Stratum { share: population / all, n, population }).collect()

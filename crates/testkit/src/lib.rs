@@ -16,6 +16,7 @@ pub mod proxy;
 pub mod python;
 pub mod rabbitmq;
 pub mod s3;
+pub mod troubled_s3;
 
 /// Whether this is root, who may do what others need a name space for.
 #[must_use]

@@ -63,7 +63,7 @@ impl S3 {
     #[must_use]
     pub fn environment(place: &str) -> [(&'static str, String); 4] {
         [
-            ("AWS_ACCESS_KEY_ID", "AKIAPLANTED0123456".to_owned()),
+            ("AWS_ACCESS_KEY_ID", ACCESS.to_owned()),
             ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
             ("AWS_REGION", "us-east-1".to_owned()),
             ("AWS_ENDPOINT_URL", format!("http://{place}")),
@@ -76,6 +76,8 @@ impl S3 {
     }
 }
 
+/// Id of the key that runs are given.
+pub const ACCESS: &str = "AKIAPLANTED0123456";
 /// The secret key that runs are given; no output may ever hold it.
 pub const SECRET: &str = "planted/secret+0123456789abcdef";
 

@@ -1,10 +1,14 @@
+use std::collections::BTreeMap;
+
 use bench_proto::{
+    call::Usage,
+    facts::PhaseUsage,
     failure::Failure,
     ids::{RunId, TaskKey},
     money::PicoUsd,
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
     step::{RankHits, Retrieval, StepNo},
-    summary::{CheckState, ControlScore, Verdict},
+    summary::{CheckState, ControlScore, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencySummary, Verdict},
 };
 use proptest::prelude::*;
 
@@ -171,7 +175,7 @@ const NONE: [&str; 0] = [];
 
 #[test]
 fn p22_outcomes_sum_to_the_sample_and_coverage_counts_abstentions() {
-    let summary = aggregate(0..55).finish(["late-1", "late-2", "late-3", "late-4", "late-5"]);
+    let summary = aggregate(0..55).finish(["late-1", "late-2", "late-3", "late-4", "late-5"]).summary;
     let o = &summary.outcomes;
     assert_eq!((o.scored, o.abstained, o.infra_error, o.not_run, o.sample), (45, 5, 5, 5, 60));
     assert_eq!(o.coverage, Some(50.0 / 60.0));
@@ -188,7 +192,7 @@ fn p22_outcomes_sum_to_the_sample_and_coverage_counts_abstentions() {
 
 #[test]
 fn every_table_of_the_report_is_filled() {
-    let summary = aggregate(0..60).finish(NONE);
+    let summary = aggregate(0..60).finish(NONE).summary;
     assert_eq!(summary.headline.metric, "judge", "a judge outranks scorers");
     assert_eq!(summary.headline.estimator, Estimator::Weighted);
     assert_eq!(summary.scores.iter().map(|s| s.metric.as_str()).collect::<Vec<_>>(), ["judge", "locomo-f1"]);
@@ -219,14 +223,14 @@ fn every_table_of_the_report_is_filled() {
 
 #[test]
 fn worst_questions_get_their_texts_from_the_caller() {
-    let mut summary = aggregate(0..30).finish(NONE);
+    let mut summary = aggregate(0..30).finish(NONE).summary;
     crate::fill_worst(&mut summary, |id| (Some(format!("gold of {id}")), None));
     assert_eq!(summary.worst[0].gold.as_deref(), Some(format!("gold of {}", summary.worst[0].question_id).as_str()));
 }
 
 #[test]
 fn p17_the_digest_is_the_contracts() {
-    let summary = aggregate((0..20).rev()).finish(["conv-0:999"]);
+    let summary = aggregate((0..20).rev()).finish(["conv-0:999"]).summary;
     let not_run =
         QuestionFacts { question_id: "conv-0:999".to_owned(), outcome: Outcome::NotRun, scores: vec![], ..question(0) };
     let mut facts: Vec<QuestionFacts> = (0..20).map(question).chain([not_run]).collect();
@@ -245,7 +249,7 @@ fn p9_phases_answered_by_the_call_store_are_no_latency() {
     cached.usage.answer = Usage { cached_calls: 1, ..Usage::default() };
     let mut aggregator = Aggregator::new(input(1));
     aggregator.add(&cached);
-    let latency = aggregator.finish(NONE).latency_ms;
+    let latency = aggregator.finish(NONE).summary.latency_ms;
     assert!(latency.recall.is_some() && latency.answer.is_none() && latency.question.is_none());
 }
 
@@ -265,7 +269,7 @@ fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed(
         };
         aggregator.add(&imported);
     }
-    let summary = aggregator.finish(NONE);
+    let summary = aggregator.finish(NONE).summary;
     assert_eq!(summary.run.verdict, Verdict::Valid);
     let not_checked: Vec<&str> =
         summary.run.checks.iter().filter(|c| c.state == CheckState::NotChecked).map(|c| c.rule.as_str()).collect();
@@ -277,7 +281,7 @@ fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed(
 
 #[test]
 fn an_empty_run_is_all_null() {
-    let summary = Aggregator::new(input(0)).finish(NONE);
+    let summary = Aggregator::new(input(0)).finish(NONE).summary;
     assert_eq!((summary.headline.value, summary.headline.strict, summary.outcomes.coverage), (None, None, None));
     assert_eq!(summary.latency_ms, LatencySummary::default());
     assert_eq!(summary.run.verdict, Verdict::Invalid);
@@ -287,7 +291,7 @@ fn an_empty_run_is_all_null() {
 fn unproven_banks_make_the_run_invalid() {
     let mut aggregator = aggregate((0..44).filter(|i| i % 11 != 1));
     aggregator.add_retain_step(&ready(3, false));
-    assert_eq!(aggregator.finish(NONE).run.reasons, ["1 of 7 banks were not proven ready (first: conv-3)"]);
+    assert_eq!(aggregator.finish(NONE).summary.run.reasons, ["1 of 7 banks were not proven ready (first: conv-3)"]);
 }
 
 #[test]
@@ -297,7 +301,7 @@ fn a_retain_that_was_given_up_is_paid_and_timed() {
     let timing = Timing { total_us: 2_000_000, ..Timing::default() };
     let facts = StepFacts::Failed { failure: Failure::transient("timeout", "no reply"), usage, timing };
     aggregator.add_retain_step(&StoredStep { task: TaskKey::retain(0, 0), step: StepNo::FAILED, facts });
-    let summary = aggregator.finish(NONE);
+    let summary = aggregator.finish(NONE).summary;
     assert_eq!((summary.usage.retain.calls, summary.usage.retain.usd), (3, 0.005));
     assert_eq!(summary.phase_seconds.retain, Some(2.0));
 }
@@ -309,16 +313,19 @@ proptest! {
         order in Just((0..40_u64).collect::<Vec<_>>()).prop_shuffle(),
         cuts in proptest::collection::vec(0_usize..40, 0..4),
     ) {
-        let whole = aggregate(0..40).finish(["x", "y"]);
+        let whole = aggregate(0..40).finish(["x", "y"]).summary;
         let mut cuts = cuts;
         cuts.extend([0, 40]);
         cuts.sort_unstable();
         let mut parts: Vec<Aggregator> = cuts.windows(2).map(|cut| aggregate(order[cut[0]..cut[1]].iter().copied())).collect();
         let mut merged = parts.pop().expect("there is at least one part");
-        for part in parts {
+        for (i, mut part) in parts.into_iter().enumerate() {
+            if i % 2 == 0 {
+                part.settle();
+            }
             merged.merge(part);
         }
-        let summary = merged.finish(["y", "x"]);
+        let summary = merged.finish(["y", "x"]).summary;
         prop_assert_eq!(serde_json::to_string(&summary).expect("serialises"), serde_json::to_string(&whole).expect("serialises"));
     }
 }

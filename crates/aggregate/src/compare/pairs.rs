@@ -103,6 +103,23 @@ impl RunFacts {
         self.rows.push(row);
     }
 
+    /// Puts in order what it holds. Not needed, but parts of a large run can do it each on a thread of its own.
+    pub fn settle(&mut self) {
+        self.rows.sort_by(|x, y| x.id.cmp(&y.id));
+    }
+
+    /// Adds the questions of another part of the same run.
+    pub fn merge(&mut self, other: Self) {
+        let banks: Vec<u32> = other.banks.list.iter().map(|name| self.banks.number(name)).collect();
+        let categories: Vec<u16> =
+            other.categories.list.iter().map(|name| self.categories.number(name) as u16).collect();
+        self.rows.extend(other.rows.into_iter().map(|row| Row {
+            bank: banks[row.bank as usize],
+            category: categories[usize::from(row.category)],
+            ..row
+        }));
+    }
+
     /// The mean of several runs, question by question, over those that scored it. Of none: an empty one.
     #[must_use]
     pub fn mean(runs: Vec<Self>) -> Self {
@@ -161,10 +178,11 @@ impl PairedFacts {
     /// Joins two runs by question id. Banks and categories are those of the first.
     #[must_use]
     pub fn of(a: &RunFacts, b: &RunFacts) -> Self {
+        // parts that were settled are merged, not sorted again
         let mut of_b: Vec<&Row> = b.rows.iter().collect();
-        of_b.sort_unstable_by(|x, y| x.id.cmp(&y.id));
+        of_b.sort_by(|x, y| x.id.cmp(&y.id));
         let mut of_a: Vec<&Row> = a.rows.iter().collect();
-        of_a.sort_unstable_by(|x, y| x.id.cmp(&y.id));
+        of_a.sort_by(|x, y| x.id.cmp(&y.id));
         let mut joined = Self {
             ids: Vec::new(),
             pairs: Vec::new(),

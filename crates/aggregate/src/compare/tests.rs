@@ -135,7 +135,7 @@ fn compared(n: u64, change: impl Fn(u64, &mut QuestionFacts)) -> Comparison {
             run.add(&facts);
             aggregator.add(&facts);
         }
-        (run, aggregator.finish(std::iter::empty::<&str>()))
+        (run, aggregator.finish(std::iter::empty::<&str>()).summary)
     };
     let (of_a, mut summary_a) = side(&|_, _| {});
     let (of_b, mut summary_b) = side(&change);
@@ -159,6 +159,30 @@ fn equal_runs_do_not_change() {
     assert_eq!(comparison.mcnemar.p_value, 1.0);
     assert!(comparison.flips.is_empty() && comparison.differences.is_empty());
     assert_eq!(comparison.bootstrap_note.as_deref(), Some("all banks agree: nothing to draw from"));
+}
+
+#[test]
+fn a_run_that_is_read_in_parts_is_the_same_run() {
+    let part = |questions: std::ops::Range<u64>| {
+        let mut part = RunFacts::new("judge", 10);
+        questions.for_each(|i| part.add(&question(i)));
+        part
+    };
+    let whole = part(0..300);
+    let mut merged = part(170..300);
+    merged.settle();
+    merged.merge(part(0..80));
+    merged.merge(part(80..170));
+    let (of_whole, of_merged) = (PairedFacts::of(&whole, &part(0..300)), PairedFacts::of(&whole, &merged));
+    assert_eq!((of_merged.ids, of_merged.pairs), (of_whole.ids, of_whole.pairs));
+    let swapped = PairedFacts::of(&merged, &whole);
+    let named = |facts: &PairedFacts| {
+        let name = |pair: &Pair| {
+            (facts.banks[pair.cluster as usize].clone(), facts.categories[usize::from(pair.category)].clone())
+        };
+        facts.pairs.iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&swapped), named(&PairedFacts::of(&whole, &whole)), "banks and categories keep their names");
 }
 
 #[test]

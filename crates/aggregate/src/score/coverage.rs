@@ -54,10 +54,13 @@ fn coverage(icc: f64, sampling: Sampling, per_cell: impl Fn(u64, usize) -> u64) 
             asked: asked.iter().map(|conversation| conversation[h]).sum(),
         })
         .collect();
-    let total: u64 =
-        categories.iter().map(|c| if sampling.census { c.asked } else { POPULATION[usize::from(c.number)] }).sum();
-    let weight =
-        |c: &Category| if sampling.census { c.asked } else { POPULATION[usize::from(c.number)] } as f64 / total as f64;
+    // a mean tells of questions like those that were asked, a weighted score of the whole dataset
+    let share = |c: &Category| match sampling.estimator {
+        Estimator::Mean => c.asked,
+        Estimator::Weighted => POPULATION[usize::from(c.number)],
+    };
+    let total: u64 = categories.iter().map(share).sum();
+    let weight = |c: &Category| share(c) as f64 / total as f64;
     let truth: f64 = categories.iter().map(|c| weight(c) * CATEGORIES[usize::from(c.number)].1).sum();
     let (mut clustered, mut naive) = (0, 0);
     for _ in 0..DRAWS {
@@ -101,6 +104,13 @@ fn fair_samples_cover_new_conversations() {
     let fair = Sampling { estimator: Estimator::Weighted, by_chance: true, census: false };
     check("ICC 0.02", coverage(0.02, fair, |_, _| 4), 0.92);
     check("ICC 0.1", coverage(0.1, fair, |_, _| 4), 0.85);
+}
+
+#[test]
+fn plain_means_of_fair_samples_cover_new_conversations() {
+    let mean = Sampling { estimator: Estimator::Mean, by_chance: true, census: false };
+    check("ICC 0.02", coverage(0.02, mean, |_, _| 4), 0.92);
+    check("ICC 0.1", coverage(0.1, mean, |_, _| 4), 0.8);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, path::Path};
 
 use bench_testkit::{
-    bench::{Bench, wait},
+    bench::{Bench, signal, wait},
     provider::{KEY, Provider},
     s3::{S3, SECRET},
+    troubled_s3::{Trouble, TroubledS3},
 };
 use serde_json::Value;
 
@@ -46,10 +47,24 @@ fn at(place: &str, archive: &str) -> Bench {
 }
 
 #[test]
-fn a_run_goes_to_s3_and_comes_back_on_an_empty_machine() {
-    let s3 = S3::start();
+fn a_run_goes_to_moto_and_comes_back_on_an_empty_machine() {
+    a_run_comes_back(S3::start().place());
+}
+
+#[test]
+fn a_run_goes_to_another_s3_server_and_comes_back_on_an_empty_machine() {
+    a_run_comes_back(TroubledS3::start().place());
+}
+
+#[test]
+fn full_runs_are_compared_gated_archived_restored_judged_again_and_reported_again() {
+    let s3 = TroubledS3::start();
+    crate::chain::from_two_full_runs_to_another_machine_and_back("locomo-sim", s3.place(), &[]);
+}
+
+fn a_run_comes_back(s3: &str) {
     let archive = "s3://bench/results";
-    let here = at(s3.place(), archive);
+    let here = at(s3, archive);
     let first = submit(&here, "first");
     let second = submit(&here, "second");
     assert_eq!(first["result_digest"], second["result_digest"]);
@@ -61,7 +76,7 @@ fn a_run_goes_to_s3_and_comes_back_on_an_empty_machine() {
     let _ = here.run(["archive", "push", "first"]).expect_code(0);
     let _ = here.run(["archive", "verify"]).expect_code(0);
 
-    let there = at(s3.place(), archive);
+    let there = at(s3, archive);
     let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
     let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
     assert_eq!(there.report("first"), here.report("first"));
@@ -160,6 +175,77 @@ fn an_archive_that_is_away_loses_no_run_and_gets_it_later() {
     let missing = bench.run(["archive", "list"]);
     assert_eq!(missing.code, 4, "{}", missing.stderr);
     assert!(!missing.stderr.contains(SECRET) && !done.stderr.contains(SECRET));
+}
+
+/// Pushes until the archive is whole: what a push that failed has left is gone on with.
+fn push_again(bench: &Bench, archive: &str) {
+    let _ = bench.run(["archive", "push", "first", "--archive", archive]).expect_code(0);
+    let _ = bench.run(["archive", "verify", "--archive", archive]).expect_code(0);
+    let listed = bench.run(["archive", "list", "--archive", archive, "--json"]).expect_code(0).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "one entry, whatever happened before: {listed}");
+    let fetched = bench.run(["archive", "fetch", "first", "--archive", archive, "--output-dir", "out"]);
+    let _ = fetched.expect_code(0);
+}
+
+#[test]
+fn a_push_that_meets_trouble_at_any_point_is_made_whole_by_the_next() {
+    let s3 = TroubledS3::start();
+    let bench = at(s3.place(), "");
+    submit(&bench, "first");
+    let before = s3.requests();
+    push_again(&bench, "s3://bench/undisturbed");
+    assert!(s3.requests() > before + 12, "a push takes more than a dozen requests");
+    // at the manifest's first look, among the files, at the manifest, at the index entry
+    let troubles =
+        [(0, Trouble::Cut), (4, Trouble::LostReply), (8, Trouble::Busy), (10, Trouble::LostReply), (11, Trouble::Cut)];
+    for (place, (untroubled, trouble)) in troubles.into_iter().enumerate() {
+        let archive = format!("s3://bench/troubled-{place}");
+        s3.trouble_after(untroubled, trouble);
+        let failed = bench.run(["archive", "push", "first", "--archive", &archive]).expect_code(4);
+        assert!(failed.stderr.contains("nothing is lost") && !failed.stderr.contains(SECRET), "{}", failed.stderr);
+        s3.heal();
+        push_again(&bench, &archive);
+    }
+}
+
+#[test]
+fn a_push_that_is_killed_is_made_whole_by_the_next() {
+    let s3 = TroubledS3::start();
+    let bench = at(s3.place(), "");
+    submit(&bench, "first");
+    for untroubled in [3, 9] {
+        let archive = format!("s3://bench/killed-{untroubled}");
+        let before = s3.requests();
+        s3.trouble_after(untroubled, Trouble::Hang);
+        let mut push = bench.start(["archive", "push", "first", "--archive", &archive]);
+        while s3.requests() <= before + untroubled {
+            assert!(push.try_wait().expect("is ours").is_none(), "it ended before it was killed");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        signal(&push, "KILL");
+        let _ = wait(push);
+        s3.heal();
+        push_again(&bench, &archive);
+    }
+}
+
+#[test]
+fn a_restore_that_is_cut_is_gone_on_with() {
+    let archive = tempfile::tempdir().expect("a folder");
+    let at = archive.path().display().to_string();
+    let here = Bench::new().with_env("BENCH_ARCHIVE_URL", &at);
+    submit(&here, "first");
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", &at);
+    // wherever each of these is met, the next one goes on from there
+    for milliseconds in [40, 80, 120, 160, 240] {
+        let child = there.start(["archive", "fetch", "first", "--restore"]);
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        signal(&child, "KILL");
+        let _ = wait(child);
+    }
+    let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
+    assert_eq!(there.report("first"), here.report("first"));
+    assert_eq!(there.run(["report", "first", "--format", "json"]).expect_code(0).json(), here.report("first"));
 }
 
 #[test]

@@ -94,6 +94,36 @@ fn a_fork_answers_again_from_the_recalls_it_took_over() {
 }
 
 #[test]
+fn forks_are_estimated_and_dear_ones_are_not_started_unasked() {
+    let provider = Provider::start(&[]);
+    let bench = provider.bench();
+    let _ = bench.run(provider.submit(&["--run-id", "first"])).expect_code(0);
+    let before = calls(&provider);
+    let phases = |from: &str| -> Vec<(String, u64)> {
+        let args = ["submit", "--fork", "first", "--from", from, "--answerer", "openai:gpt-4o", "--dry-run", "--json"];
+        let args: Vec<&str> = args.into_iter().filter(|arg| from != "judge" || !arg.contains("answerer")).collect();
+        let args: Vec<&str> = args.into_iter().filter(|arg| from != "judge" || !arg.contains("gpt-4o")).collect();
+        let estimate = bench.run(args).expect_code(0).json();
+        let phases = estimate["phases"].as_array().expect("phases");
+        phases
+            .iter()
+            .map(|p| (p["phase"].as_str().expect("a name").to_owned(), p["calls"].as_u64().expect("a count")))
+            .collect()
+    };
+    assert_eq!(phases("judge"), [("judge".to_owned(), 50)]);
+    assert_eq!(phases("answer"), [("answer".to_owned(), 50), ("judge".to_owned(), 50)]);
+    assert_eq!(phases("recall"), [("answer".to_owned(), 50), ("judge".to_owned(), 50)]);
+    let dear = ["rejudge", "first", "--judge", "openai:dear", "--price", "3000,3000", "--display", "none"];
+    let refused = bench.run(dear).expect_code(2);
+    assert!(refused.stderr.contains("--max-cost"), "{}", refused.stderr);
+    let dry = bench.run(dear.iter().chain(&["--dry-run", "--json"])).expect_code(0).json();
+    assert!(dry["usd"]["expected"].as_f64() > Some(20.0), "{dry}");
+    assert_eq!(calls(&provider), before, "nothing was asked for any of this");
+    let _ = bench.run(dear.iter().chain(&["--max-cost", "1000"])).expect_code(0);
+    assert_eq!(calls(&provider), before + 50);
+}
+
+#[test]
 fn imported_answers_can_be_judged() {
     let provider = Provider::start(&[]);
     let bench = provider.bench();

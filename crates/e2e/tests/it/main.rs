@@ -4,6 +4,7 @@ mod archive;
 mod arrows;
 mod bad_input;
 mod calls;
+mod chain;
 mod cluster;
 mod dashboards;
 mod datasets;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use bench_testkit::bench::Bench;
+use bench_testkit::{bench::Bench, troubled_s3::TroubledS3};
 
 fn reference() -> Option<PathBuf> {
     let folder = std::env::var_os("BENCH_REFERENCE_DIR")
@@ -93,6 +93,14 @@ fn published_verdicts_get_their_published_score_and_a_clustered_interval() {
     assert!((low - AUDIT.0).abs() < 1e-9 && (high - AUDIT.1).abs() < 1e-9, "{low} to {high}");
     let majority = bench.run(args.iter().chain(&["--reduce", "majority"])).expect_code(0).json();
     assert!((majority["headline"]["value"].as_f64().expect("a score") - 164.0 / 1540.0).abs() < 1e-12);
+}
+
+#[test]
+fn full_runs_of_the_real_locomo_go_the_whole_way() {
+    let Some(data) = reference() else { return };
+    let s3 = TroubledS3::start();
+    let environment = [("BENCH_DATASETS_DIR", data.display().to_string())];
+    crate::chain::from_two_full_runs_to_another_machine_and_back("locomo", s3.place(), &environment);
 }
 
 /// Clustered interval of the published verdicts.

@@ -101,6 +101,13 @@ fn policies_and_the_mean_of_the_last_runs() {
         let _ = submit(&bench, id, &[]).expect_code(0);
     }
     let _ = submit(&bench, "new", &[]).expect_code(0);
+    let listed = bench.run(["list", "--json"]).expect_code(0).json();
+    let headline = &bench.report("new")["headline"];
+    assert_eq!(
+        (&listed[0]["score"], &listed[0]["estimator"], &listed[0]["metric"]),
+        (&headline["value"], &json!("weighted"), &headline["metric"]),
+        "a list shows the report's figure"
+    );
     let gated = bench.run(["gate", "new", "--baseline", "last:2", "--json"]).expect_code(0).json();
     assert_eq!(gated["baseline"], "mean of the last 2");
     assert_eq!(gated["comparison"]["paired"]["difference"], 0.0);
@@ -149,13 +156,20 @@ fn grades_of_many_forms_are_imported_to_the_same_figures() {
     let votes = |n: usize| [n.is_multiple_of(2), n.is_multiple_of(3), n.is_multiple_of(5)];
     let mut number = 0;
     let (mut lines, mut nested, mut table) = (String::new(), serde_json::Map::new(), String::from("qid,llm_score\n"));
-    for (place, (_, questions)) in banks.iter().enumerate() {
-        let mut rows = Vec::new();
+    let (mut wide, mut by_id) =
+        (String::from("Question ID;Judgment 1;Judgment 2;Judgment 3\n"), serde_json::Map::new());
+    std::fs::create_dir(bench.path().join("folder")).expect("writable");
+    for (place, (bank, questions)) in banks.iter().enumerate() {
+        let (mut rows, mut of_bank) = (Vec::new(), Vec::new());
         for (id, text) in questions {
             let of = votes(number);
             let score = of.iter().filter(|pass| **pass).count() as f64 / 3.0;
             lines += &format!("{}\n", json!({"question_id": id, "score": score, "metric": "published"}));
             table += &format!("{id},{score}\n");
+            wide += &format!("{id};{};{};{}\n", of[0], of[1], of[2]);
+            by_id.insert(id.clone(), json!({"evaluation": {"reason": "because", "score": score}}));
+            let word = |pass: bool| if pass { "CORRECT" } else { "incorrect" };
+            of_bank.push(json!({"Question": text.to_uppercase(), "verdict": of.map(word)}));
             let of = json!({"judgment_1": of[0], "judgment_2": of[1], "judgment_3": of[2]});
             rows.push(
                 json!({"question": text, "answer": "gold", "response": format!("said {number}"), "llm_judgments": of}),
@@ -163,7 +177,10 @@ fn grades_of_many_forms_are_imported_to_the_same_figures() {
             number += 1;
         }
         nested.insert(format!("experiment_user_{place}"), Value::Array(rows));
+        write(&bench, &format!("folder/{bank}.json"), &Value::Array(of_bank).to_string());
     }
+    write(&bench, "wide.csv", &wide);
+    write(&bench, "by_id.json", &json!({"correct": 1, "graded": by_id}).to_string());
     write(&bench, "lines.jsonl", &lines);
     write(&bench, "table.csv", &table);
     let document = json!({"total": number, "detailed_results": nested}).to_string();
@@ -187,9 +204,8 @@ fn grades_of_many_forms_are_imported_to_the_same_figures() {
     assert_eq!(published["headline"]["metric"], "published");
     assert!(published["headline"]["ci95"]["method"].as_str().is_some_and(|m| m.starts_with("cluster-robust t")));
     assert!(published["latency_ms"]["question"].is_null(), "nothing was timed");
-    for other in [import("table.csv", &["--metric", "published"]), import("nested.json.gz", &["--metric", "published"])]
-    {
-        assert_eq!(other["headline"], published["headline"]);
+    for file in ["table.csv", "nested.json.gz", "wide.csv", "by_id.json", "folder"] {
+        assert_eq!(import(file, &["--metric", "published"])["headline"], published["headline"], "{file}");
     }
     let majority = import("nested.json.gz", &["--reduce", "majority"]);
     let passed = (0..number).filter(|n| votes(*n).iter().filter(|pass| **pass).count() >= 2).count() as f64;

@@ -1,12 +1,12 @@
 //! Getting runs out of the archive, with every byte checked.
 
-use std::io::Read as _;
+use std::io::{self, Write};
 
 use super::{
     ArchiveError,
-    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse, sha256},
+    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse},
+    pack::Hashing,
     place::Place,
-    push::PlainFile,
 };
 
 /// All archived runs, oldest first.
@@ -67,25 +67,41 @@ pub async fn manifest(place: &Place, entry: &IndexEntry) -> Result<Manifest, Arc
     Ok(manifest)
 }
 
-/// One file, checked and unpacked.
+/// One file, unpacked into `out` and checked. Nothing of it may be used when this fails.
 ///
 /// # Errors
-/// [`ArchiveError::Damaged`] with the file's name when a byte is not as it was written.
-pub async fn file(place: &Place, manifest: &Manifest, entry: &FileEntry) -> Result<PlainFile, ArchiveError> {
+/// [`ArchiveError::Damaged`] with the file's name when a byte is not as it was written; what the store or `out` meets.
+pub async fn file(
+    place: &Place,
+    manifest: &Manifest,
+    entry: &FileEntry,
+    out: &mut (impl Write + Send),
+) -> Result<(), ArchiveError> {
     let name = format!("{}/{}", manifest.entry.folder, entry.object);
-    let packed = place.read(&name).await?.ok_or_else(|| ArchiveError::Damaged(format!("{name} is missing")))?;
-    if sha256(&packed) != entry.sha256 {
-        return Err(ArchiveError::Damaged(format!("{name} is not what was written: its sha256 differs")));
-    }
+    let damaged = |what: String| ArchiveError::Damaged(format!("{name} {what}"));
+    let mut pieces = place.pieces(&name).await?.ok_or_else(|| damaged("is missing".to_owned()))?;
+    let mut packed = Hashing::new(io::sink(), u64::MAX);
     // never more than the manifest says: a small object may unpack to anything
-    let mut bytes = Vec::new();
-    zstd::Decoder::new(packed.as_ref())
-        .and_then(|unpacked| unpacked.take(entry.plain_bytes + 1).read_to_end(&mut bytes))
-        .map_err(|e| ArchiveError::Damaged(format!("{name} cannot be unpacked: {e}")))?;
-    if bytes.len() as u64 != entry.plain_bytes || sha256(&bytes) != entry.plain_sha256 {
-        return Err(ArchiveError::Damaged(format!("{name} does not unpack to what was packed")));
+    let mut plain = zstd::stream::write::Decoder::new(Hashing::new(out, entry.plain_bytes))
+        .map_err(|e| damaged(format!("cannot be unpacked: {e}")))?;
+    let mut broken = None;
+    while let Some(piece) = pieces.next().await? {
+        packed.write_all(&piece).map_err(|e| damaged(e.to_string()))?;
+        if broken.is_none() {
+            // the packed bytes are read to their end: that they differ says more than what came of them
+            broken = plain.write_all(&piece).err();
+        }
     }
-    Ok(PlainFile { name: entry.name.clone(), bytes })
+    if packed.finish().1 != entry.sha256 {
+        return Err(damaged("is not what was written: its sha256 differs".to_owned()));
+    }
+    let unpacked = broken.map_or_else(|| plain.flush(), Err);
+    unpacked.map_err(|e| damaged(format!("cannot be unpacked: {e}")))?;
+    let (_, sha256, bytes) = plain.into_inner().finish();
+    if bytes != entry.plain_bytes || sha256 != entry.plain_sha256 {
+        return Err(damaged("does not unpack to what was packed".to_owned()));
+    }
+    Ok(())
 }
 
 /// Checks every file of a run; returns what is wrong, one line each.
@@ -100,8 +116,8 @@ pub async fn verify(place: &Place, entry: &IndexEntry) -> Result<Vec<String>, Ar
     };
     let mut wrong = Vec::new();
     for entry in &manifest.files {
-        match file(place, &manifest, entry).await {
-            Ok(_) => {}
+        match file(place, &manifest, entry, &mut io::sink()).await {
+            Ok(()) => {}
             Err(ArchiveError::Damaged(what)) => wrong.push(what),
             Err(error) => return Err(error),
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! runs/<date>/<dataset>/v1/<run>/manifest.json      sha256 and size of every file, written last
 //! runs/<date>/<dataset>/v1/<run>/<file>.zst         report, questions, and what a run is rebuilt from
+//! runs/<date>/<dataset>/v1/<run>/<file>.<hash>.zst  the same of large files, which are written in parts
 //! index/<date>/<run>.json                           one small object per run
 //! ```
 //!
@@ -14,11 +15,12 @@
 //! |---|---|
 //! | [`place`] | which store, and which objects in it? |
 //! | [`manifest`] | what is said about an archived run? |
-//! | [`push`], [`fetch`] | how does it get there, and back, with every byte checked? |
+//! | [`push`], [`fetch`], `pack` | how does it get there, and back, with every byte checked and few of them in memory? |
 //! | [`trajectory`] | which archived runs may stand on one line? |
 
 pub mod fetch;
 pub mod manifest;
+mod pack;
 pub mod place;
 pub mod push;
 pub mod trajectory;

@@ -5,20 +5,26 @@ use std::{path::Path as FilePath, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::{
-    ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig,
+    ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, WriteMultipart,
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
     azure::{AzureConfigKey, MicrosoftAzureBuilder},
     gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
     local::LocalFileSystem,
     path::Path,
 };
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncReadExt as _;
 
 use super::ArchiveError;
 
 /// Names of environment variables that hold accounts of object stores start with these.
 const ACCOUNTS: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
-/// Largest object that is read.
-const MOST_BYTES: u64 = 8 << 30;
+/// Largest object that is read as one: manifests and index entries.
+const MOST_BYTES: u64 = 64 << 20;
+/// Size of a part of a large object; a store takes at most 10,000 of them.
+const PART: usize = 16 << 20;
+/// Parts under way at once.
+const PARTS_AT_ONCE: usize = 2;
 
 /// An archive.
 #[derive(Debug, Clone)]
@@ -170,7 +176,51 @@ impl Place {
         }
     }
 
-    /// Reads an object; `None` when there is none.
+    /// Writes a file of any size, in parts, over whatever is there: only for names that say what they hold. It is there whole
+    /// or not at all.
+    ///
+    /// # Errors
+    /// What the store or the file meets.
+    pub async fn upload(&self, name: &str, path: &FilePath) -> Result<(), ArchiveError> {
+        let unreadable = |e: std::io::Error| ArchiveError::Store(format!("{} cannot be read: {e}", path.display()));
+        let mut file = tokio::fs::File::open(path).await.map_err(unreadable)?;
+        let mut parts = WriteMultipart::new_with_chunk_size(self.store.put_multipart(&self.full(name)).await?, PART);
+        let mut piece = vec![0; PART / 16];
+        let written: Result<(), ArchiveError> = async {
+            loop {
+                let n = file.read(&mut piece).await.map_err(unreadable)?;
+                if n == 0 {
+                    return Ok(());
+                }
+                parts.wait_for_capacity(PARTS_AT_ONCE).await?;
+                parts.write(&piece[..n]);
+            }
+        }
+        .await;
+        match written {
+            Ok(()) => parts.finish().await.map(drop).map_err(Into::into),
+            Err(error) => {
+                // what is left of it costs room, nothing else: the first error says more than one of cleaning up
+                let _ = parts.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Hexadecimal sha256 of an object; `None` when there is none.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn sha256(&self, name: &str) -> Result<Option<String>, ArchiveError> {
+        let Some(mut pieces) = self.pieces(name).await? else { return Ok(None) };
+        let mut hash = Sha256::new();
+        while let Some(piece) = pieces.next().await? {
+            hash.update(&piece);
+        }
+        Ok(Some(hex::encode(hash.finalize())))
+    }
+
+    /// Reads a small object; `None` when there is none.
     ///
     /// # Errors
     /// What the store meets.

@@ -1,23 +1,26 @@
 //! Bringing a run into the archive.
 
+use std::path::{Path, PathBuf};
+
 use bytes::Bytes;
 
 use super::{
     ArchiveError,
-    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse, sha256},
+    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse},
+    pack::{Packed, pack},
     place::{Place, Put},
 };
 
-/// Level of compression: packed once, fetched rarely.
-const LEVEL: i32 = 9;
+/// Packed files up to this size are written in one request; larger ones in parts.
+const WHOLE: u64 = 8 << 20;
 
-/// A file of a run, unpacked.
+/// A file of a run, unpacked, somewhere on this machine.
 #[derive(Debug, Clone)]
 pub struct PlainFile {
-    /// Its name.
+    /// Its name in the archive.
     pub name: String,
-    /// What it holds.
-    pub bytes: Vec<u8>,
+    /// Where it is. Its packed form is written beside it, and taken away again.
+    pub path: PathBuf,
 }
 
 /// What a push did.
@@ -29,11 +32,11 @@ pub enum Pushed {
     WasThere,
 }
 
-/// Brings a run into the archive; may be repeated at any point.
+/// Brings a run into the archive; may be repeated at any point. Of large files only pieces are in memory.
 ///
 /// # Errors
 /// [`ArchiveError::Conflict`] when another result is archived under this id; what the store meets otherwise.
-pub async fn push(place: &Place, entry: &IndexEntry, files: Vec<PlainFile>) -> Result<Pushed, ArchiveError> {
+pub async fn push(place: &Place, entry: &IndexEntry, files: &[PlainFile]) -> Result<Pushed, ArchiveError> {
     let manifest_name = format!("{}/manifest.json", entry.folder);
     if let Some(there) = place.read(&manifest_name).await? {
         return finish_other(place, entry, parse(&manifest_name, &there)?).await;
@@ -79,26 +82,50 @@ fn json(value: &impl serde::Serialize) -> Result<Bytes, ArchiveError> {
         .map_err(|e| ArchiveError::Store(format!("a document cannot be written: {e}")))
 }
 
-/// Writes a packed file. What an interrupted push of another build left under its name stays, and this one gets a name of its
-/// own.
-async fn put_file(place: &Place, folder: &str, file: PlainFile) -> Result<FileEntry, ArchiveError> {
-    let (plain_sha256, plain_bytes) = (sha256(&file.bytes), file.bytes.len() as u64);
-    let packed = zstd::encode_all(file.bytes.as_slice(), LEVEL)
-        .map(Bytes::from)
-        .map_err(|e| ArchiveError::Store(format!("{} cannot be packed: {e}", file.name)))?;
-    let hash = sha256(&packed);
-    let mut object = format!("{}.zst", file.name);
-    for further in [Some(format!("{}.{}.zst", file.name, &hash[..16])), None] {
+/// Packs and writes a file.
+async fn put_file(place: &Place, folder: &str, file: &PlainFile) -> Result<FileEntry, ArchiveError> {
+    let broken = |e: &dyn std::fmt::Display| ArchiveError::Store(format!("{} cannot be packed: {e}", file.name));
+    let packed_path = file.path.with_added_extension("packed");
+    let (from, to) = (file.path.clone(), packed_path.clone());
+    let packed = tokio::task::spawn_blocking(move || pack(&from, &to)).await;
+    let packed = packed.map_err(|e| broken(&e))?.map_err(|e| broken(&e))?;
+    let by_hash = format!("{}.{}.zst", file.name, &packed.sha256[..16]);
+    let object = if packed.bytes > WHOLE {
+        // parts cannot be put on condition; under a name of its own hash nobody writes anything else
+        let name = format!("{folder}/{by_hash}");
+        if place.sha256(&name).await?.as_ref() != Some(&packed.sha256) {
+            place.upload(&name, &packed_path).await?;
+        }
+        by_hash
+    } else {
+        put_whole(place, folder, file, &packed, &packed_path, by_hash).await?
+    };
+    tokio::fs::remove_file(&packed_path).await.map_err(|e| broken(&e))?;
+    let Packed { plain_sha256, plain_bytes, sha256, bytes } = packed;
+    Ok(FileEntry { name: file.name.clone(), object, sha256, bytes, plain_sha256, plain_bytes })
+}
+
+/// Writes a small packed file and returns its object. What an interrupted push of another build left under its name stays, and
+/// this one gets a name of its own.
+async fn put_whole(
+    place: &Place,
+    folder: &str,
+    file: &PlainFile,
+    packed: &Packed,
+    path: &Path,
+    by_hash: String,
+) -> Result<String, ArchiveError> {
+    let unreadable = |e: std::io::Error| ArchiveError::Store(format!("{} cannot be read: {e}", file.name));
+    let bytes = tokio::fs::read(path).await.map(Bytes::from).map_err(unreadable)?;
+    for object in [format!("{}.zst", file.name), by_hash] {
         let name = format!("{folder}/{object}");
-        let same = match place.create(&name, packed.clone()).await? {
+        let same = match place.create(&name, bytes.clone()).await? {
             Put::Written => true,
-            Put::Exists => place.read(&name).await?.is_some_and(|there| sha256(&there) == hash),
+            Put::Exists => place.sha256(&name).await?.as_ref() == Some(&packed.sha256),
         };
-        match (same, further) {
-            (true, _) => break,
-            (false, Some(further)) => object = further,
-            (false, None) => return Err(ArchiveError::Damaged(format!("{name} does not hold what its name says"))),
+        if same {
+            return Ok(object);
         }
     }
-    Ok(FileEntry { name: file.name, object, sha256: hash, bytes: packed.len() as u64, plain_sha256, plain_bytes })
+    Err(ArchiveError::Damaged(format!("{folder}: {} does not hold what its name says", file.name)))
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use object_store::memory::InMemory;
 
 use super::{
-    ArchiveError, IndexEntry, Place,
+    ArchiveError, IndexEntry, Manifest, Place,
     fetch::{file, find, list, manifest, verify},
     place::Put,
     push::{PlainFile, Pushed, push},
@@ -36,13 +36,38 @@ fn entry(id: &str, digest: &str) -> IndexEntry {
     }
 }
 
-fn files() -> Vec<PlainFile> {
-    let of = |name: &str, text: String| PlainFile { name: name.to_owned(), bytes: text.into_bytes() };
-    vec![
-        of("report.json", "{}".repeat(500)),
-        of("questions.jsonl", "line\n".repeat(900)),
-        of("empty.txt", String::new()),
-    ]
+/// Files of a run, in a folder of their own.
+struct Files {
+    files: Vec<PlainFile>,
+    _folder: tempfile::TempDir,
+}
+
+impl Files {
+    fn of(contents: &[(&str, Vec<u8>)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |(name, bytes): &(&str, Vec<u8>)| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).expect("writable");
+            PlainFile { name: (*name).to_owned(), path }
+        };
+        Self { files: contents.iter().map(file).collect(), _folder: folder }
+    }
+}
+
+fn files() -> Files {
+    Files::of(&[
+        ("report.json", "{}".repeat(500).into_bytes()),
+        ("questions.jsonl", "line\n".repeat(900).into_bytes()),
+        ("empty.txt", Vec::new()),
+    ])
+}
+
+/// What a file of the archive unpacks to.
+async fn unpacked(place: &Place, manifest: &Manifest, name: &str) -> Vec<u8> {
+    let entry = manifest.files.iter().find(|file| file.name == name).expect("is listed");
+    let mut bytes = Vec::new();
+    file(place, manifest, entry, &mut bytes).await.expect("is sound");
+    bytes
 }
 
 fn memory() -> Place {
@@ -51,24 +76,54 @@ fn memory() -> Place {
 
 #[tokio::test]
 async fn what_is_pushed_comes_back_byte_for_byte() {
-    let place = memory();
+    let (place, files) = (memory(), files());
     let entry = entry("a", "d");
-    assert_eq!(push(&place, &entry, files()).await.expect("is pushed"), Pushed::Archived);
-    assert_eq!(push(&place, &entry, files()).await.expect("is pushed again"), Pushed::WasThere);
+    assert_eq!(push(&place, &entry, &files.files).await.expect("is pushed"), Pushed::Archived);
+    assert_eq!(push(&place, &entry, &files.files).await.expect("is pushed again"), Pushed::WasThere);
     let found = find(&place, "latest").await.expect("is found");
     assert_eq!(found, entry);
     let manifest = manifest(&place, &found).await.expect("is read");
-    for plain in files() {
-        let of_file = manifest.files.iter().find(|file| file.name == plain.name).expect("is listed");
-        assert_eq!(file(&place, &manifest, of_file).await.expect("is sound").bytes, plain.bytes, "{}", plain.name);
+    for plain in &files.files {
+        let bytes = unpacked(&place, &manifest, &plain.name).await;
+        assert_eq!(bytes, std::fs::read(&plain.path).expect("readable"), "{}", plain.name);
     }
     assert_eq!(verify(&place, &found).await.expect("is verified"), Vec::<String>::new());
 }
 
 #[tokio::test]
+async fn large_files_go_in_parts_under_the_name_of_their_hash() {
+    // noise does not get smaller: a linear congruential generator's high bytes
+    let noise = |seed: u64| -> Vec<u8> {
+        let next = |state: &mut u64| {
+            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (*state >> 56) as u8
+        };
+        let mut state = seed;
+        (0..9 << 20).map(|_| next(&mut state)).collect()
+    };
+    let large = noise(1);
+    let files = Files::of(&[("results.jsonl", large.clone()), ("run.json", b"{}".to_vec())]);
+    let place = memory();
+    let entry = entry("a", "d");
+    push(&place, &entry, &files.files).await.expect("is pushed");
+    let manifest = manifest(&place, &entry).await.expect("is read");
+    assert_eq!(unpacked(&place, &manifest, "results.jsonl").await, large);
+    let object = &manifest.files.iter().find(|file| file.name == "results.jsonl").expect("is listed").object;
+    assert!(object.starts_with("results.jsonl.") && object.len() == "results.jsonl..zst".len() + 16, "{object}");
+    assert_eq!(std::fs::read_dir(files.files[0].path.parent().expect("a folder")).expect("readable").count(), 2);
+
+    // what was torn there is replaced by the next push
+    let torn = memory();
+    let name = format!("{}/{object}", entry.folder);
+    let _ = torn.create(&name, Bytes::from_static(b"torn")).await.expect("is written");
+    push(&torn, &entry, &files.files).await.expect("is pushed");
+    assert_eq!(verify(&torn, &entry).await.expect("is verified"), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_push_that_was_cut_anywhere_is_made_whole() {
     let place = memory();
-    push(&place, &entry("a", "d"), files()).await.expect("is pushed");
+    push(&place, &entry("a", "d"), &files().files).await.expect("is pushed");
     let mut objects = place.names("").await.expect("are listed");
     // the order in which they were written: files, manifest, index
     objects.sort_by_key(|name| (name.starts_with("index"), name.ends_with("manifest.json")));
@@ -82,7 +137,7 @@ async fn a_push_that_was_cut_anywhere_is_made_whole() {
                 let bytes = if other { Bytes::from_static(b"of another build") } else { whole };
                 assert_eq!(cut_place.create(name, bytes).await.expect("is written"), Put::Written);
             }
-            push(&cut_place, &entry("a", "d"), files()).await.expect("goes on");
+            push(&cut_place, &entry("a", "d"), &files().files).await.expect("goes on");
             let found = find(&cut_place, "a").await.expect("is listed");
             assert_eq!(verify(&cut_place, &found).await.expect("is verified"), Vec::<String>::new(), "cut at {cut}");
         }
@@ -95,7 +150,7 @@ async fn many_writers_at_once_lose_nothing() {
     let ids = ["a", "bb", "ccc", "dddd"];
     let pushes = ids.iter().chain(&ids).map(|id| {
         let (place, entry) = (place.clone(), entry(id, "d"));
-        async move { push(&place, &entry, files()).await }
+        async move { push(&place, &entry, &files().files).await }
     });
     for pushed in futures::future::join_all(pushes).await {
         pushed.expect("is pushed by one or the other");
@@ -107,8 +162,8 @@ async fn many_writers_at_once_lose_nothing() {
 #[tokio::test]
 async fn another_result_under_the_same_id_is_refused() {
     let place = memory();
-    push(&place, &entry("a", "d"), files()).await.expect("is pushed");
-    let refused = push(&place, &entry("a", "other"), files()).await.expect_err("is refused");
+    push(&place, &entry("a", "d"), &files().files).await.expect("is pushed");
+    let refused = push(&place, &entry("a", "other"), &files().files).await.expect_err("is refused");
     assert!(matches!(refused, ArchiveError::Conflict(_)), "{refused}");
     assert_eq!(find(&place, "a").await.expect("is there").result_digest, "d");
 }
@@ -118,7 +173,7 @@ async fn a_changed_byte_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = Place::folder(folder.path()).expect("opens");
     let entry = entry("a", "d");
-    push(&place, &entry, files()).await.expect("is pushed");
+    push(&place, &entry, &files().files).await.expect("is pushed");
     let path = folder.path().join(&entry.folder).join("report.json.zst");
     let mut bytes = std::fs::read(&path).expect("readable");
     let last = bytes.len() - 1;
@@ -145,4 +200,43 @@ fn keys_in_a_url_are_refused_and_not_repeated() {
     let refused = Place::open("s3://id:secret@bucket/x", std::iter::empty()).expect_err("is refused").to_string();
     assert!(!refused.contains("secret"), "{refused}");
     assert!(Place::open("ftp://bucket/x", std::iter::empty()).is_err());
+}
+
+#[test]
+fn archives_of_all_kinds_are_understood() {
+    let environment = || {
+        [
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "planted"),
+            ("AWS_REGION", "auto"),
+            ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+            ("AZURE_STORAGE_ACCOUNT_KEY", "cGxhbnRlZA=="),
+            ("GOOGLE_SKIP_SIGNATURE", "true"),
+            ("HOME", "/nowhere"),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    for (url, shown) in [
+        ("s3://bucket/results", "s3://bucket/results"),
+        ("gs://bucket/results/of/us", "gs://bucket/results/of/us"),
+        ("az://container/results", "az://container/results"),
+        ("azure://container", "azure://container"),
+        (
+            "https://0123abcd.r2.cloudflarestorage.com/bucket/results",
+            "https://0123abcd.r2.cloudflarestorage.com/bucket/results",
+        ),
+        (
+            "https://bucket.s3.eu-central-1.amazonaws.com/results",
+            "https://bucket.s3.eu-central-1.amazonaws.com/results",
+        ),
+        (
+            "https://account.blob.core.windows.net/container/results",
+            "https://account.blob.core.windows.net/container/results",
+        ),
+    ] {
+        let place = Place::open(url, environment()).unwrap_or_else(|e| panic!("{url}: {e}"));
+        assert_eq!(place.describe(), shown);
+        assert!(!format!("{place:?}").contains("planted"), "keys are not shown");
+    }
 }

@@ -56,6 +56,9 @@
     const order = orders[byId("order").value];
     if (order) matching = [...matching].sort(order);
     byId("shown").textContent = matching.length + " of " + data.questions.length;
+    const scores = matching.map(scoreOf).filter((score) => score !== null);
+    const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length;
+    byId("mean").textContent = scores.length ? "plain mean of " + data.metric + " " + (mean * 100).toFixed(2) + " %" : "";
     byId("list").replaceChildren();
     drawn = 0;
     more();
@@ -66,6 +69,7 @@
     byId("list").append(...rows);
     drawn += rows.length;
     byId("more").hidden = drawn >= matching.length;
+    byId("printed").textContent = drawn + " of " + data.questions.length + " questions; more are shown on the screen.";
   }
 
   function row(q) {
@@ -87,6 +91,20 @@
     button.setAttribute("aria-expanded", String(!open));
     if (open) item.lastChild.remove();
     else item.append(detail(q));
+    // the address of the page names the question, so that it can be handed on
+    history.replaceState(null, "", open ? "#browser" : "#q=" + encodeURIComponent(q.id));
+  }
+
+  // opens the question that the address names
+  function openNamed() {
+    if (!location.hash.startsWith("#q=")) return;
+    const named = location.hash.slice(3);
+    const at = matching.findIndex((q) => encodeURIComponent(q.id) === named || q.id === named);
+    if (at < 0) return;
+    while (drawn <= at) more();
+    const button = byId("list").children[at].firstChild;
+    if (button.getAttribute("aria-expanded") === "false") button.click();
+    button.scrollIntoView({ block: "start" });
   }
 
   function detail(q) {
@@ -145,6 +163,7 @@
   byId("search").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 80); });
   for (const id of ["category", "outcome", "result", "cause", "order"]) byId(id).addEventListener("change", filter);
   byId("filters").addEventListener("submit", (event) => { event.preventDefault(); filter(); });
+  byId("filters").addEventListener("reset", () => setTimeout(filter));
   byId("more").addEventListener("click", more);
   byId("theme").addEventListener("click", () => {
     const root = document.documentElement;
@@ -164,5 +183,7 @@
     const next = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
     if (next) { event.preventDefault(); next.focus(); }
   });
+  addEventListener("hashchange", openNamed);
   filter();
+  openNamed();
 })();

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use bench_proto::summary::{Percentiles, Summary, Verdict};
+use bench_proto::summary::{Estimator, Percentiles, Summary, Verdict};
 
 use super::{MOST_QUESTIONS, Page, data::Data};
 use crate::{
     document::{Block, Detail, Table, document},
-    figures::{count, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
+    figures::{count, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
     registry::RenderError,
     svg::{self, escape},
 };
@@ -31,11 +31,14 @@ pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
          <title>{0}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>{0}</h1><button id=\"theme\" type=\"button\" aria-label=\"switch light and dark\">◐</button></header>\n<main>\n",
-        escape(&title)
+         <header><h1>{0}</h1>{1}<nav><a href=\"#plots\">plots</a><a href=\"#browser\">questions</a><a href=\"#details\">all figures</a>\
+         <button id=\"theme\" type=\"button\" aria-label=\"switch light and dark\">◐</button></nav></header>\n<main>\n",
+        escape(&title),
+        badge(summary),
     );
-    html.push_str(&verdict(summary));
-    html.push_str(&cards(summary));
+    html.push_str(&facts(summary));
+    html.push_str(&reasons(summary));
+    let _ = writeln!(html, "<section class=\"summary\">{}{}</section>", hero(summary), cards(summary));
     html.push_str(&plots(page));
     html.push_str(&browser(page));
     html.push_str("<section id=\"details\"><h2>All figures</h2>\n");
@@ -59,49 +62,99 @@ fn title(summary: &Summary) -> String {
     format!("{name}: {} {} · {}", summary.dataset.name, summary.dataset.sample.preset, summary.spec.system)
 }
 
-fn verdict(summary: &Summary) -> String {
+/// Verdict and labels.
+fn badge(summary: &Summary) -> String {
     let class = if summary.run.verdict == Verdict::Valid { "valid" } else { "invalid" };
-    let mut html = format!("<p class=\"verdict {class}\"><strong>{}</strong>", summary.run.verdict.name());
-    for label in &summary.labels {
-        let _ = write!(html, " <span class=\"label\">{}</span>", escape(label));
+    let labels = summary.labels.iter().map(|label| format!("<span class=\"label\">{}</span>", escape(label)));
+    format!(
+        "<p class=\"verdict {class}\"><strong>{}</strong>{}</p>",
+        summary.run.verdict.name(),
+        labels.collect::<String>()
+    )
+}
+
+/// What was run, in a line.
+fn facts(summary: &Summary) -> String {
+    let (spec, sample) = (&summary.spec, &summary.dataset.sample);
+    let mut facts = vec![
+        format!(
+            "{} of {} questions, {} banks",
+            count(sample.n),
+            count(summary.dataset.questions),
+            count(summary.dataset.banks)
+        ),
+        format!("{} {}, top {}", spec.system, spec.system_version, spec.top_k),
+        format!("answered by {}", spec.answerer),
+    ];
+    facts.extend(spec.judge.as_ref().map(|judge| match spec.votes {
+        Some(votes) if votes > 1 => format!("judged by {judge}, {votes} votes"),
+        _ => format!("judged by {judge}"),
+    }));
+    let day = |at: &String| at.get(..16).map(|at| format!("{} UTC", at.replace('T', " ")));
+    facts.extend(summary.run.finished_at.as_ref().and_then(day));
+    facts.extend(summary.run.wall_seconds.map(duration));
+    let items = facts.iter().map(|fact| format!("<li>{}</li>", escape(fact)));
+    format!("<ul class=\"facts\">{}</ul>\n", items.collect::<String>())
+}
+
+fn reasons(summary: &Summary) -> String {
+    if summary.run.reasons.is_empty() {
+        return String::new();
     }
-    html.push_str("</p>\n");
-    if !summary.run.reasons.is_empty() {
-        let items = summary.run.reasons.iter().map(|reason| format!("<li>{}</li>", escape(reason)));
-        let _ = writeln!(html, "<ul class=\"reasons\">{}</ul>", items.collect::<String>());
-    }
-    html
+    let items = summary.run.reasons.iter().map(|reason| format!("<li>{}</li>", escape(reason)));
+    format!("<ul class=\"reasons\">{}</ul>\n", items.collect::<String>())
+}
+
+/// The headline, larger than everything else, with its interval as a picture.
+fn hero(summary: &Summary) -> String {
+    let headline = &summary.headline;
+    let how = match headline.estimator {
+        Estimator::Mean => format!("mean of {} questions", count(headline.n)),
+        Estimator::Weighted => format!("{} questions, weighted to the whole dataset", count(headline.n)),
+    };
+    let (claim, note) = match (&headline.ci95, &headline.ci95_note) {
+        (Some(ci95), _) => {
+            (format!("95 % interval {}", interval(Some(ci95))), "for conversations like these".to_owned())
+        }
+        (None, note) => ("no interval".to_owned(), note.clone().unwrap_or_default()),
+    };
+    let strict = format!("strict {}", percent_or_none(headline.strict));
+    let without = summary.without_adversarial.as_ref().and_then(|part| part.value);
+    let without = without.map(|value| format!(" · without adversarial {}", percent_or_none(Some(value))));
+    format!(
+        "<div class=\"card hero\"><h2>{}</h2><p class=\"value\">{}</p>{}<p><strong>{}</strong> {}</p><small>{}<br>{}{}</small></div>",
+        escape(&headline.metric),
+        percent_or_none(headline.value),
+        svg::range(headline.value, headline.ci95.as_ref(), headline.naive_ci95.as_ref()),
+        escape(&claim),
+        escape(&note),
+        escape(&how),
+        escape(&strict),
+        escape(&without.unwrap_or_default()),
+    )
 }
 
 fn cards(summary: &Summary) -> String {
-    let (headline, outcomes) = (&summary.headline, &summary.outcomes);
+    let outcomes = &summary.outcomes;
     let p50 = |p: &Option<Percentiles>| p.as_ref().map_or_else(|| "–".to_owned(), |p| format!("{} ms", ms(p.p50)));
-    let p95 = |p: &Option<Percentiles>| p.as_ref().map(|p| format!("p95 {} ms", ms(p.p95))).unwrap_or_default();
+    let p95 = |p: &Option<Percentiles>| p.as_ref().map(|p| format!("median; p95 {} ms", ms(p.p95))).unwrap_or_default();
     let deepest = summary.retrieval.turn.iter().next_back().filter(|(_, at)| at.n > 0);
-    let mut cards = vec![
-        (
-            headline.metric.clone(),
-            percent_or_none(headline.value),
-            format!("95 % {}", interval(headline.ci95.as_ref())),
-        ),
-        (
-            "coverage".to_owned(),
-            percent_down(outcomes.coverage),
-            format!(
-                "{} of {}, strict {}",
-                count(outcomes.scored + outcomes.abstained),
-                count(outcomes.sample),
-                percent_or_none(headline.strict)
-            ),
-        ),
-    ];
+    let mut cards = vec![(
+        "coverage".to_owned(),
+        percent_down(outcomes.coverage),
+        match outcomes.infra_error + outcomes.not_run {
+            0 => format!("all {} questions", count(outcomes.sample)),
+            _ => format!("{} failed, {} not run", count(outcomes.infra_error), count(outcomes.not_run)),
+        },
+    )];
+    cards.push(("abstained".to_owned(), count(outcomes.abstained), "scored by the dataset's rule".to_owned()));
     cards.extend(deepest.map(|(k, at)| {
-        (format!("turn recall@{k}"), percent_or_none(at.recall), format!("any {}", percent_or_none(at.recall_any)))
+        (
+            format!("turn recall@{k}"),
+            percent_or_none(at.recall),
+            format!("any of it {}", percent_or_none(at.recall_any)),
+        )
     }));
-    cards.push(("question".to_owned(), p50(&summary.latency_ms.question), p95(&summary.latency_ms.question)));
-    cards.push(("recall".to_owned(), p50(&summary.latency_ms.recall), p95(&summary.latency_ms.recall)));
-    let each = summary.usd_per_correct.map(|each| format!("{} per correct", usd(each))).unwrap_or_default();
-    cards.push(("cost".to_owned(), usd(summary.usage.total.used.usd), each));
     if let Some(context) = &summary.context {
         cards.push((
             "context".to_owned(),
@@ -109,6 +162,10 @@ fn cards(summary: &Summary) -> String {
             "mean, estimated".to_owned(),
         ));
     }
+    cards.push(("time of a question".to_owned(), p50(&summary.latency_ms.question), p95(&summary.latency_ms.question)));
+    cards.push(("of it recall".to_owned(), p50(&summary.latency_ms.recall), p95(&summary.latency_ms.recall)));
+    let each = summary.usd_per_correct.map(|each| format!("{} per correct answer", usd(each))).unwrap_or_default();
+    cards.push(("cost".to_owned(), usd(summary.usage.total.used.usd), each));
     cards.extend(summary.judge_agreement.iter().map(|agreement| {
         let kappa = agreement.kappa.map_or_else(|| "–".to_owned(), |kappa| format!("{kappa:.3}"));
         (format!("{}'s kappa", agreement.statistic), kappa, format!("{}, n {}", agreement.between, count(agreement.n)))
@@ -121,16 +178,16 @@ fn cards(summary: &Summary) -> String {
             escape(&more)
         )
     };
-    format!("<dl class=\"cards\">{}</dl>\n", cards.into_iter().map(card).collect::<String>())
+    format!("<dl class=\"cards\">{}</dl>", cards.into_iter().map(card).collect::<String>())
 }
 
 fn plots(page: &Page<'_>) -> String {
-    let mut html = String::from("<section class=\"plots\">\n");
-    let figure = |title: &str, svg: &str| format!("<figure>{svg}<figcaption>{}</figcaption></figure>\n", escape(title));
+    let mut html = String::from("<section class=\"plots\" id=\"plots\">\n");
+    let figure = |title: &str, svg: &str| format!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(title));
     if let Some(comparison) = page.comparison {
         let paired = &comparison.paired;
         let title = format!(
-            "against {}: {}, {} points, 95 % {}",
+            "against {}: {}, {} points, 95 % interval {} (band: tolerance)",
             comparison.a.id,
             comparison.verdict.name(),
             points(paired.difference),
@@ -161,8 +218,11 @@ fn browser(page: &Page<'_>) -> String {
          <select id=\"result\" aria-label=\"result\"><option value=\"\">passed and failed</option><option value=\"passed\">passed</option><option value=\"failed\">failed</option></select>\n\
          <select id=\"cause\" aria-label=\"cause\"><option value=\"\">all causes</option></select>\n\
          <select id=\"order\" aria-label=\"order\"><option value=\"\">file order</option><option value=\"score\">lowest score</option><option value=\"slow\">slowest</option><option value=\"usd\">most expensive</option></select>\n\
-         <output id=\"shown\" aria-live=\"polite\"></output></form>\n\
-         <ol id=\"list\"></ol><button id=\"more\" type=\"button\" hidden>show more</button>\n\
+         <button id=\"reset\" type=\"reset\">clear</button>\n\
+         <p><output id=\"shown\" aria-live=\"polite\"></output><span id=\"mean\"></span>\
+         <span class=\"keys\"><kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> walk <kbd>Enter</kbd> open <kbd>Esc</kbd> leave</span></p></form>\n\
+         <div class=\"head\" aria-hidden=\"true\"><span>score</span><span>id</span><span>question</span><span class=\"ms\">time</span></div>\n\
+         <ol id=\"list\"></ol><p id=\"printed\"></p><button id=\"more\" type=\"button\" hidden>show more</button>\n\
          <noscript>The question browser needs scripts; questions.jsonl has the same.</noscript></section>\n"
     )
 }

@@ -28,7 +28,7 @@ pub(super) fn plot(summary: &Summary) -> Option<Plot> {
         shapes += &line(LEFT, y(value), LEFT + WIDTH, y(value), "rule");
         shapes += &text(LEFT - 6.0, y(value) + 4.0, "end", "soft", &ms(value));
     }
-    for percent in [0, 25, 50, 75, 90, 100] {
+    for percent in [0, 25, 50, 75, 95] {
         let at = x(f64::from(percent));
         shapes += &line(at, TOP, at, TOP + HEIGHT, "rule");
         shapes += &text(at, TOP + HEIGHT + 16.0, "middle", "soft", &format!("{percent} %"));

@@ -3,9 +3,10 @@
 use bench_proto::comparison::{Comparison, PairedDifference, Word};
 
 use super::{circle, figure, line, rect, short, text, with_style};
+use crate::figures::points;
 
-const LEFT: f64 = 220.0;
-const WIDTH: f64 = 400.0;
+const LEFT: f64 = 150.0;
+const WIDTH: f64 = 380.0;
 const ROW: f64 = 26.0;
 
 /// The forest plot of a comparison (overall and categories), or of all pairs of several runs; stands alone.
@@ -31,34 +32,44 @@ pub fn forest_plain(pairs: &[Comparison]) -> String {
         .filter_map(|(_, paired)| paired.ci95.as_ref())
         .map(|i| i.low.abs().max(i.high.abs()))
         .fold(0.05, f64::max);
-    // whole steps of five points
-    let reach = (reach * 20.0).ceil() / 20.0;
+    let step = nice_step(reach);
+    let reach = (reach / step).ceil() * step;
     let at = |difference: f64| LEFT + WIDTH / 2.0 * (1.0 + (difference / reach).clamp(-1.0, 1.0));
     let bottom = 14.0 + ROW * rows.len() as f64;
     let tolerance = rows.first().map_or(0.0, |(_, paired)| paired.tolerance);
     let mut shapes = rect(at(-tolerance), 8.0, at(tolerance) - at(-tolerance), bottom - 8.0, "band");
-    for step in -2..=2 {
-        let difference = reach * f64::from(step) / 2.0;
-        let class = if step == 0 { "zero" } else { "rule" };
+    let steps = (reach / step).round() as i32;
+    for number in -steps..=steps {
+        let difference = step * f64::from(number);
+        let class = if number == 0 { "zero" } else { "rule" };
         shapes += &line(at(difference), 8.0, at(difference), bottom, class);
-        shapes += &text(at(difference), bottom + 16.0, "middle", "soft", &format!("{:+.1}", difference * 100.0));
+        let label = if number == 0 { "0".to_owned() } else { format!("{:+.0}", difference * 100.0) };
+        shapes += &text(at(difference), bottom + 16.0, "middle", "soft", &label);
     }
+    shapes += &text(LEFT - 24.0, bottom + 16.0, "end", "soft", "points");
     for (i, (name, paired)) in rows.iter().enumerate() {
         let y = 14.0 + ROW * i as f64 + 12.0;
-        shapes += &text(LEFT - 8.0, y + 4.0, "end", "", &short(name, 34));
+        shapes += &text(LEFT - 8.0, y + 4.0, "end", "", &short(name, 24));
+        let class = match paired.verdict {
+            Word::Better => "good",
+            Word::Worse => "bad",
+            Word::NoChange => "dot",
+            Word::Inconclusive => "open",
+        };
         if let Some(i) = &paired.ci95 {
-            shapes += &line(at(i.low), y, at(i.high), y, "whisker");
+            shapes += &line(at(i.low), y, at(i.high), y, &format!("whisker {class}"));
         }
         if let Some(difference) = paired.difference {
-            let class = match paired.verdict {
-                Word::Better => "good",
-                Word::Worse => "bad",
-                Word::NoChange | Word::Inconclusive => "dot",
-            };
             shapes += &circle(at(difference), y, 5.0, class);
         }
-        shapes += &text(LEFT + WIDTH + 10.0, y + 4.0, "start", "", paired.verdict.name());
+        shapes += &text(LEFT + WIDTH + 52.0, y + 4.0, "end", "", &points(paired.difference));
+        shapes += &text(LEFT + WIDTH + 62.0, y + 4.0, "start", "soft", paired.verdict.name());
     }
     let title = "paired differences in points with clustered 95 % intervals; band: tolerance";
-    figure(LEFT + WIDTH + 120.0, bottom + 26.0, title, &shapes)
+    figure(LEFT + WIDTH + 160.0, bottom + 26.0, title, &shapes)
+}
+
+/// The distance of the rules: two to five of them on either side of nothing.
+fn nice_step(reach: f64) -> f64 {
+    [0.01, 0.02, 0.05, 0.1, 0.2].into_iter().find(|step| reach <= step * 5.0).unwrap_or(0.25)
 }

@@ -16,13 +16,29 @@ mod curves;
 mod forest;
 mod history;
 
-use bench_proto::summary::Summary;
+use bench_proto::summary::{Interval, Summary};
 
 pub use forest::{forest, forest_plain};
 pub use history::{HistoryPoint, history};
 
+/// A value between 0 and 1 with its interval over the naive one, small, without words.
+#[must_use]
+pub fn range(value: Option<f64>, ci95: Option<&Interval>, naive: Option<&Interval>) -> String {
+    const WIDTH: f64 = 300.0;
+    let at = |fraction: f64| 4.0 + (WIDTH - 8.0) * fraction.clamp(0.0, 1.0);
+    let span = |i: &Interval, class: &str| line(at(i.low), 12.0, at(i.high), 12.0, class);
+    let mut shapes = rect(at(0.0), 10.0, WIDTH - 8.0, 4.0, "track");
+    shapes += &naive.map(|i| span(i, "thin")).unwrap_or_default();
+    shapes += &ci95.map(|i| span(i, "whisker wide")).unwrap_or_default();
+    shapes += &value.map(|value| circle(at(value), 12.0, 6.0, "bar")).unwrap_or_default();
+    for (fraction, anchor, words) in [(0.0, "start", "0 %"), (0.5, "middle", "50 %"), (1.0, "end", "100 %")] {
+        shapes += &text(at(fraction), 32.0, anchor, "soft", words);
+    }
+    figure(WIDTH, 36.0, "the score with its 95 % interval, between 0 and 100 %", &shapes)
+}
+
 /// Colours of the plots, for a file that stands alone.
-pub const STYLE: &str = "svg{--ink:#1c2530;--soft:#5d6b7a;--line:#d4dae1;--fill:#2f6f9f;--naive:#b9c6d2;--good:#20794b;--bad:#b3372f;--paper:#fff;--a:#2f6f9f;--b:#b06a1f;--c:#20794b;--d:#7b4fa3;background:var(--paper);font:12px system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{--ink:#e6eaee;--soft:#9aa7b4;--line:#38424d;--fill:#6fb1e0;--naive:#4d5a67;--good:#5fc48d;--bad:#f08a80;--paper:#14191f;--a:#6fb1e0;--b:#e0a35c;--c:#5fc48d;--d:#b691d8}}text{fill:var(--ink)}.soft{fill:var(--soft)}.rule{stroke:var(--line)}.zero{stroke:var(--soft);stroke-dasharray:3 3}.bar{fill:var(--fill)}.band{fill:var(--line);opacity:.5}.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}.thin{stroke:var(--naive);stroke-width:5;fill:none}.good{fill:var(--good)}.bad{fill:var(--bad)}.dot{fill:var(--ink)}.s0{stroke:var(--a)}.s1{stroke:var(--b)}.s2{stroke:var(--c)}.s3{stroke:var(--d)}.f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.path{fill:none;stroke-width:2}";
+pub const STYLE: &str = "svg{--ink:#1c2530;--soft:#5d6b7a;--line:#d4dae1;--fill:#2f6f9f;--naive:#b9c6d2;--good:#20794b;--bad:#b3372f;--paper:#fff;--a:#2f6f9f;--b:#b06a1f;--c:#20794b;--d:#7b4fa3;background:var(--paper);font:12px system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{--ink:#e6eaee;--soft:#9aa7b4;--line:#38424d;--fill:#6fb1e0;--naive:#4d5a67;--good:#5fc48d;--bad:#f08a80;--paper:#14191f;--a:#6fb1e0;--b:#e0a35c;--c:#5fc48d;--d:#b691d8}}text{fill:var(--ink)}.soft{fill:var(--soft)}.rule{stroke:var(--line)}.zero{stroke:var(--soft);stroke-dasharray:3 3}.bar{fill:var(--fill)}.band{fill:var(--line);opacity:.5}.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}.thin{stroke:var(--naive);stroke-width:5;fill:none}.good{fill:var(--good)}.bad{fill:var(--bad)}.dot{fill:var(--ink)}.whisker.good{stroke:var(--good)}.whisker.bad{stroke:var(--bad)}.open{fill:var(--paper);stroke:var(--ink);stroke-width:1.5}.part{opacity:.75}.control{opacity:.35}.strong{font-weight:600}.track{fill:var(--line)}.wide{stroke-width:3}.s0{stroke:var(--a)}.s1{stroke:var(--b)}.s2{stroke:var(--c)}.s3{stroke:var(--d)}.f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.path{fill:none;stroke-width:2}";
 
 /// A plot: its file's name and its picture without colours.
 #[derive(Debug, Clone, PartialEq)]

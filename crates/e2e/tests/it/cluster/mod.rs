@@ -5,6 +5,7 @@ mod coordinators;
 mod network;
 mod pooler;
 mod refusals;
+mod results;
 mod restore;
 mod scale;
 mod store;

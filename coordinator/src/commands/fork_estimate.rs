@@ -1,0 +1,112 @@
+//! What a fork will call, before it does: its prompts are made of what its source has stored.
+//!
+//! Every question counts as called. Replies that the lineage has paid for are not paid again, so the truth may be less.
+
+use std::collections::BTreeMap;
+
+use bench_plan::{TokenGuess, announce_spec};
+use bench_proto::{
+    ids::TaskKey,
+    spec::RunSpec,
+    step::{RetrievedHit, StepText},
+};
+use bench_store::{RunRow, Store};
+use bench_worker::{answerer::answer_prompt, banks::BankData, prompts};
+
+use super::estimate::{Counting, RunEstimate};
+use crate::{
+    app::App,
+    cli::ForkFrom,
+    exit::CliError,
+    rehearsal::{Measured, spread, stand_in},
+};
+
+/// The estimate of a fork with the settings `spec`.
+///
+/// # Errors
+/// What the store meets.
+pub(super) async fn of(
+    app: &App,
+    store: &dyn Store,
+    source: &RunRow,
+    spec: &RunSpec,
+    from: ForkFrom,
+    counting: Counting,
+) -> Result<RunEstimate, CliError> {
+    let answers = from != ForkFrom::Judge && spec.answerer.is_remote();
+    let (mut answered, mut judged) = (Measured::default(), vec![Measured::default(); spec.judges.len()]);
+    let mut asked = 0;
+    if answers || !spec.judges.is_empty() {
+        let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
+        for row in spread(&banks, effort.banks) {
+            let bank = BankData::read(store, row.clone()).await?;
+            let questions: Vec<_> = spread(bank.questions(), effort.questions).collect();
+            let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
+            let mut stored = Stored::read(store, source, &keys).await?;
+            for (question, key) in questions.into_iter().zip(&keys) {
+                asked += 1;
+                let gold = bank.gold(&question.question_id).map(|gold| &gold.gold);
+                if let Some(hits) = stored.hits.remove(key).filter(|_| answers) {
+                    let messages = answer_prompt(question, &hits, &bank.content);
+                    answered.add(counting.of_messages(&spec.answerer.name, &messages));
+                }
+                // a fork that answers anew gets answers of about the same length
+                let answer = stored.answers.remove(key).unwrap_or_else(|| stand_in(gold));
+                for (judge, measured) in spec.judges.iter().zip(&mut judged) {
+                    let messages = prompts::judge::judge_messages(&prompts::judge::JudgeInput {
+                        category: &question.category,
+                        question: &question.text,
+                        asked_at: question.time_text.as_deref(),
+                        gold,
+                        answer: &answer,
+                    });
+                    measured.add(counting.of_messages(&judge.name, &messages));
+                }
+            }
+        }
+    }
+    let all = asked == spec.sample.n && from == ForkFrom::Judge;
+    let scaled = |guess: TokenGuess| match from {
+        ForkFrom::Recall => by_hits(guess, source.spec.system.top_k, spec.system.top_k),
+        ForkFrom::Answer | ForkFrom::Judge => guess,
+    };
+    let answer = answers.then(|| answered.guess(asked == spec.sample.n).map(scaled).unwrap_or_default());
+    let judges: Vec<TokenGuess> = judged.into_iter().map(|measured| measured.guess(all).unwrap_or_default()).collect();
+    let announcement = announce_spec(&spec.sample, &spec.dataset.population);
+    Ok(RunEstimate::of_prompts(app, spec, answer, &judges, counting, announcement).await)
+}
+
+/// Prompts grow with the hits that are asked for; what stands around them is left as room.
+fn by_hits(guess: TokenGuess, before: u32, now: u32) -> TokenGuess {
+    let scale = |tokens: u64| tokens * u64::from(now.max(1)) / u64::from(before.max(1));
+    TokenGuess {
+        low: guess.low.min(scale(guess.low)),
+        expected: scale(guess.expected),
+        worst: guess.worst.max(scale(guess.worst)),
+    }
+}
+
+/// What the source has stored of some questions.
+#[derive(Default)]
+struct Stored {
+    hits: BTreeMap<TaskKey, Vec<RetrievedHit>>,
+    answers: BTreeMap<TaskKey, String>,
+}
+
+impl Stored {
+    async fn read(store: &dyn Store, source: &RunRow, keys: &[TaskKey]) -> Result<Self, CliError> {
+        let mut stored = Self::default();
+        for (task, _, text) in store.question_texts(source.run_no, keys).await? {
+            match text {
+                StepText::Recalled { hits } => {
+                    stored.hits.insert(task, hits);
+                }
+                StepText::Answered { answer, .. } => {
+                    stored.answers.insert(task, answer);
+                }
+                StepText::Judged { .. } => {}
+            }
+        }
+        Ok(stored)
+    }
+}

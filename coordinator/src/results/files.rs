@@ -1,0 +1,154 @@
+//! The files of a run: report in all its forms, questions, plots; each appears whole or not at all.
+
+use std::{
+    io::{IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use bench_proto::summary::{QuestionLine, Summary};
+use bench_report::html::{MOST_QUESTIONS, Page};
+use bench_store::{RunRow, Store};
+
+use super::questions::each_question;
+use crate::{app::App, exit::CliError};
+
+/// Folder of a run's files: `$BENCH_HOME/runs/<run>`, unless the person named one.
+#[must_use]
+pub(crate) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&Path>) -> PathBuf {
+    output_dir.map_or_else(|| app.home().join("runs").join(&run.run_id.0), Path::to_owned)
+}
+
+/// Makes sure that files can be written there, before any work.
+///
+/// # Errors
+/// Exit 2 naming the folder.
+pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
+    let cannot = |e: std::io::Error| {
+        CliError::usage(format!("{} cannot be written: {e}; choose another place with --output-dir", folder.display()))
+    };
+    std::fs::create_dir_all(folder).map_err(cannot)?;
+    tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
+    Ok(())
+}
+
+/// Writes `report.json`, `report.md`, `questions.jsonl`, `report.html` and the plots; each file appears whole or not at all.
+///
+/// # Errors
+/// What the store or the disk meets.
+pub(crate) async fn write_files(
+    store: &dyn Store,
+    run: &RunRow,
+    summary: &Summary,
+    folder: &Path,
+) -> Result<(), CliError> {
+    std::fs::create_dir_all(folder).map_err(|e| disk(folder, &e))?;
+    let questions = write_questions(store, run, &folder.join("questions.jsonl")).await?;
+    let page = Page { summary, questions: &questions, comparison: None, trace_url: None };
+    for format in ["json", "md", "html"] {
+        let rendered = render(&page, format)?;
+        write_atomically(&folder.join(file_name(format)), |file| file.write_all(rendered.as_bytes()))?;
+    }
+    for plot in bench_report::svg::plots(summary) {
+        write_atomically(&folder.join(plot.file_name), |file| file.write_all(plot.standalone().as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Name of the terminal table among the formats; it has no file of its own but `report.txt`.
+pub(crate) const TERMINAL: &str = "terminal";
+
+/// Name of a format's file.
+#[must_use]
+pub(crate) fn file_name(format: &str) -> &'static str {
+    bench_report::format_named(format).map_or("report.txt", |format| format.file_name)
+}
+
+/// Checks a format's name.
+///
+/// # Errors
+/// Exit 2 with all names.
+pub(crate) fn check_format(name: &str) -> Result<(), CliError> {
+    if name == TERMINAL || bench_report::format_named(name).is_some() {
+        return Ok(());
+    }
+    let known: Vec<&str> = std::iter::once(TERMINAL).chain(bench_report::FORMATS.iter().map(|f| f.name)).collect();
+    Err(CliError::usage(format!("unknown format '{name}' (known: {})", known.join(", "))))
+}
+
+/// A report in a format.
+///
+/// # Errors
+/// Exit 2 for unknown formats.
+pub(crate) fn render(page: &Page<'_>, format: &str) -> Result<String, CliError> {
+    match bench_report::format_named(format) {
+        Some(format) => format.render(page).map_err(|e| CliError::infrastructure(e.to_string())),
+        None => {
+            check_format(format)?;
+            let options = bench_report::terminal::TerminalOptions { colour: colour(), full: false };
+            Ok(bench_report::terminal::render(page.summary, options))
+        }
+    }
+}
+
+/// A summary in a format that shows no single questions.
+///
+/// # Errors
+/// As [`render`].
+pub(crate) fn render_summary(summary: &Summary, format: &str) -> Result<String, CliError> {
+    render(&Page { summary, questions: &[], comparison: None, trace_url: None }, format)
+}
+
+/// Whether standard output takes colours.
+#[must_use]
+pub(crate) fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Writes a file beside its place and moves it there.
+///
+/// # Errors
+/// Exit 4 naming the file.
+pub(crate) fn write_atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>,
+) -> Result<(), CliError> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".bench-");
+    // temporary files are private by default; a report is an ordinary file
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let file = builder.tempfile_in(folder).map_err(|e| disk(path, &e))?;
+    let mut writer = std::io::BufWriter::new(file.as_file());
+    fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| disk(path, &e))?;
+    drop(writer);
+    file.persist(path).map_err(|e| disk(path, &e.error))?;
+    Ok(())
+}
+
+/// What a person reads about a file that cannot be written.
+pub(crate) fn disk(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::infrastructure(format!(
+        "{} cannot be written: {error}; the results are in the store, `bench-coord report` writes them again",
+        path.display()
+    ))
+}
+
+/// Writes all questions and returns the first of them, as many as a page holds.
+async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result<Vec<QuestionLine>, CliError> {
+    // lines are made bank by bank and collected in a spooled file, so the store is never waited for while the writer is open
+    let mut spool = bench_report::QuestionsWriter::new(tempfile::spooled_tempfile(8 << 20));
+    let mut first = Vec::new();
+    each_question(store, run, |line| {
+        spool.write(&line).map_err(|e| disk(path, &e))?;
+        if first.len() < MOST_QUESTIONS {
+            first.push(line);
+        }
+        Ok(true)
+    })
+    .await?;
+    let (mut spool, _) = spool.finish().map_err(|e| disk(path, &e))?;
+    std::io::Seek::rewind(&mut spool).map_err(|e| disk(path, &e))?;
+    write_atomically(path, |file| std::io::copy(&mut spool, file).map(|_| ()))?;
+    Ok(first)
+}

@@ -1,0 +1,30 @@
+//! From stored results to the summary, the report's files and what the person sees at the end.
+//!
+//! Everything streams page by page or bank by bank, so a million questions need no more memory than what is kept of each.
+//!
+//! | module | question |
+//! |---|---|
+//! | `shards` | how are all questions read, on all cores? |
+//! | `summary` | what is the result of a run? |
+//! | `questions` | what is told of a single question? |
+//! | `files` | what is written, and where? |
+//! | `ending` | what is said at the end, and with which exit code? |
+
+mod ending;
+mod files;
+mod questions;
+mod shards;
+mod summary;
+
+#[cfg(feature = "archive")]
+pub(crate) use self::files::disk;
+pub(crate) use self::{
+    ending::{finish, finish_above, print_finished},
+    files::{
+        TERMINAL, check_format, check_writable, colour, file_name, render, render_summary, run_folder,
+        write_atomically, write_files,
+    },
+    questions::{each_question, facts_of_bank, first_questions},
+    shards::read_facts,
+    summary::{SELF_CHECK_EVENT, summary_of},
+};

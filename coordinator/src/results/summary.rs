@@ -1,0 +1,192 @@
+//! A run's summary: its questions aggregated, and what the store knows beside them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use bench_aggregate::{AggregateInput, Aggregator, Finished, RunIdentity, SelfCheck};
+use bench_proto::{
+    ids::{TaskKey, TaskKind},
+    step::StepText,
+    summary::{ControlScore, Summary},
+};
+use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store};
+use bench_worker::{
+    banks::BankData,
+    systems::{BuildContext, registry as systems},
+};
+
+use super::shards;
+use crate::{app::App, exit::CliError, runs::Standing};
+
+/// Steps read per page.
+const PAGE: u32 = 4096;
+
+/// Aggregates a run from the store.
+///
+/// # Errors
+/// What the store meets.
+async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
+    let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
+    input.self_check = self_check(store, run).await?;
+    input.controls = controls(app, store, run).await?;
+    input.calls_of = calls_of(store, run).await?;
+    input.stats_seed = app.settings().stats_seed;
+    if let Ok(capabilities) =
+        systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default())
+    {
+        input.empty_context_expected = capabilities.empty_by_design;
+        input.effective_k =
+            Some(capabilities.max_k.map_or(run.spec.system.top_k, |most| most.min(run.spec.system.top_k)));
+    }
+    let new = || Aggregator::new(input.clone());
+    let mut parts =
+        shards::read_facts(store, run, new, |part, facts| part.add(&facts), Aggregator::settle).await?.into_iter();
+    let mut aggregator = parts.next().unwrap_or_else(new);
+    parts.for_each(|part| aggregator.merge(part));
+    for kind in [TaskKind::Retain, TaskKind::Ready] {
+        let mut after = None;
+        loop {
+            let page = store.steps(run.run_no, kind, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some((last.task, last.step));
+            for step in &page {
+                aggregator.add_retain_step(step);
+            }
+        }
+    }
+    if run.spec.judges.len() as u32 * run.spec.votes > 1 {
+        let mut after = None;
+        loop {
+            let page = store.steps(run.run_no, TaskKind::Judge, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some((last.task, last.step));
+            page.iter().for_each(|step| aggregator.add_judge_step(step));
+        }
+    }
+    let not_run = not_run_ids(store, run, &aggregator).await?;
+    let Finished { mut summary, worst } = aggregator.finish(not_run);
+    fill_worst(store, run, &mut summary, &worst).await?;
+    for total in [&mut summary.usage.total, &mut summary.total] {
+        total.usd_booked = run.counters.spent.usd();
+        total.usd_uncertain = run.counters.uncertain.usd();
+        total.usd_overdraft = run.counters.overdraft.usd();
+    }
+    Ok(summary)
+}
+
+fn identity(app: &App, run: &RunRow) -> RunIdentity {
+    let open_ms = run.active_since_ms.map_or(0, |since| (jiff::Timestamp::now().as_millisecond() - since).max(0));
+    RunIdentity {
+        id: run.run_id.clone(),
+        name: run.name.clone(),
+        status: Standing::of(run, app.store_file().as_deref()).word().to_owned(),
+        code_versions: vec![run.code_version.clone()],
+        started_at: Some(crate::times::rfc3339(run.created_ms)),
+        finished_at: run.finished_ms.map(crate::times::rfc3339),
+        wall_seconds: Some((run.active_ms + open_ms) as f64 / 1000.0),
+        resumed_times: u64::try_from(run.resumed_times).unwrap_or(0),
+    }
+}
+
+/// Kind of the run event that keeps the result of the grader self-check: `passed`, or `failed: why`.
+pub(crate) const SELF_CHECK_EVENT: &str = "self_check";
+
+async fn self_check(store: &dyn Store, run: &RunRow) -> Result<SelfCheck, CliError> {
+    let events = store.events(run.run_no).await?;
+    Ok(events.iter().rev().find(|e| e.kind == SELF_CHECK_EVENT).map_or(SelfCheck::NotRun, |event| {
+        match event.message.strip_prefix("failed: ") {
+            Some(why) => SelfCheck::Failed(why.to_owned()),
+            None => SelfCheck::Passed,
+        }
+    }))
+}
+
+/// Ids of the runs whose stored replies a run has used.
+async fn calls_of(store: &dyn Store, run: &RunRow) -> Result<Vec<String>, CliError> {
+    let events = store.events(run.run_no).await?;
+    let ids: BTreeSet<String> =
+        events.into_iter().filter(|e| e.kind == SHARED_CALLS_EVENT).map(|event| event.message).collect();
+    Ok(ids.into_iter().collect())
+}
+
+/// Scores of the control runs that belong to a run.
+async fn controls(app: &App, store: &dyn Store, run: &RunRow) -> Result<Vec<ControlScore>, CliError> {
+    if run.control_of.is_some() {
+        return Ok(Vec::new());
+    }
+    let filter = RunFilter { control_of: Some(run.run_no), controls: true, ..RunFilter::default() };
+    let mut controls = Vec::new();
+    for control in store.list_runs(&filter).await? {
+        if control.state == RunState::Finished {
+            let summary = Box::pin(summarize(app, store, &control)).await?;
+            controls.push(ControlScore {
+                name: control.spec.system.name.clone(),
+                metric: summary.headline.metric,
+                value: summary.headline.value,
+                n: summary.headline.n,
+            });
+        }
+    }
+    controls.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(controls)
+}
+
+/// Ids of the sample's questions that never ended. Banks that were not planned yet count through the sample's size.
+async fn not_run_ids(store: &dyn Store, run: &RunRow, aggregator: &Aggregator) -> Result<Vec<String>, CliError> {
+    let mut missing = Vec::new();
+    if aggregator.len() as u64 >= run.spec.sample.n {
+        return Ok(missing);
+    }
+    let ended: HashSet<TaskKey> = aggregator.tasks().collect();
+    for row in store.banks(run.run_no, None).await? {
+        let bank_no = row.bank_no;
+        let bank = BankData::read(store, row).await?;
+        let open = bank.questions().iter().filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
+        missing.extend(open.map(|q| q.question_id.clone()));
+    }
+    Ok(missing)
+}
+
+/// Fills in gold and answer of the worst questions, whose tasks are given.
+async fn fill_worst(store: &dyn Store, run: &RunRow, summary: &mut Summary, worst: &[TaskKey]) -> Result<(), CliError> {
+    let found: BTreeMap<TaskKey, String> =
+        worst.iter().copied().zip(summary.worst.iter().map(|question| question.question_id.clone())).collect();
+    let keys: Vec<TaskKey> = found.keys().copied().collect();
+    let mut texts: HashMap<String, (Option<String>, Option<String>)> = HashMap::new();
+    for key in &keys {
+        let mut rows = store.banks(run.run_no, Some(&[key.bank()])).await?;
+        let Some(row) = rows.pop() else { continue };
+        let bank = BankData::read(store, row).await?;
+        let gold = bank.gold(&found[key]).map(|g| g.gold.text());
+        texts.insert(found[key].clone(), (gold, None));
+    }
+    for (task, _, text) in store.question_texts(run.run_no, &keys).await? {
+        if let (StepText::Answered { answer, .. }, Some(id)) = (text, found.get(&task))
+            && let Some(entry) = texts.get_mut(id)
+        {
+            entry.1 = Some(answer);
+        }
+    }
+    bench_aggregate::fill_worst(summary, |id| texts.get(id).cloned().unwrap_or_default());
+    Ok(())
+}
+
+/// The stored summary of a finished run, or a fresh one of a run at any point.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
+    if run.state != RunState::Finished {
+        return summarize(app, store, run).await;
+    }
+    if let Some(stored) = store.summary(run.run_no).await? {
+        match serde_json::from_str(&stored) {
+            Ok(summary) => return Ok(summary),
+            Err(error) => tracing::warn!("the stored summary cannot be read by this build, it is made anew: {error}"),
+        }
+    }
+    let summary = summarize(app, store, run).await?;
+    let json = serde_json::to_string(&summary)
+        .map_err(|e| CliError::infrastructure(format!("the summary cannot be stored: {e}")))?;
+    store.put_summary(run.run_no, run.result_version, &json).await?;
+    Ok(summary)
+}

@@ -1,0 +1,310 @@
+//! The parts of a summary that are made of settled questions and sums.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bench_proto::{
+    digest::ResultDigest,
+    facts::Outcome,
+    summary::{
+        ADVERSARIAL, Agreement, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencyCurves,
+        LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary,
+    },
+};
+
+use crate::{
+    agreement::{self, Votes},
+    bootstrap::wild_cluster_interval,
+    cells::Cell,
+    input::AggregateInput,
+    latency::{CURVE, Spread},
+    questions::{Questions, Times, has_score},
+    score::{Category, FEW_CLUSTERS, Sampling, estimate},
+    sums::Sums,
+    verdict,
+};
+
+/// Of the votes of each judge, and of every pair of judges.
+pub(crate) fn agreements(input: &AggregateInput, votes: &Votes, questions: &Questions) -> Vec<Agreement> {
+    let metrics = input.spec.judge_plan().metrics;
+    let mut agreements = votes.agreements(&metrics);
+    for (i, first) in metrics.iter().enumerate() {
+        for second in &metrics[i + 1..] {
+            let of_second = questions.by_metric(second).map(|(row, score)| (&row.id, score));
+            let pairs = pairs_by_id(questions.by_metric(first).map(|(row, score)| (&row.id, score)), of_second);
+            agreements.extend(agreement::cohen(&format!("{first} / {second}"), pairs.into_iter()));
+        }
+    }
+    agreements
+}
+
+/// Scores of the ids that both lists have; both are in byte order of the ids.
+fn pairs_by_id<'a>(
+    first: impl Iterator<Item = (&'a Box<str>, f64)>,
+    second: impl Iterator<Item = (&'a Box<str>, f64)>,
+) -> Vec<(f64, f64)> {
+    let mut second = second.peekable();
+    first
+        .filter_map(|(id, a)| {
+            while second.next_if(|(other, _)| *other < id).is_some() {}
+            second.next_if(|(other, _)| *other == id).map(|(_, b)| (a, b))
+        })
+        .collect()
+}
+
+pub(crate) fn context(bytes: &[f32], sums: &Sums) -> Option<ContextSummary> {
+    let n = bytes.len() as u64;
+    let spread = Spread::of(bytes.iter().copied())?.percentiles();
+    let mean_bytes = sums.context_bytes as f64 / n as f64;
+    let answer = &sums.usage.answer;
+    let answered = answer.calls + answer.cached_calls;
+    Some(ContextSummary {
+        n,
+        mean_bytes,
+        // percentiles divide by a thousand: they are made for microseconds
+        p50_bytes: spread.p50 * 1e3,
+        p95_bytes: spread.p95 * 1e3,
+        mean_tokens: mean_bytes / 4.0,
+        mean_prompt_tokens: (answered > 0).then(|| answer.prompt_tokens as f64 / answered as f64),
+    })
+}
+
+pub(crate) fn usd_per_correct(usd: f64, table: &RecallAnswer) -> Option<f64> {
+    let passed = [table.evidence_found, table.evidence_partial, table.evidence_missing, table.no_ground_truth]
+        .iter()
+        .map(|count| count.passed)
+        .sum::<u64>();
+    (passed > 0).then(|| usd / passed as f64)
+}
+
+pub(crate) fn outcomes(questions: &Questions) -> Outcomes {
+    let mut counts = Outcomes { sample: questions.len() as u64, ..Outcomes::default() };
+    for row in questions.unordered() {
+        match row.outcome {
+            Outcome::Scored => counts.scored += 1,
+            Outcome::Abstained => counts.abstained += 1,
+            Outcome::InfraError => counts.infra_error += 1,
+            Outcome::NotRun => counts.not_run += 1,
+        }
+    }
+    counts.coverage = (counts.sample > 0).then(|| (counts.scored + counts.abstained) as f64 / counts.sample as f64);
+    counts
+}
+
+/// The categories of the sample with N_h and the number of questions asked.
+pub(crate) fn categories(input: &AggregateInput, questions: &Questions) -> Vec<Category> {
+    let mut seen = vec![0_u64; questions.categories.len()];
+    for row in questions.unordered() {
+        if let Some(count) = seen.get_mut(usize::from(row.category)) {
+            *count += 1;
+        }
+    }
+    let spec = &input.spec;
+    let numbered = questions.categories.iter().zip(seen).zip(0_u16..);
+    numbered
+        .map(|((name, seen), number)| Category {
+            number,
+            name: name.clone(),
+            population: spec.dataset.population.get(name).copied(),
+            asked: spec.sample.by_category.get(name).copied().unwrap_or(0).max(seen),
+        })
+        .collect()
+}
+
+/// The headline's metric, then judges, scorers, and whatever else has scores.
+pub(crate) fn metric_names(input: &AggregateInput, headline: &str, questions: &Questions) -> Vec<String> {
+    let mut others: Vec<&str> = questions.metrics().collect();
+    others.sort_unstable();
+    let judges = input.spec.judge_plan().metrics;
+    let mut names: Vec<String> = Vec::new();
+    let planned = judges.iter().map(String::as_str).chain(input.spec.scorers.iter().map(|scorer| scorer.name.as_str()));
+    for name in std::iter::once(headline).chain(planned).chain(others) {
+        if !name.is_empty() && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+pub(crate) fn headline(
+    metric: &str,
+    cells: &[Cell],
+    categories: &[Category],
+    sampling: Sampling,
+    seed: u64,
+) -> Headline {
+    let total = estimate(cells, categories, sampling);
+    let bootstrap = match &total.design {
+        Some(design) if design.one_score_per_cluster => {
+            Err("every bank has one question: nothing is clustered".to_owned())
+        }
+        Some(design) => wild_cluster_interval(design, seed),
+        None => Err("no question has a score".to_owned()),
+    };
+    let (bootstrap_ci95, bootstrap_note) = match bootstrap {
+        Ok(interval) => (Some(interval), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    Headline {
+        metric: metric.to_owned(),
+        value: total.value,
+        estimator: sampling.estimator,
+        n: total.n,
+        population: total.population,
+        clusters: total.clusters as u64,
+        ci95: total.ci95,
+        ci95_note: total.ci95_note,
+        naive_ci95: total.naive_ci95,
+        benchmark_ci95: total.benchmark_ci95,
+        benchmark_note: total.benchmark_note,
+        bootstrap_ci95,
+        bootstrap_note,
+        strict: total.strict,
+    }
+}
+
+/// The headline without the category `adversarial`, when it is one of several.
+pub(crate) fn without_adversarial(
+    metric: &str,
+    cells: &[Cell],
+    categories: &[Category],
+    sampling: Sampling,
+) -> Option<PartScore> {
+    let rest: Vec<Category> = categories.iter().filter(|category| category.name != ADVERSARIAL).cloned().collect();
+    if rest.is_empty() || rest.len() == categories.len() {
+        return None;
+    }
+    let part = estimate(cells, &rest, sampling);
+    Some(PartScore {
+        metric: metric.to_owned(),
+        value: part.value,
+        estimator: sampling.estimator,
+        n: part.n,
+        population: part.population,
+        clusters: part.clusters as u64,
+        ci95: part.ci95,
+        naive_ci95: part.naive_ci95,
+        benchmark_ci95: part.benchmark_ci95,
+        strict: part.strict,
+    })
+}
+
+pub(crate) fn run_summary(
+    input: &AggregateInput,
+    outcomes: &Outcomes,
+    questions: &Questions,
+    proofs: &BTreeMap<u32, bool>,
+) -> RunSummary {
+    let (most_common, answers) = answer_variety(questions);
+    let (verdict, reasons, checks) = verdict::conclude(vec![
+        ("coverage", verdict::coverage(outcomes)),
+        ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
+        ("effective_k", verdict::effective_k(input.effective_k, input.spec.system.top_k)),
+        ("one_answer", verdict::one_answer(most_common, answers)),
+        ("banks_ready", verdict::banks_ready(&questions.banks, proofs)),
+        ("self_check", verdict::self_check(&input.self_check)),
+    ]);
+    RunSummary {
+        id: input.run.id.0.clone(),
+        name: input.run.name.clone(),
+        fingerprint: input.spec.fingerprint().hex(),
+        status: input.run.status.clone(),
+        verdict,
+        reasons,
+        checks,
+        code_version: input.run.code_versions.join(", "),
+        started_at: input.run.started_at.clone(),
+        finished_at: input.run.finished_at.clone(),
+        wall_seconds: input.run.wall_seconds,
+        resumed_times: input.run.resumed_times,
+        calls_of: input.calls_of.clone(),
+    }
+}
+
+/// How often the most common answer that is no abstention occurs, and how many answers there are.
+fn answer_variety(questions: &Questions) -> (u64, u64) {
+    let mut answers = 0;
+    let mut by_hash: HashMap<u64, u64> = HashMap::new();
+    for row in questions.unordered().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
+        answers += 1;
+        if row.outcome == Outcome::Scored {
+            *by_hash.entry(row.answer_hash).or_default() += 1;
+        }
+    }
+    (by_hash.into_values().max().unwrap_or(0), answers)
+}
+
+pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
+    let demo = (input.spec.answerer.provider == "extractive").then_some(LABEL_DEMO_ANSWERER);
+    let modified = input.spec.dataset.modified.then_some(LABEL_MODIFIED_DATASET);
+    demo.into_iter().chain(modified).map(str::to_owned).collect()
+}
+
+pub(crate) fn warnings(
+    input: &AggregateInput,
+    outcomes: &Outcomes,
+    headline: &Headline,
+    scores: Option<&MetricScore>,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let by_category = scores.map_or(&[][..], |score| score.by_category.as_slice());
+    let few: Vec<String> = by_category
+        .iter()
+        .filter(|category| category.n > 0 && category.clusters < FEW_CLUSTERS as u64)
+        .map(|category| format!("{} ({})", category.category, category.clusters))
+        .collect();
+    if !few.is_empty() {
+        lines.push(format!(
+            "fewer than {FEW_CLUSTERS} banks behind some categories, their intervals are rough: {}",
+            few.join(", ")
+        ));
+    }
+    let unscored: Vec<&str> =
+        by_category.iter().filter(|category| category.n == 0).map(|category| category.category.as_str()).collect();
+    if headline.value.is_some() && !unscored.is_empty() {
+        lines.push(format!(
+            "no question of these categories has a score, the total leaves them out: {}",
+            unscored.join(", ")
+        ));
+    }
+    if input.run.code_versions.len() > 1 {
+        lines.push(format!("several builds worked on this run: {}", input.run.code_versions.join(", ")));
+    }
+    let planned = input.spec.sample.n;
+    if planned != outcomes.sample {
+        lines.push(format!("the sample has {planned} questions, {} are accounted for", outcomes.sample));
+    }
+    lines
+}
+
+/// Percentiles of all phases, and the curves of those that are plotted.
+pub(crate) fn latencies(questions: &Questions, retained: &[f32]) -> (LatencySummary, Option<LatencyCurves>) {
+    let of = |pick: fn(&Times) -> f32| Spread::of(questions.unordered().map(|row| pick(&row.times)));
+    let (recall, answer) = (of(|t| t.recall), of(|t| t.answer));
+    let (judge, question) = (of(|t| t.judge), of(|t| t.question));
+    let percentiles = |spread: &Option<Spread>| spread.as_ref().map(Spread::percentiles);
+    let summary = LatencySummary {
+        retain: percentiles(&Spread::of(retained.iter().copied())),
+        recall: percentiles(&recall),
+        answer: percentiles(&answer),
+        judge: percentiles(&judge),
+        question: percentiles(&question),
+        queue_wait: percentiles(&of(|t| t.queue_wait)),
+        rate_wait: percentiles(&of(|t| t.rate_wait)),
+        provider: percentiles(&of(|t| t.provider)),
+        own: percentiles(&of(|t| t.own)),
+    };
+    let phases: BTreeMap<String, Vec<f64>> =
+        [("recall", recall), ("answer", answer), ("judge", judge), ("question", question)]
+            .into_iter()
+            .filter_map(|(phase, spread)| Some((phase.to_owned(), spread?.curve())))
+            .collect();
+    (summary, (!phases.is_empty()).then(|| LatencyCurves { percents: CURVE.to_vec(), phases }))
+}
+
+pub(crate) fn digest(questions: &Questions) -> String {
+    let mut digest = ResultDigest::default();
+    for row in questions.rows() {
+        digest.push(&row.id, row.outcome, questions.scores_of(row));
+    }
+    digest.finish()
+}

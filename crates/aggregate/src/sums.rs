@@ -1,0 +1,138 @@
+//! What is summed while questions come in; all of it integers, so that order cannot show.
+
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    call::Usage,
+    facts::PhaseUsage,
+    step::SystemStats,
+    summary::{FailureAttribution, PassCount, RecallAnswer},
+};
+
+use serde_json::Value;
+
+use crate::retrieval::RetrievalSums;
+
+/// Number and sum of some times in microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TimeSum {
+    n: u64,
+    us: u64,
+}
+
+impl TimeSum {
+    pub(crate) fn add(&mut self, us: Option<u64>) {
+        if let Some(us) = us {
+            self.n += 1;
+            self.us += us;
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.n += other.n;
+        self.us += other.us;
+    }
+
+    pub(crate) fn seconds(self) -> Option<f64> {
+        (self.n > 0).then(|| self.us as f64 / 1e6)
+    }
+}
+
+/// All of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sums {
+    pub(crate) retain_usage: Usage,
+    pub(crate) usage: PhaseUsage,
+    pub(crate) retain: TimeSum,
+    pub(crate) consolidate_usage: Usage,
+    pub(crate) consolidate: TimeSum,
+    pub(crate) ready: TimeSum,
+    pub(crate) recall: TimeSum,
+    pub(crate) answer: TimeSum,
+    pub(crate) judge: TimeSum,
+    pub(crate) attribution: FailureAttribution,
+    pub(crate) recall_answer: RecallAnswer,
+    pub(crate) context_bytes: u64,
+    pub(crate) errors: BTreeMap<String, u64>,
+    pub(crate) replies: BTreeMap<String, u64>,
+    pub(crate) retrieval: RetrievalSums,
+    /// Bank number → proven ready, in all its segments.
+    pub(crate) proofs: BTreeMap<u32, bool>,
+    /// Bank number → (segment, what the system said when it was ready): the last segment counts.
+    stats: BTreeMap<u32, (u32, SystemStats)>,
+}
+
+impl Sums {
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.retain_usage += other.retain_usage;
+        self.usage.recall += other.usage.recall;
+        self.usage.answer += other.usage.answer;
+        self.usage.judge += other.usage.judge;
+        self.retain.merge(other.retain);
+        self.consolidate_usage += other.consolidate_usage;
+        self.consolidate.merge(other.consolidate);
+        self.ready.merge(other.ready);
+        self.recall.merge(other.recall);
+        self.answer.merge(other.answer);
+        self.judge.merge(other.judge);
+        self.attribution.evidence_missing += other.attribution.evidence_missing;
+        self.attribution.evidence_partial += other.attribution.evidence_partial;
+        self.attribution.evidence_found += other.attribution.evidence_found;
+        self.attribution.no_ground_truth += other.attribution.no_ground_truth;
+        self.attribution.not_retained += other.attribution.not_retained;
+        self.attribution.judge_in_doubt += other.attribution.judge_in_doubt;
+        for (row, more) in rows(&mut self.recall_answer).into_iter().zip(rows(&mut { other.recall_answer })) {
+            row.passed += more.passed;
+            row.failed += more.failed;
+        }
+        self.context_bytes += other.context_bytes;
+        for (finish, n) in other.replies {
+            *self.replies.entry(finish).or_default() += n;
+        }
+        for (code, n) in other.errors {
+            *self.errors.entry(code).or_default() += n;
+        }
+        self.retrieval.merge(&other.retrieval);
+        for (bank, proven) in other.proofs {
+            self.prove(bank, proven);
+        }
+        for (bank, (segment, stats)) in other.stats {
+            self.say(bank, segment, &stats);
+        }
+    }
+
+    pub(crate) fn say(&mut self, bank: u32, segment: u32, stats: &SystemStats) {
+        let newest = self.stats.get(&bank).is_none_or(|(known, _)| *known <= segment);
+        if newest && !stats.is_empty() {
+            self.stats.insert(bank, (segment, stats.clone()));
+        }
+    }
+
+    /// What the system said about itself: the versions that it reported, and its numbers summed over all banks.
+    pub(crate) fn system_stats(&self) -> BTreeMap<String, Value> {
+        let mut versions: Vec<&str> = self.stats.values().filter_map(|(_, stats)| stats.version.as_deref()).collect();
+        versions.sort_unstable();
+        versions.dedup();
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for (name, number) in self.stats.values().flat_map(|(_, stats)| &stats.numbers) {
+            *sums.entry(name).or_default() += number;
+        }
+        let mut said: BTreeMap<String, Value> =
+            sums.into_iter().map(|(name, sum)| (name.to_owned(), Value::from(sum))).collect();
+        match versions.as_slice() {
+            [] => {}
+            [one] => drop(said.insert("version".to_owned(), (*one).into())),
+            // instances of one run that are not alike
+            several => drop(said.insert("version".to_owned(), several.join(", ").into())),
+        }
+        said
+    }
+
+    pub(crate) fn prove(&mut self, bank: u32, proven: bool) {
+        *self.proofs.entry(bank).or_insert(true) &= proven;
+    }
+}
+
+fn rows(table: &mut RecallAnswer) -> [&mut PassCount; 4] {
+    [&mut table.evidence_found, &mut table.evidence_partial, &mut table.evidence_missing, &mut table.no_ground_truth]
+}
