@@ -132,11 +132,11 @@ async fn other_schemas_and_other_files_are_refused() {
     let store = fresh().await;
     store.store.close().await;
     let mut conn = raw(&store.url).await;
-    change(&mut conn, "UPDATE bench_schema SET version = 9, min_writer = 1").await;
+    change(&mut conn, "UPDATE bench_schema SET version = 99, min_writer = 1").await;
     open(&store.url).await.expect("a newer schema that still lets this build write").close().await;
-    change(&mut conn, "UPDATE bench_schema SET min_writer = 9").await;
+    change(&mut conn, "UPDATE bench_schema SET min_writer = 99").await;
     match open(&store.url).await {
-        Err(StoreError::Schema { found: 9, advice, .. }) => assert!(advice.contains("newer"), "{advice}"),
+        Err(StoreError::Schema { found: 99, advice, .. }) => assert!(advice.contains("newer"), "{advice}"),
         other => panic!("must be refused: {:?}", other.err()),
     }
     change(&mut conn, "DROP TABLE bench_schema").await;
