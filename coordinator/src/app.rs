@@ -19,6 +19,7 @@ use bench_worker::{
     systems::{
         self, adapter,
         registry::{Named, SYSTEMS},
+        vector::{self, EmbeddingModel},
     },
 };
 use serde_json::Value;
@@ -222,7 +223,27 @@ impl App {
     /// # Errors
     /// Exit 2 with the variable to set, before the first call.
     pub(crate) fn account(&self, role: ModelRole, provider: &str, flag: &str) -> Result<registry::Account, CliError> {
-        let account = self.settings.account_for(role, provider);
+        self.usable(self.settings.account_for(role, provider), role, flag)
+    }
+
+    /// The account that embeds for a memory system.
+    ///
+    /// # Errors
+    /// As [`App::account`].
+    pub(crate) fn embedding_account(&self, model: &EmbeddingModel) -> Result<registry::Account, CliError> {
+        let account = match model.account.as_str() {
+            registry::DEFAULT_EMBEDDING_ACCOUNT => {
+                self.settings.account_named(ModelRole::Embedder, model.account.clone())
+            }
+            named => self.settings.accounts.get(named).cloned().ok_or_else(|| {
+                let known: Vec<&str> = self.settings.accounts.keys().map(String::as_str).collect();
+                CliError::usage(format!("vector.account={named}: no such account; known are {}", known.join(", ")))
+            })?,
+        };
+        self.usable(account, ModelRole::Embedder, "vector.model")
+    }
+
+    fn usable(&self, account: Account, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
         let base_url = account.base_url.clone().ok_or_else(|| {
             CliError::usage(format!(
                 "{flag}: account '{}' has no base URL; set accounts.{}.base_url",
@@ -231,7 +252,13 @@ impl App {
         })?;
         let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
         let key = account.key.secret().cloned();
-        let usable = registry::Account { name: account.name.clone(), base_url, key, limits };
+        let usable = registry::Account {
+            name: account.name.clone(),
+            base_url,
+            key,
+            limits,
+            counts_used_tokens: account.tpm_counts_used,
+        };
         if usable.key.is_none() && !usable.is_local() {
             return Err(CliError::usage(format!("{flag}: {}", missing_key(&account, role))));
         }
@@ -259,10 +286,9 @@ impl App {
         for judge in spec.judges.iter().filter(|judge| judge.is_remote()) {
             accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, &judge.provider, "--judge")?);
         }
-        if matches!(spec.system.name.as_str(), "vector" | "hybrid") {
-            // whatever has a key and a server: the system's setting names one of them
-            let more = bench_worker::environment::usable_accounts(&self.settings);
-            accounts.extend(more.into_iter().filter(|(name, _)| !accounts.contains_key(name)).collect::<Vec<_>>());
+        if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
+            let account = self.embedding_account(&model)?;
+            accounts.entry(account.name.clone()).or_insert(account);
         }
         Ok(accounts)
     }

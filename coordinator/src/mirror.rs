@@ -16,7 +16,7 @@ pub(crate) async fn bring(
     options: &OpenOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<(), CliError> {
-    use bench_report::archive::Place;
+    use bench_report::archive::{ArchiveError, Place};
 
     let Some(url) = &app.settings().datasets_url else { return Ok(()) };
     if !url.contains("://") {
@@ -29,14 +29,17 @@ pub(crate) async fn bring(
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let place = Place::open(url, environment).map_err(|e| CliError::usage(format!("BENCH_DATASETS_URL: {e}")))?;
     let source = format!("{}/{}", place.describe(), wanted.object);
-    let failed = |error: &dyn std::fmt::Display| wanted.failed(&source, error.to_string());
-    let Some(mut pieces) = place.pieces(&wanted.object).await.map_err(|e| failed(&e))? else {
-        return Err(
-            failed(&"there is no such object, and BENCH_DATASETS_URL stands in place of the public source").into()
-        );
+    let failed = |error: ArchiveError| match error {
+        // its own text speaks of an archive
+        ArchiveError::Store(reason) => wanted.failed(&source, reason),
+        other => wanted.failed(&source, other.to_string()),
+    };
+    let Some(mut pieces) = place.pieces(&wanted.object).await.map_err(failed)? else {
+        let reason = "there is no such object, and BENCH_DATASETS_URL stands in place of the public source";
+        return Err(wanted.failed(&source, reason.to_owned()).into());
     };
     let mut arrival = wanted.receive(&source, pieces.bytes)?;
-    while let Some(piece) = pieces.next().await.map_err(|e| failed(&e))? {
+    while let Some(piece) = pieces.next().await.map_err(failed)? {
         on_progress(arrival.write(&piece)?, Some(pieces.bytes));
     }
     Ok(arrival.keep()?)

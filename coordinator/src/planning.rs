@@ -18,7 +18,7 @@ use bench_settings::ModelRole;
 use bench_worker::{
     models::{capabilities, extractive, prices, registry as models},
     prompts, scorers,
-    systems::{BuildContext, Capabilities, adapter, registry as systems},
+    systems::{BuildContext, Capabilities, adapter, registry as systems, vector},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
@@ -63,7 +63,9 @@ impl PlannedRun {
 #[must_use]
 pub(crate) fn is_paid(spec: &RunSpec) -> bool {
     let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, &spec.limits).is_some();
-    paid(&spec.answerer) || spec.judges.iter().any(paid)
+    let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
+    let embedding_is_paid = embeds.is_some_and(|model| prices::price_of(&model.name, &spec.limits).is_some());
+    paid(&spec.answerer) || spec.judges.iter().any(paid) || embedding_is_paid
 }
 
 /// The banks of a sample in the order of work, longest first.
@@ -240,6 +242,12 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         _ => {}
     }
     let priced = limits(app, user_prices(app, args)?)?;
+    if let Some(model) = vector::remote_model(&system_name, &system_settings) {
+        if will_call {
+            app.embedding_account(&model)?;
+        }
+        check_price(app, &model.name, args, &priced)?;
+    }
     let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &priced, will_call)?;
     let judges = settings
         .run
@@ -368,14 +376,17 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
         .ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
 }
 
-/// Prices that the user gave, by model: `--price` holds for every model of the run.
+/// Prices that the user gave, by model: `--price` holds for every model that chats, and for one that embeds if nobody knows
+/// another price of it.
 pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
     let Some(text) = &args.prices.price else { return Ok(BTreeMap::new()) };
     let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
     let run = &app.settings().run;
     let models = std::iter::once(&run.answerer).chain(&run.judge);
     let names = models.filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
-    Ok(names.map(|name| (name, price)).collect())
+    let lines = Limits { price_lines: price_lines(app)?, ..Limits::default() };
+    let embeds = embedding_model(app).filter(|name| prices::price_of(name, &lines).is_none());
+    Ok(names.chain(embeds).map(|name| (name, price)).collect())
 }
 
 /// Prices of the run's models from the user's price file: they go with the run, so that all workers use the same.
@@ -386,8 +397,15 @@ fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
     let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
     let table = prices::PriceTable::read(&text).map_err(refuse)?;
     let run = &settings.run;
-    let names = std::iter::once(&run.answerer).chain(&run.judge).filter_map(|model| Some(model.split_once(':')?.1));
-    Ok(names.filter_map(|name| Some((name.to_owned(), table.price(name)?.clone()))).collect())
+    let chat = std::iter::once(&run.answerer).chain(&run.judge);
+    let names = chat.filter_map(|model| Some(model.split_once(':')?.1.to_owned())).chain(embedding_model(app));
+    Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
+}
+
+/// The embedding model that the settings' memory system calls.
+fn embedding_model(app: &App) -> Option<String> {
+    let (name, settings) = app.system(&app.settings().run.system).ok()?;
+    vector::remote_model(&name, &settings).map(|model| model.name)
 }
 
 /// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
@@ -426,13 +444,18 @@ pub(crate) fn model_spec(
     } else {
         app.settings().account_for(role, &spec.provider).name
     };
-    if prices::price_of(&spec.name, priced).is_none() && !args.prices.unpriced_ok && !app.settings().run.unpriced_ok {
-        return Err(CliError::usage(format!(
-            "no price is known for {}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free",
-            spec.name
-        )));
-    }
+    check_price(app, &spec.name, args, priced)?;
     Ok(spec)
+}
+
+/// Refuses a model without a price, unless it may count as free.
+fn check_price(app: &App, model: &str, args: &SubmitArgs, priced: &Limits) -> Result<(), CliError> {
+    if prices::price_of(model, priced).is_some() || args.prices.unpriced_ok || app.settings().run.unpriced_ok {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "no price is known for {model}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free"
+    )))
 }
 
 pub(crate) fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {

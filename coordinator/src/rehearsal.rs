@@ -11,7 +11,7 @@ use bench_proto::{
 use bench_worker::{
     answerer::answer_prompt,
     prompts::{self, Messages},
-    systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems},
+    systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector},
 };
 use futures::FutureExt;
 
@@ -29,6 +29,9 @@ pub(crate) struct Effort {
 /// Counts tokens of a model's messages.
 pub(crate) type Count<'a> = &'a (dyn Fn(&str, &Messages) -> u64 + Sync);
 
+/// Counts tokens of a text for a model.
+pub(crate) type CountText<'a> = &'a (dyn Fn(&str, &str) -> u64 + Sync);
+
 /// What was measured.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rehearsal {
@@ -36,6 +39,19 @@ pub(crate) struct Rehearsal {
     pub answer: Option<TokenGuess>,
     /// Prompt tokens of a judgement, per judge, the reply's schema left out.
     pub judges: Vec<TokenGuess>,
+    /// Embeddings of banks and of questions, for systems that call a model for them.
+    pub embeddings: Option<Embedded>,
+}
+
+/// Embeddings of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Embedded {
+    /// Requests for what banks are given.
+    pub bank_calls: u64,
+    /// Their tokens.
+    pub bank: TokenGuess,
+    /// Tokens of a question.
+    pub question: TokenGuess,
 }
 
 /// Sums, and the longest.
@@ -58,7 +74,7 @@ impl Measured {
     pub(crate) fn guess(self, all: bool) -> Option<TokenGuess> {
         let mean = (self.calls > 0).then(|| self.tokens.div_ceil(self.calls))?;
         Some(match all {
-            true => TokenGuess { low: mean, expected: mean, worst: mean },
+            true => TokenGuess { low: self.tokens / self.calls, expected: mean, worst: mean },
             false => TokenGuess { low: mean * 9 / 10, expected: mean, worst: self.longest.max(mean * 11 / 10) },
         })
     }
@@ -70,13 +86,24 @@ pub(crate) fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     all.iter().step_by(step)
 }
 
-/// Measures the prompts of a run. Systems that are servers, or that need models of their own, are left out.
-pub(crate) async fn rehearse(planned: &PlannedRun, effort: Effort, count: Count<'_>) -> Rehearsal {
+/// Measures the prompts of a run. Systems that are servers are left out; where embeddings are paid for, words stand in for
+/// their meaning: other turns are found, of about the same length.
+pub(crate) async fn rehearse(
+    planned: &PlannedRun,
+    effort: Effort,
+    count: Count<'_>,
+    count_text: CountText<'_>,
+) -> Rehearsal {
     let spec = &planned.spec;
+    let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
+    let before = vector::prefixes(&spec.system.settings);
+    let settings =
+        if embeds.is_some() { vector::rehearsed(&spec.system.settings) } else { spec.system.settings.clone() };
     let system = match planned.capabilities.from_items {
-        true => systems::build(&spec.system.name, &spec.system.settings, &BuildContext::default()).ok(),
+        true => systems::build(&spec.system.name, &settings, &BuildContext::default()).ok(),
         false => None,
     };
+    let (mut given, mut searched, mut turns) = (Measured::default(), Measured::default(), 0);
     let mut answers = Measured::default();
     let mut judged = vec![Measured::default(); spec.judges.len()];
     let mut asked = 0;
@@ -91,9 +118,18 @@ pub(crate) async fn rehearse(planned: &PlannedRun, effort: Effort, count: Count<
             content_hash: Sha256Hash::of(sampled.bank_id.as_bytes()),
             content: Some(Arc::clone(&content)),
         };
+        if let Some(model) = &embeds {
+            turns += u64::from(sampled.turns);
+            for request in vector::requests::of_entries(&content.entries, &before.text) {
+                given.add(request.texts.iter().map(|text| count_text(&model.name, text)).sum());
+            }
+        }
         for index in spread(&sampled.questions, effort.questions) {
             let Some(question) = bank.questions.get(*index as usize) else { continue };
             asked += 1;
+            if let Some(model) = &embeds {
+                searched.add(count_text(&model.name, &format!("{}{}", before.query, question.text)));
+            }
             if let Some(system) = &system
                 && spec.answerer.is_remote()
                 // a system that panics fails its questions, not their estimate
@@ -119,7 +155,12 @@ pub(crate) async fn rehearse(planned: &PlannedRun, effort: Effort, count: Count<
     }
     let all = asked == spec.sample.n;
     Rehearsal {
-        answer: answers.guess(all),
+        answer: answers.guess(all && embeds.is_none()),
+        embeddings: given.guess(all).zip(searched.guess(all)).map(|(bank, question)| {
+            let of_all: u64 = planned.sample.banks.iter().map(|bank| u64::from(bank.turns)).sum();
+            let calls = (u128::from(given.calls) * u128::from(of_all)).div_ceil(u128::from(turns.max(1)));
+            Embedded { bank_calls: u64::try_from(calls).unwrap_or(u64::MAX), bank, question }
+        }),
         // what will be judged is only known when it is there
         judges: judged
             .into_iter()

@@ -8,24 +8,27 @@ use std::sync::{
 use bench_proto::{
     call::{CacheScope, CallRecord, Phase, Usage},
     failure::Failure,
+    ids::Sha256Hash,
     spec::ModelSpec,
     step::{StepNo, Timing},
 };
-use bench_store::{ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
+use bench_store::{Allowance, CallKind, ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
 use tracing::warn;
 
 use crate::{
+    books::Books,
     context::{CANNOT_SERVE, WorkerEnvironment},
     models::{
-        ChatReply, ChatRequest,
+        ChatModel, ChatReply, ChatRequest,
         budget::{Budget, purse::Purse},
-        call_store::{CallStore, StoredCalls},
+        call_store::{CallStore, StoredCalls, StoredEmbeddings},
         caller::{CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts},
         prices,
-        registry::build_chat,
+        registry::{Account, build_chat, build_embeddings, embedding_account},
         stop::{StopCause, StopFlag},
     },
     sight::{RunTrace, traced},
+    systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
 };
 
@@ -43,6 +46,7 @@ pub(crate) struct RunCallers<'a> {
     budget: Arc<Purse>,
     store: Arc<dyn Store>,
     stored: Option<Arc<dyn CallStore>>,
+    books: Books,
 }
 
 impl<'a> RunCallers<'a> {
@@ -66,7 +70,8 @@ impl<'a> RunCallers<'a> {
         let budget = Arc::new(Purse::open(Arc::clone(&store) as Arc<dyn Money>, row, session));
         let stored: Option<Arc<dyn CallStore>> =
             known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
-        Ok(Self { environment, row, stop, budget, store, stored })
+        let books = Books::open(Arc::clone(&store), row.run_no);
+        Ok(Self { environment, row, stop, budget, store, stored, books })
     }
 
     /// The run's money in this process.
@@ -80,27 +85,69 @@ impl<'a> RunCallers<'a> {
             Failure::terminal(CANNOT_SERVE, format!("account '{}' is not configured on this worker", model.account))
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
+        let trace = self.environment.spans.as_ref().map(|_| RunTrace::of(&self.row.run_id, &self.row.spec));
+        Ok(RunCaller { trace, ..self.of(chat, account, CallKind::Chat, phase, self.stored.clone()) })
+    }
+
+    /// A caller of the run's embedding model. What it sends carries the trace of the step that it is sent for.
+    pub(crate) fn embedder(
+        &self,
+        model: &EmbeddingModel,
+        phase: Phase,
+        stored: &Arc<dyn CallStore>,
+    ) -> Result<RunCaller, Failure> {
+        let account = embedding_account(&self.environment.accounts, &model.account).ok_or_else(|| {
+            let message = format!("account '{}' for embeddings is not configured on this worker", model.account);
+            Failure::terminal(CANNOT_SERVE, message)
+        })?;
+        let model = build_embeddings(&model.name, account, &self.environment.http)?;
+        Ok(self.of(model, account, CallKind::Embeddings, phase, Some(Arc::clone(stored))))
+    }
+
+    /// Embeddings that this run may use.
+    pub(crate) fn stored_embeddings(&self) -> Arc<dyn CallStore> {
+        Arc::new(StoredEmbeddings::new(Arc::clone(&self.store), self.row.run_no, self.row.spec.limits.cache))
+    }
+
+    /// Where attempts are booked ahead of their step.
+    pub(crate) fn books(&self) -> Books {
+        self.books.clone()
+    }
+
+    fn of(
+        &self,
+        model: Arc<dyn ChatModel>,
+        account: &Account,
+        kind: CallKind,
+        phase: Phase,
+        stored: Option<Arc<dyn CallStore>>,
+    ) -> RunCaller {
         let gates = &self.environment.gates;
-        let (endpoint, group) = (chat.endpoint(), prices::limit_group(&model.name));
-        let gate = gates.gate(endpoint, &account.name, group);
+        let allowance = Allowance {
+            endpoint: model.endpoint().to_owned(),
+            account: account.name.clone(),
+            limit_group: prices::limit_group(model.model()).to_owned(),
+            kind,
+        };
         let limits = &self.row.spec.limits;
         // the run's own limits come before those of the account
         let allowed =
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
-        let pace = gates.pace(&paces, endpoint, &account.name, group, allowed);
         let caller = Caller::new(CallerParts {
-            model: chat,
+            price: prices::price_of(model.model(), limits),
+            model,
             account: account.name.clone(),
-            gate,
-            pace: Some(pace),
+            gate: gates.gate(&allowance),
+            pace: Some(gates.pace(&paces, &allowance, allowed)),
+            returns_unused_reply: account.counts_used_tokens,
             stop: self.stop.clone(),
             budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
-            price: prices::price_of(&model.name, limits),
-            store: self.stored.clone(),
+            store: stored,
+            books: Some(Arc::new(self.books.clone())),
             settings: CallSettings { retries: limits.retries, ..self.environment.calls },
         });
-        Ok(RunCaller {
+        RunCaller {
             caller,
             phase,
             lineage: self.row.lineage.clone(),
@@ -108,8 +155,8 @@ impl<'a> RunCallers<'a> {
             store: Arc::clone(&self.store) as Arc<dyn Money>,
             account: account.name.clone(),
             refused: AtomicBool::new(false),
-            trace: self.environment.spans.as_ref().map(|_| RunTrace::of(&self.row.run_id, &self.row.spec)),
-        })
+            trace: None,
+        }
     }
 }
 
@@ -136,6 +183,16 @@ pub(crate) struct Called<T> {
 }
 
 impl RunCaller {
+    /// The key of a request in the call store.
+    pub(crate) fn key(&self, request: &ChatRequest, question_id: &str, draw: u32) -> Sha256Hash {
+        self.caller.key(request, question_id, draw)
+    }
+
+    /// Whose calls the run shares.
+    pub(crate) fn lineage(&self) -> &str {
+        &self.lineage
+    }
+
     /// Calls the model for a task; a call that brings nothing is how the task ends.
     pub(crate) async fn call<T: Send>(
         &self,
@@ -156,7 +213,12 @@ impl RunCaller {
             known_calls: true,
             failed_attempts: 0,
         };
-        let step = if self.phase == Phase::Judge { StepNo::JUDGE } else { StepNo::ANSWER };
+        let step = match self.phase {
+            Phase::Judge => StepNo::JUDGE,
+            Phase::Answer => StepNo::ANSWER,
+            Phase::Recall => StepNo::RECALL,
+            Phase::Retain => StepNo::retain(0),
+        };
         let calling = self.caller.call(context, request, accept);
         let called = traced(self.trace.as_ref(), question_id, task.task, step, calling).await;
         let CallResult { outcome, records, usage, timing: spent } = called;

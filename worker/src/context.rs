@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     answerer::Answerer,
     banks::BankData,
+    calls::RunCallers,
+    embedder::{NOT_MADE, NOT_MADE_DELAY_MS, PaidEmbeddings},
     engine::{Shared, Vitals, store_failure},
     guard::{self, Guarded},
     judge::Judge,
@@ -27,7 +29,7 @@ use crate::{
     },
     scorers::{self, Scorer},
     sight::RunTrace,
-    systems::{self, BankRef, BuildContext, MemorySystem},
+    systems::{self, BankRef, BuildContext, MemorySystem, vector},
     tasks::TaskEnd,
 };
 
@@ -91,14 +93,17 @@ impl RunContext {
         // results made elsewhere can be graded again, and nothing is ever asked of their system
         let imported = spec.system.version == IMPORTED_SYSTEM;
         let name = if imported { "none" } else { spec.system.name.as_str() };
-        let building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
+        let stop = StopFlag::guarded(vitals);
+        let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone()).await?;
+        let mut building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
+        if let Some(model) = vector::remote_model(name, &spec.system.settings) {
+            building.embeddings = Some(Arc::new(PaidEmbeddings::build(&callers, &model)?));
+        }
         let system =
             systems::registry::build(name, &spec.system.settings, &building).map_err(|e| cannot(e.to_string()))?;
         check_version(system.as_ref(), &spec.system).map_err(cannot)?;
-        let system = Guarded::around(system, &spec.system.name, Arc::clone(&store));
+        let system = Guarded::around(system, &spec.system.name, store);
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
-        let stop = StopFlag::guarded(vitals);
-        let callers = crate::calls::RunCallers::open(environment, store, &row, session, stop.clone()).await?;
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -203,6 +208,9 @@ impl RunContext {
         if guard::is_away(&failure) {
             let delay_ms = failure.retry_after_ms.unwrap_or(SYSTEM_AWAY_DELAY_MS);
             return TaskEnd::Park { delay_ms, reason: failure.message, calls: Vec::new() };
+        }
+        if failure.code == NOT_MADE {
+            return TaskEnd::Park { delay_ms: NOT_MADE_DELAY_MS, reason: failure.message, calls: Vec::new() };
         }
         if failure.class == FailureClass::Terminal && failure.code != CANNOT_SERVE {
             let message = format!("memory system {}: {}", self.row.spec.system.name, failure.message);

@@ -52,7 +52,8 @@ pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
     let accounts = named.chain(of_roles).filter_map(|account| {
         let key = account.key.secret().cloned();
         let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
-        let usable = Account { name: account.name, base_url: account.base_url?, key, limits };
+        let counts_used_tokens = account.tpm_counts_used;
+        let usable = Account { name: account.name, base_url: account.base_url?, key, limits, counts_used_tokens };
         (usable.key.is_some() || usable.is_local()).then(|| (usable.name.clone(), usable))
     });
     accounts.collect()
@@ -84,7 +85,8 @@ pub fn traced_environment(
         connect_timeout: models.connect_timeout,
         ..HttpSettings::default()
     };
-    let embeddings = HttpEmbeddings::new(accounts.clone(), models.timeout)?;
+    let http = SharedHttp::new(http)?;
+    let embeddings = HttpEmbeddings::new(accounts.clone(), http.clone());
     let systems = BuildContext {
         home: Some(settings.home.clone()),
         embeddings: Some(Arc::new(embeddings)),
@@ -92,7 +94,7 @@ pub fn traced_environment(
     };
     Ok(Arc::new(WorkerEnvironment {
         accounts,
-        http: SharedHttp::new(http)?,
+        http,
         gates: Gates::new(models.max_concurrency as usize),
         calls: CallSettings {
             backoff: BackoffSettings {

@@ -90,8 +90,8 @@ fn vary(params: &mut std::collections::BTreeMap<String, Value>, question: &Quest
     if params.contains_key("temperature") {
         params.insert("temperature".to_owned(), VOTE_TEMPERATURE.into());
     }
-    if params.contains_key("seed") {
-        let hash = bench_proto::ids::Sha256Hash::of(format!("{}\n{vote}", question.question_id).as_bytes());
+    if let Some(seed) = params.get("seed") {
+        let hash = bench_proto::ids::Sha256Hash::of(format!("{seed}\n{}\n{vote}", question.question_id).as_bytes());
         let seed = hash.0[..4].iter().fold(0_u32, |seed, byte| (seed << 8) | u32::from(*byte));
         params.insert("seed".to_owned(), seed.into());
     }

@@ -5,9 +5,11 @@
 
 pub mod answerer;
 pub mod banks;
+mod books;
 mod calls;
 pub mod concluder;
 pub mod context;
+pub mod embedder;
 pub mod engine;
 pub mod environment;
 mod guard;

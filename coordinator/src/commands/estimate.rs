@@ -1,6 +1,8 @@
 //! `estimate`: calls, tokens, dollars, minutes and the interval to expect, before paying.
 
-use bench_plan::{Announcement, CallProfile, Estimate, EstimateInput, TokenGuess, TokenPrice, announce, estimate};
+use bench_plan::{
+    Announcement, CallProfile, Estimate, EstimateInput, PhaseCalls, TokenGuess, TokenPrice, announce, estimate,
+};
 use bench_proto::{
     call::Phase,
     price::ModelPrice,
@@ -11,6 +13,7 @@ use bench_worker::{
     answerer::answer_prompt as answer_prompt_of,
     models::{capabilities, prices, tokens::Encoding},
     prompts,
+    systems::vector::{self, EmbeddingModel},
 };
 use serde_json::json;
 
@@ -20,11 +23,15 @@ use crate::{
     exit::{CliResult, Exit},
     out,
     planning::{PlannedRun, plan_run},
-    rehearsal::{Effort, rehearse},
+    rehearsal::{Effort, Embedded, rehearse},
 };
 
 /// Milliseconds of a call to a hosted model, when nothing better is known.
 const TYPICAL_LATENCY_MS: f64 = 1500.0;
+/// Prompts of this length are cached by providers that cache without being asked.
+const SHORTEST_CACHED: u64 = 1024;
+/// The same of a request for embeddings.
+const TYPICAL_EMBEDDING_MS: f64 = 300.0;
 /// Calls in flight that a hosted model's limits let through on average.
 const TYPICAL_CONCURRENCY: u32 = 32;
 /// Completion tokens of a short answer and of a reasoned verdict: (low, expected), where the store has no calls to learn from.
@@ -87,19 +94,21 @@ impl RunEstimate {
     #[must_use]
     pub(crate) async fn of(app: &App, planned: &PlannedRun, counting: Counting) -> Self {
         let spec = &planned.spec;
-        let rehearsal =
-            rehearse(planned, counting.effort(), &|model, messages| counting.of_messages(model, messages)).await;
+        let count = |model: &str, messages: &prompts::Messages| counting.of_messages(model, messages);
+        let rehearsal = rehearse(planned, counting.effort(), &count, &|model, text| counting.tokens(model, text)).await;
         let answer = || rehearsal.answer.unwrap_or_else(|| answer_prompt(planned, counting));
         let answer = spec.answerer.is_remote().then(answer);
-        Self::of_prompts(app, spec, answer, &rehearsal.judges, counting, announce(&planned.sample)).await
+        let embeddings = rehearsal.embeddings;
+        Self::of_prompts(app, spec, answer, embeddings, &rehearsal.judges, counting, announce(&planned.sample)).await
     }
 
-    /// The estimate of a run whose prompts were measured: of its answers, when they are to be made, and per judge, the reply's
-    /// schema left out.
+    /// The estimate of a run whose prompts were measured: of its answers, when they are to be made, of its embeddings, and per
+    /// judge, the reply's schema left out.
     pub(super) async fn of_prompts(
         app: &App,
         spec: &RunSpec,
         answer: Option<TokenGuess>,
+        embeddings: Option<Embedded>,
         judges: &[TokenGuess],
         counting: Counting,
         announcement: Announcement,
@@ -123,6 +132,19 @@ impl RunEstimate {
                 profile(app, spec, judge, prompt, past.of(judge, VERDICT_TOKENS))
             })
             .collect();
+        if let (Some(embeds), Some(model)) =
+            (embeddings, vector::remote_model(&spec.system.name, &spec.system.settings))
+        {
+            let calls = |phase, calls, prompt| PhaseCalls {
+                phase,
+                calls,
+                profile: embedding(app, spec, &model, prompt, &past),
+            };
+            input.system = vec![
+                calls(Phase::Retain, embeds.bank_calls, embeds.bank),
+                calls(Phase::Recall, spec.sample.n, embeds.question),
+            ];
+        }
         Self {
             estimate: estimate(&input),
             announcement,
@@ -252,7 +274,18 @@ fn half_width(a: &Announcement) -> String {
 /// What a token costs in a tier, in prompts of a length.
 fn token_price(price: &ModelPrice, service: Option<&str>, prompt: u64) -> TokenPrice {
     let rates = price.rates(service, prompt);
-    TokenPrice { input: rates.input, output: rates.output }
+    let lowest_input = if prompt >= SHORTEST_CACHED { rates.cached_input } else { rates.input };
+    TokenPrice { input: rates.input, lowest_input, output: rates.output }
+}
+
+/// What a count may be off by: a known vocabulary by what a provider writes around messages, a guess by bytes by a third.
+fn widened(model: &str, guess: TokenGuess) -> TokenGuess {
+    let (less, more) = if Encoding::of(model).is_exact() { (98, 102) } else { (70, 135) };
+    TokenGuess {
+        low: guess.low * less / 100,
+        expected: guess.expected,
+        worst: (guess.worst * more).div_ceil(100).max(guess.expected),
+    }
 }
 
 /// What the newest calls of the store say of the run's models.
@@ -275,7 +308,13 @@ impl Past {
         let Ok(store) = app.open_store().await else { return Self::default() };
         let answerer = spec.answerer.is_remote().then_some((&spec.answerer, Phase::Answer));
         let judges = spec.judges.iter().map(|judge| (judge, Phase::Judge));
+        let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
         let mut past = Vec::new();
+        if let Some(model) = &embeds
+            && let Ok(Some(profile)) = store.call_profile(&model.name, Phase::Retain).await
+        {
+            past.push((model.name.clone(), profile));
+        }
         for (model, phase) in answerer.into_iter().chain(judges) {
             if let Ok(Some(profile)) = store.call_profile(&model.name, phase).await
                 && profile.calls >= ENOUGH_CALLS
@@ -306,6 +345,7 @@ fn profile(app: &App, spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, pas
     let price = prices::price_of(&model.name, &spec.limits);
     let service = model.params.get("service_tier").and_then(serde_json::Value::as_str);
     let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(256);
+    let prompt = widened(&model.name, prompt);
     let (low, expected) = past.completion;
     let expected = expected.min(output_limit);
     // the run's own limits come before those of the account
@@ -318,9 +358,28 @@ fn profile(app: &App, spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, pas
         price: price.map_or_else(TokenPrice::default, |p| token_price(&p, service, prompt.expected)),
         rpm: limits.max_rpm.or(account.and_then(|account| account.rpm)),
         tpm: limits.max_tpm.or(account.and_then(|account| account.tpm)),
-        tpm_counts_max_output: true,
+        tpm_counts_max_output: account.is_none_or(|account| !account.tpm_counts_used),
         latency_ms: past.latency_ms,
         concurrency: spec.limits.questions_at_once().unwrap_or(TYPICAL_CONCURRENCY),
+    }
+}
+
+/// Embeddings of a model that has been called before may be in the store already and cost nothing then.
+fn embedding(app: &App, spec: &RunSpec, model: &EmbeddingModel, prompt: TokenGuess, past: &Past) -> CallProfile {
+    let price = prices::price_of(&model.name, &spec.limits);
+    let account = app.settings().accounts.get(&model.account);
+    let prompt = widened(&model.name, prompt);
+    let known = past.0.iter().find(|(name, _)| *name == model.name).map(|(_, profile)| profile);
+    CallProfile {
+        account: format!("{} {} embeddings", model.account, prices::limit_group(&model.name)),
+        prompt_tokens: TokenGuess { low: if known.is_some() { 0 } else { prompt.low }, ..prompt },
+        completion_tokens: TokenGuess::default(),
+        price: price.map_or_else(TokenPrice::default, |p| token_price(&p, None, prompt.expected)),
+        rpm: spec.limits.max_rpm.or(account.and_then(|account| account.rpm)),
+        tpm: spec.limits.max_tpm.or(account.and_then(|account| account.tpm)),
+        tpm_counts_max_output: false,
+        latency_ms: known.map_or(TYPICAL_EMBEDDING_MS, |profile| (profile.duration_us / 1000.0).max(0.1)),
+        concurrency: spec.limits.concurrency.unwrap_or(TYPICAL_CONCURRENCY),
     }
 }
 

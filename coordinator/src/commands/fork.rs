@@ -199,8 +199,11 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
     if spec.judges.len() > 15 {
         return Err(CliError::usage("at most 15 judges can grade a run"));
     }
-    let prices_before = std::mem::take(&mut spec.limits.prices);
-    spec.limits = planning::limits(app, prices_before.into_iter().chain(prices).collect())?;
+    let before = std::mem::take(&mut spec.limits);
+    spec.limits = planning::limits(app, before.prices.into_iter().chain(prices).collect())?;
+    // models that stay keep the prices of their file
+    let lines = std::mem::take(&mut spec.limits.price_lines);
+    spec.limits.price_lines = before.price_lines.into_iter().chain(lines).collect();
     if let Some(pool) = &args.pool {
         spec.limits.pool.clone_from(pool);
     }

@@ -73,7 +73,7 @@ pub(super) async fn of(
     let answer = answers.then(|| answered.guess(asked == spec.sample.n).map(scaled).unwrap_or_default());
     let judges: Vec<TokenGuess> = judged.into_iter().map(|measured| measured.guess(all).unwrap_or_default()).collect();
     let announcement = announce_spec(&spec.sample, &spec.dataset.population);
-    Ok(RunEstimate::of_prompts(app, spec, answer, &judges, counting, announcement).await)
+    Ok(RunEstimate::of_prompts(app, spec, answer, None, &judges, counting, announcement).await)
 }
 
 /// Prompts grow with the hits that are asked for; what stands around them is left as room.

@@ -57,6 +57,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let span = process::started(process_span!("submit", run = tracing::field::Empty));
     // in a cluster the keys are with the workers
     let planned = plan_run(app, args, !args.dry_run && place == Place::Local).instrument(span.clone()).await?;
+    equal_votes(&planned.spec).iter().for_each(|warning| out::note(warning));
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = RunEstimate::of(app, &planned, counting).await;
     if args.dry_run {
@@ -237,6 +238,17 @@ pub(super) async fn attach(
         output: args.output.clone(),
     };
     super::resume::resume(app, store, existing, &resume).await
+}
+
+/// Warns of judges whose further votes cannot differ by temperature (P38): equal draws of a deterministic model are one vote.
+fn equal_votes(spec: &RunSpec) -> Vec<String> {
+    let varies = |judge: &&ModelSpec| judge.params.contains_key("temperature");
+    let same = spec.judges.iter().filter(|judge| spec.votes > 1 && !varies(judge));
+    same.map(|judge| {
+        let name = judge.display();
+        format!("{name} takes no temperature: its {} votes may be equal, and are paid each", spec.votes)
+    })
+    .collect()
 }
 
 /// Asks or refuses before money is spent, see docs/CLI.md.

@@ -111,7 +111,7 @@ enum Scenario {
     },
     /// How well a provider's limits are used, by one worker and by four
     Money {
-        /// 3,972 calls a run, and a sliding window too
+        /// 3,972 calls a run and a window of a minute, instead of 1,194 and five seconds
         #[arg(long)]
         full: bool,
     },

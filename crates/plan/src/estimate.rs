@@ -10,6 +10,8 @@ const PROMPT_RESERVE_PERCENT: u128 = 105;
 pub struct TokenPrice {
     /// Pico-dollars per prompt token.
     pub input: PicoUsd,
+    /// The least that one may cost: read from the provider's cache, where it caches by itself.
+    pub lowest_input: PicoUsd,
     /// Pico-dollars per completion token.
     pub output: PicoUsd,
 }
@@ -87,7 +89,7 @@ pub struct PhaseEstimate {
     pub prompt_tokens: u64,
     /// Expected completion tokens.
     pub completion_tokens: u64,
-    /// Every call once with the low token counts.
+    /// Every call once with the low token counts, prompts at their lowest price.
     pub low: PicoUsd,
     /// Average token counts, repeats included.
     pub expected: PicoUsd,
@@ -146,12 +148,11 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
 fn price(phase: Phase, calls: u64, profile: &CallProfile, repeat_share: f64) -> PhaseEstimate {
     let (prompt, completion) = (profile.prompt_tokens, profile.completion_tokens);
     let repeat_permille = (repeat_share.clamp(0.0, 10.0) * 1000.0).round() as u128;
-    let cost = |prompt: u128, completion: u128| {
+    let cost_at = |input: PicoUsd, prompt: u128, completion: u128| {
         let tokens = |n: u128, price: PicoUsd| n.saturating_mul(price.0.max(0).unsigned_abs().into());
-        tokens(prompt, profile.price.input)
-            .saturating_add(tokens(completion, profile.price.output))
-            .saturating_mul(calls.into())
+        tokens(prompt, input).saturating_add(tokens(completion, profile.price.output)).saturating_mul(calls.into())
     };
+    let cost = |prompt: u128, completion: u128| cost_at(profile.price.input, prompt, completion);
     let expected = cost(prompt.expected.into(), completion.expected.into());
     let reserved = (u128::from(prompt.worst) * PROMPT_RESERVE_PERCENT).div_ceil(100);
     PhaseEstimate {
@@ -159,7 +160,11 @@ fn price(phase: Phase, calls: u64, profile: &CallProfile, repeat_share: f64) -> 
         calls,
         prompt_tokens: calls.saturating_mul(prompt.expected),
         completion_tokens: calls.saturating_mul(completion.expected),
-        low: pico(cost(prompt.low.into(), completion.low.into())),
+        low: pico(cost_at(
+            profile.price.lowest_input.min(profile.price.input),
+            prompt.low.into(),
+            completion.low.into(),
+        )),
         expected: pico(expected.saturating_mul(1000 + repeat_permille) / 1000),
         worst: pico(cost(reserved, completion.worst.into())),
         minutes: latency_minutes(calls, profile).max(pace_minutes(calls, profile)),
@@ -233,7 +238,7 @@ mod tests {
             account: "openai".into(),
             prompt_tokens: TokenGuess { low: 800, expected: 1000, worst: 2000 },
             completion_tokens: TokenGuess { low: 10, expected: 50, worst: 500 },
-            price: TokenPrice { input: PicoUsd(150_000), output: PicoUsd(600_000) },
+            price: TokenPrice { input: PicoUsd(150_000), lowest_input: PicoUsd(150_000), output: PicoUsd(600_000) },
             rpm: Some(500),
             tpm: None,
             tpm_counts_max_output: false,
@@ -261,6 +266,16 @@ mod tests {
         assert_eq!(phases, [(Phase::Answer, 200), (Phase::Judge, 600)]);
         // 800 requests of one account at 500 a minute
         assert!((result.minutes - 1.6).abs() < 1e-9, "{}", result.minutes);
+    }
+
+    #[test]
+    fn prompts_may_come_from_the_providers_cache() {
+        let price = TokenPrice { lowest_input: PicoUsd(75_000), ..small_model().price };
+        let profile = CallProfile { price, ..small_model() };
+        let input = EstimateInput { questions: 10, answerer: Some(profile), ..EstimateInput::default() };
+        let result = estimate(&input);
+        assert_eq!(result.low, PicoUsd(10 * (800 * 75_000 + 10 * 600_000)));
+        assert_eq!(result.expected, PicoUsd(10 * (1000 * 150_000 + 50 * 600_000)), "and nobody can count on it");
     }
 
     #[test]
@@ -298,7 +313,11 @@ mod tests {
             input_price in 0_i64..10_000_000_000, output_price in 0_i64..10_000_000_000, judges_account in "openai|other",
         ) {
             let guess = TokenGuess { low, expected: low + more, worst: low + more + most };
-            let price = TokenPrice { input: PicoUsd(input_price), output: PicoUsd(output_price) };
+            let price = TokenPrice {
+                input: PicoUsd(input_price),
+                lowest_input: PicoUsd(input_price / 4),
+                output: PicoUsd(output_price),
+            };
             let profile = CallProfile { prompt_tokens: guess, completion_tokens: guess, price, ..small_model() };
             let judge = CallProfile { account: judges_account, ..profile.clone() };
             let result = estimate(&EstimateInput {

@@ -23,6 +23,15 @@ pub struct Account {
     pub rpm: Option<u64>,
     /// The same for tokens.
     pub tpm: Option<u64>,
+    /// Its token limit counts the reply that came and not the largest one that was asked for.
+    pub tpm_counts_used: bool,
+}
+
+impl Account {
+    /// An account without a server, a key or limits.
+    pub(crate) const fn named(name: String) -> Self {
+        Self { name, base_url: None, key: ApiKey::None, rpm: None, tpm: None, tpm_counts_used: false }
+    }
 }
 
 /// The key of an account.
@@ -54,11 +63,13 @@ pub enum ModelRole {
     Answerer,
     /// Judges answers.
     Judge,
+    /// Embeds, for memory systems that search by embeddings.
+    Embedder,
 }
 
 impl ModelRole {
     /// All roles.
-    pub const ALL: [Self; 2] = [Self::Answerer, Self::Judge];
+    pub const ALL: [Self; 3] = [Self::Answerer, Self::Judge, Self::Embedder];
 
     /// Name of its section.
     #[must_use]
@@ -66,6 +77,7 @@ impl ModelRole {
         match self {
             Self::Answerer => "answerer",
             Self::Judge => "judge",
+            Self::Embedder => "embedder",
         }
     }
 }
@@ -100,7 +112,8 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
         Some(Value::Whole(limit)) => u64::try_from(*limit).ok(),
         _ => None,
     };
-    Account { name: name.to_owned(), base_url, key, rpm: limit("rpm"), tpm: limit("tpm") }
+    let tpm_counts_used = field("tpm_counts").is_some_and(|entry| entry.value.shown() == "used");
+    Account { name: name.to_owned(), base_url, key, rpm: limit("rpm"), tpm: limit("tpm"), tpm_counts_used }
 }
 
 /// A key file may not be there on machines that never use the account: that is no error until it is used.

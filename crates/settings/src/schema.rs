@@ -103,13 +103,17 @@ impl Key {
 
 const COUNT: Kind = Kind::Whole { min: 1, max: i64::MAX };
 
+/// What a provider counts of a call: its largest reply, or the reply that came.
+const TPM_COUNTS: Kind = Kind::OneOf(&["reserved", "used"]);
+
 /// Fields of `[accounts.NAME]`.
-pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 5] = [
+pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 6] = [
     ("base_url", Kind::Url),
     ("api_key_env", Kind::Text),
     ("api_key_file", Kind::Path),
     ("rpm", COUNT),
     ("tpm", COUNT),
+    ("tpm_counts", TPM_COUNTS),
 ];
 
 /// All settings of the program itself, in the order of the default file.
@@ -171,21 +175,26 @@ pub(crate) const KEYS: &[Key] = &[
     key("judge.temperature", Kind::Number { min: 0.0, max: 2.0 }),
     key("judge.max_output_tokens", Kind::Whole { min: 1, max: 1_000_000 }),
     key("judge.params", Kind::Text),
+    key("embedder.base_url", Kind::Url).env("BENCH_EMBEDDER_BASE_URL"),
+    key("embedder.api_key", Kind::Secret).env("BENCH_EMBEDDER_API_KEY"),
     key("accounts.openai.base_url", Kind::Url).env("OPENAI_BASE_URL"),
     key("accounts.openai.api_key_env", Kind::Text),
     key("accounts.openai.api_key_file", Kind::Path),
     key("accounts.openai.rpm", COUNT),
     key("accounts.openai.tpm", COUNT),
+    key("accounts.openai.tpm_counts", TPM_COUNTS),
     key("accounts.anthropic.base_url", Kind::Url).env("ANTHROPIC_BASE_URL"),
     key("accounts.anthropic.api_key_env", Kind::Text),
     key("accounts.anthropic.api_key_file", Kind::Path),
     key("accounts.anthropic.rpm", COUNT),
     key("accounts.anthropic.tpm", COUNT),
+    key("accounts.anthropic.tpm_counts", TPM_COUNTS),
     key("accounts.azure.base_url", Kind::Url).env("AZURE_OPENAI_ENDPOINT"),
     key("accounts.azure.api_key_env", Kind::Text),
     key("accounts.azure.api_key_file", Kind::Path),
     key("accounts.azure.rpm", COUNT),
     key("accounts.azure.tpm", COUNT),
+    key("accounts.azure.tpm_counts", TPM_COUNTS),
     key("bm25.k1", Kind::Scalar),
     key("bm25.b", Kind::Scalar),
     key("random.seed", Kind::Scalar),

@@ -247,7 +247,15 @@ fn p32_a_key_is_only_used_with_its_own_base_url() {
     assert_eq!(of(&[openai, own]), ("answerer".into(), public.clone(), Some("sk-own".into())));
     let other = ("OPENAI_BASE_URL", "http://proxy/v1");
     assert_eq!(of(&[openai, other]), ("openai".into(), other.1.into(), Some("sk-openai".into())));
-    assert_eq!(of(&[]), ("openai".into(), public, None));
+    assert_eq!(of(&[]), ("openai".into(), public.clone(), None));
+    let embedding = |variables: &[(&str, &str)]| {
+        let settings = load(Sources { env: &env(variables), ..Sources::default() }).expect("valid");
+        let account = settings.account_named(ModelRole::Embedder, "openai".to_owned());
+        (account.name.clone(), account.base_url.clone().unwrap_or_default(), secret(&account))
+    };
+    let own = [("BENCH_EMBEDDER_BASE_URL", "http://localhost:9/v1"), ("BENCH_EMBEDDER_API_KEY", "sk-own")];
+    assert_eq!(embedding(&[openai, own[0], own[1]]), ("embedder".into(), own[0].1.into(), Some("sk-own".into())));
+    assert_eq!(embedding(&[openai]), ("openai".into(), public, Some("sk-openai".into())));
 }
 
 #[test]

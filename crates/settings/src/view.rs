@@ -263,33 +263,35 @@ impl Settings {
     /// [`Self::account_of`] for a model of `provider`: without a choice of the user it is the account of the provider's name.
     #[must_use]
     pub fn account_for(&self, role: ModelRole, provider: &str) -> Account {
+        let chosen = self.entries.get(&format!("{}.account", role.name()));
+        // embeddings have no section of the kind: their memory system names an account
+        let chosen = chosen.map_or_else(|| DEFAULT_PROVIDER.to_owned(), |entry| entry.value.shown());
+        let of_provider = provider != DEFAULT_PROVIDER && !self.is_set(&format!("{}.account", role.name()));
+        let name = if of_provider && self.accounts.contains_key(provider) { provider.to_owned() } else { chosen };
+        self.account_named(role, name)
+    }
+
+    /// The account of a role that would use the one of this name: the role's own endpoint and key come first.
+    #[must_use]
+    pub fn account_named(&self, role: ModelRole, name: String) -> Account {
         let own = |field: &str| self.entries.get(&format!("{}.{field}", role.name()));
         let key = match own("api_key") {
             Some(Entry { value: Value::Secret(secret), origin }) => Some(ApiKey::Set(secret.clone(), origin.clone())),
             _ => None,
         };
-        let chosen = own("account").map(|entry| entry.value.shown()).unwrap_or_default();
-        let of_provider = provider != DEFAULT_PROVIDER && !self.is_set(&format!("{}.account", role.name()));
-        let name = if of_provider && self.accounts.contains_key(provider) { provider.to_owned() } else { chosen };
         let shared = self.accounts.get(&name);
         match (own("base_url"), key) {
             (Some(Entry { value: Value::Url(url), .. }), key) => Account {
-                name: role.name().to_owned(),
                 base_url: Some(url.clone()),
                 key: key.unwrap_or(ApiKey::None),
-                rpm: None,
-                tpm: None,
+                ..Account::named(role.name().to_owned())
             },
             (_, Some(key)) => Account {
-                name: role.name().to_owned(),
                 base_url: shared.and_then(|account| account.base_url.clone()),
                 key,
-                rpm: None,
-                tpm: None,
+                ..Account::named(role.name().to_owned())
             },
-            (_, None) => {
-                shared.cloned().unwrap_or(Account { name, base_url: None, key: ApiKey::None, rpm: None, tpm: None })
-            }
+            (_, None) => shared.cloned().unwrap_or_else(|| Account::named(name)),
         }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Probability that a judge accepts
     #[arg(long, value_name = "P", default_value_t = 0.7, help_heading = "Replies")]
     judge_accept: f64,
-    /// Count tokens with OpenAI's o200k table, or as bytes / 4 (cheap)
+    /// Count tokens with OpenAI's tables (o200k for chats, cl100k for embeddings), or as bytes / 4 (cheap)
     #[arg(long, value_name = "o200k|bytes", default_value = "o200k", help_heading = "Replies")]
     tokens: TokenCounter,
     /// Refuse longer prompts with 400 context_length_exceeded

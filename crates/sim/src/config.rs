@@ -324,7 +324,7 @@ impl std::str::FromStr for AnswerMode {
 /// How tokens are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenCounter {
-    /// OpenAI's o200k table; loaded with the first request.
+    /// OpenAI's tables: o200k for chats, cl100k for embeddings; each is loaded with the first request.
     O200k,
     /// Bytes / 4, rounded up: for benchmarks, where counting must cost nothing.
     Bytes,

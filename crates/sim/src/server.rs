@@ -267,7 +267,7 @@ async fn answer_embeddings(core: &Core, headers: &HeaderMap, body: &[u8]) -> Res
     core.authorise(account)?;
     let request = EmbeddingRequest::parse(body, draw(headers))?;
     core.check_model(&request.model)?;
-    let prompt_tokens = request.inputs.iter().map(|text| core.config.tokens.count(text)).sum();
+    let prompt_tokens = request.inputs.iter().map(|text| core.config.tokens.count_embedded(text)).sum();
     check_context(core, prompt_tokens, "input")?;
     let admission = core.admit(account, &request.model, prompt_tokens, request.key, RequestKind::Embedding)?;
     pass_time(core, &admission).await?;

@@ -18,6 +18,14 @@ impl TokenCounter {
         }
     }
 
+    /// Tokens of a text that is embedded: OpenAI's embedding models have an older table.
+    pub(crate) fn count_embedded(self, text: &str) -> u64 {
+        match self {
+            Self::O200k => bpe_openai::cl100k_base().count(text) as u64,
+            Self::Bytes => self.count(text),
+        }
+    }
+
     /// Tokens of a chat prompt, given the texts of its messages and the schema of its reply.
     pub(crate) fn count_chat<'a>(self, texts: impl Iterator<Item = &'a str>, schema: Option<&str>) -> u64 {
         let schema = schema.map_or(0, |schema| self.count(schema) + PER_SCHEMA);
@@ -32,6 +40,7 @@ mod tests {
     #[test]
     fn known_counts() {
         assert_eq!(TokenCounter::O200k.count("hello world"), 2);
+        assert_eq!(TokenCounter::O200k.count_embedded("tiktoken is great!"), 6);
         assert_eq!(TokenCounter::Bytes.count("hello"), 2);
         assert_eq!(TokenCounter::Bytes.count_chat(["four", ""].into_iter(), None), 1 + 4 + 4 + 3);
         assert_eq!(TokenCounter::Bytes.count_chat([""].into_iter(), Some("{}{}")), 4 + 3 + 32 + 1);

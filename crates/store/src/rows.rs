@@ -432,6 +432,8 @@ pub struct StoredCall {
     pub record: CallRecord,
     /// The run that paid.
     pub run: RunNo,
+    /// The task of that run for which it was made.
+    pub task: TaskKey,
 }
 
 /// Money that an attempt may cost, asked for before it is sent (P10).

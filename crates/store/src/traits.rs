@@ -261,6 +261,9 @@ pub trait Calls: Send + Sync {
     /// Records attempts that belong to no stored step (a reply that did not pass its parser, a failed attempt that may
     /// have been paid). Their cost counts as spent.
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[bench_proto::call::CallRecord]) -> StoreResult<()>;
+
+    /// The same for calls of several tasks, in one transaction.
+    async fn book_calls(&self, run: RunNo, calls: &[(TaskKey, bench_proto::call::CallRecord)]) -> StoreResult<()>;
 }
 
 /// The hard caps on spending (P10), shared by all processes of the store.

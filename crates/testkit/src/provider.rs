@@ -119,6 +119,15 @@ impl Provider {
         self.stats()[key].as_u64().unwrap_or_else(|| panic!("no {key}"))
     }
 
+    /// Dollars by its own count.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    #[must_use]
+    pub fn paid(&self) -> f64 {
+        self.stats()["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12
+    }
+
     /// Answers to requests that had been answered before: paid twice.
     #[must_use]
     pub fn repeated_requests(&self) -> u64 {

@@ -9,18 +9,27 @@ use async_trait::async_trait;
 use bench_proto::{
     call::{CacheScope, CallRecord},
     failure::Failure,
-    ids::{RunNo, Sha256Hash},
+    ids::{RunNo, Sha256Hash, TaskKey},
 };
 use bench_store::{SHARED_CALLS_EVENT, Store, StoreError, StoredCall};
 
 /// Finds replies that were paid for before.
 #[async_trait]
 pub trait CallStore: Send + Sync {
-    /// An accepted call with this key, of a lineage or of whoever else its run may use calls of.
+    /// An accepted call with this key, of a lineage or of whoever else its run may use calls of, for a task.
     ///
     /// # Errors
     /// A transient failure when the store cannot be read: calling anyway could pay twice.
-    async fn find(&self, lineage: &str, key: Sha256Hash) -> Result<Option<CallRecord>, Failure>;
+    async fn find(&self, lineage: &str, key: Sha256Hash, task: TaskKey) -> Result<Option<Found>, Failure>;
+}
+
+/// A stored call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its record.
+    pub record: CallRecord,
+    /// The task made it itself, before it was interrupted: it is counted now, and nowhere else.
+    pub own: bool,
 }
 
 /// The store as a run's call store.
@@ -60,15 +69,48 @@ impl StoredCalls {
     }
 }
 
+/// The store as a run's memory of embeddings, which are no draw: those of all runs unless the run's scope is its own.
+pub struct StoredEmbeddings {
+    store: Arc<dyn Store>,
+    run: RunNo,
+    scope: CacheScope,
+}
+
+impl StoredEmbeddings {
+    /// The embeddings that `run` may use.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, run: RunNo, scope: CacheScope) -> Self {
+        Self { store, run, scope }
+    }
+}
+
+#[async_trait]
+impl CallStore for StoredEmbeddings {
+    async fn find(&self, lineage: &str, key: Sha256Hash, task: TaskKey) -> Result<Option<Found>, Failure> {
+        // a run always finds what it has made itself, under any scope: it is what its banks hold
+        let usable = |call: &StoredCall| self.scope.reads() || call.run == self.run;
+        let own = self.store.find_calls(lineage, &[key]).await.map_err(not_read)?;
+        let found = match own.into_iter().find(usable) {
+            Some(call) => Some(call),
+            None => self.store.find_shared_calls(&[key]).await.map_err(not_read)?.into_iter().find(usable),
+        };
+        Ok(found.map(|call| Found { own: call.run == self.run && call.task == task, record: call.record }))
+    }
+}
+
+fn not_read(error: StoreError) -> Failure {
+    Failure::transient("store", format!("cannot look up stored calls: {error}"))
+}
+
 #[async_trait]
 impl CallStore for StoredCalls {
-    async fn find(&self, lineage: &str, key: Sha256Hash) -> Result<Option<CallRecord>, Failure> {
+    async fn find(&self, lineage: &str, key: Sha256Hash, _: TaskKey) -> Result<Option<Found>, Failure> {
         if !self.scope.reads() {
             return Ok(None);
         }
-        let failed = |error: StoreError| Failure::transient("store", format!("cannot look up stored calls: {error}"));
-        let Some(call) = self.look_up(lineage, key).await.map_err(failed)? else { return Ok(None) };
-        self.note(call.run).await.map_err(failed)?;
-        Ok(Some(call.record))
+        let Some(call) = self.look_up(lineage, key).await.map_err(not_read)? else { return Ok(None) };
+        self.note(call.run).await.map_err(not_read)?;
+        // an answer is stored together with its step
+        Ok(Some(Found { record: call.record, own: false }))
     }
 }

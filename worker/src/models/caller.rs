@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase, Usage},
     failure::{Failure, FailureClass},
@@ -22,7 +23,7 @@ use super::{
     backoff::{BackoffSettings, Delays},
     budget::{Budget, OverCap, Refusal, Reservation},
     call_key::call_key,
-    call_store::CallStore,
+    call_store::{CallStore, Found},
     gate::{Entry, Gate},
     limiter::{Permit, Seen},
     pace::{Pace, Paced},
@@ -57,6 +58,8 @@ pub struct CallerParts {
     pub gate: Arc<Gate>,
     /// The run's explicit pace, shared by its callers.
     pub pace: Option<Arc<dyn Pace>>,
+    /// The provider counts the reply that came: the slots of what a reply did not use go back to the pace.
+    pub returns_unused_reply: bool,
     /// The run's stop flag.
     pub stop: StopFlag,
     /// The run's money.
@@ -65,8 +68,20 @@ pub struct CallerParts {
     pub price: Option<ModelPrice>,
     /// Stored calls, if any can be there.
     pub store: Option<Arc<dyn CallStore>>,
+    /// Books attempts that brought nothing before the next one asks for money; without it they stay with their call.
+    pub books: Option<Arc<dyn Bookkeeper>>,
     /// Retries, delays, patience.
     pub settings: CallSettings,
+}
+
+/// Stores attempts ahead of the step that they belong to.
+#[async_trait]
+pub trait Bookkeeper: Send + Sync {
+    /// Stores them and waits for the commit.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    async fn put(&self, task: TaskKey, calls: Vec<CallRecord>) -> Result<(), Failure>;
 }
 
 /// Calls one model for one run.
@@ -196,6 +211,13 @@ impl Caller {
         &self.parts.stop
     }
 
+    /// The key of a request in the call store (P9).
+    #[must_use]
+    pub fn key(&self, request: &ChatRequest, question_id: &str, draw: u32) -> Sha256Hash {
+        let model = &*self.parts.model;
+        call_key(model.endpoint(), &self.parts.account, model.model(), request, question_id, draw)
+    }
+
     /// Calls the model until `accept` takes a reply, or until there is a reason to stop.
     pub async fn call<T: Send>(
         &self,
@@ -203,9 +225,7 @@ impl Caller {
         request: &ChatRequest,
         accept: Accept<'_, T>,
     ) -> CallResult<T> {
-        let model = &*self.parts.model;
-        let key =
-            call_key(model.endpoint(), &self.parts.account, model.model(), request, context.question_id, context.draw);
+        let key = self.key(request, context.question_id, context.draw);
         let mut call = Call {
             caller: self,
             context,
@@ -286,6 +306,7 @@ impl<'a> Call<'a> {
                 Next::Stop(stop) => return Err(stop),
                 Next::Again => {}
                 Next::Retry { failure, rate_limited } => {
+                    self.book().await;
                     let waiting = Instant::now();
                     let delayed = self.delay(failure, rate_limited).await;
                     self.waited(waiting, WaitFor::Retry);
@@ -295,13 +316,22 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Books what was paid so far: the next attempt may have to wait for exactly this money. What cannot be booked now stays
+    /// with the call.
+    async fn book(&mut self) {
+        let Some(books) = self.caller.parts.books.as_ref().filter(|_| !self.records.is_empty()) else { return };
+        if books.put(self.context.task, self.records.clone()).await.is_ok() {
+            self.records.clear();
+        }
+    }
+
     /// Serves the call from the call store when it is there (P9).
     async fn look_up<T>(&mut self, accept: Accept<'_, T>) -> Result<Option<Answered<T>>, CallStop> {
         let Some(store) = self.caller.parts.store.as_ref().filter(|_| self.context.known_calls) else {
             return Ok(None);
         };
-        let record = match store.find(self.context.lineage, self.key).await {
-            Ok(Some(record)) => record,
+        let Found { record, own } = match store.find(self.context.lineage, self.key, self.context.task).await {
+            Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
             Err(failure) => return Err(self.park(Duration::from_secs(1), failure.message)),
         };
@@ -316,8 +346,15 @@ impl<'a> Call<'a> {
         };
         // a parser that has become stricter since asks anew
         Ok(accept(&reply).ok().map(|value| {
-            self.usage.cached_calls += 1;
-            self.usage.saved = self.usage.saved.saturating_add(cost);
+            if own {
+                self.usage.calls += 1;
+                self.usage.prompt_tokens += record.prompt_tokens;
+                self.usage.completion_tokens += record.completion_tokens;
+                self.usage.cost = self.usage.cost.saturating_add(cost);
+            } else {
+                self.usage.cached_calls += 1;
+                self.usage.saved = self.usage.saved.saturating_add(cost);
+            }
             Answered { value, reply, cached: true }
         }))
     }
@@ -388,7 +425,8 @@ impl<'a> Call<'a> {
     }
 
     fn prompt_tokens(&mut self) -> u64 {
-        *self.prompt_tokens.get_or_insert_with(|| self.caller.encoding.prompt_tokens(self.request))
+        let Caller { parts, encoding } = self.caller;
+        *self.prompt_tokens.get_or_insert_with(|| parts.model.prompt_tokens(*encoding, self.request))
     }
 
     /// Counts a wait that ends now; what was noted of it already under another name stays so.
@@ -464,7 +502,11 @@ impl<'a> Call<'a> {
             && pace.counts_tokens()
         {
             // the bound of an unknown vocabulary is far too large: what the prompt did not use goes to the next call
-            let unused = counted.saturating_sub(prompt_tokens);
+            let of_reply = match self.caller.parts.returns_unused_reply {
+                true => self.request.output_limit().saturating_sub(completion_tokens),
+                false => 0,
+            };
+            let unused = counted.saturating_sub(prompt_tokens).saturating_add(of_reply);
             pace.settled(unused);
             self.slot_tokens = self.slot_tokens.saturating_sub(unused);
         }

@@ -35,6 +35,7 @@ struct Row {
 const TABLE: &[Row] = &[
     Row { prefix: "gpt-5-chat", reasoning: false },
     Row { prefix: "gpt-5", reasoning: true },
+    Row { prefix: "gpt-6", reasoning: true },
     Row { prefix: "o1", reasoning: true },
     Row { prefix: "o3", reasoning: true },
     Row { prefix: "o4", reasoning: true },
@@ -87,19 +88,44 @@ const NOT_FOR_ANTHROPIC: [&str; 9] = [
     "n",
 ];
 
+/// Names of Claude models that refuse sampling parameters: thinking models from Opus 4.7 on, and everything of generation 5.
+const CLAUDE_WITHOUT_SAMPLING: [&str; 7] = [
+    "claude-opus-4-7",
+    "claude-opus-4-8",
+    "claude-opus-5",
+    "claude-sonnet-5",
+    "claude-haiku-5",
+    "claude-fable-",
+    "claude-mythos-",
+];
+
+/// Names of Claude models that cannot be made to use a tool: they take a schema for their text instead.
+const CLAUDE_WITHOUT_FORCED_TOOLS: [&str; 4] =
+    ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-"];
+
+/// Whether a Claude model gives structured replies as the input of the one tool that it must use.
+#[must_use]
+pub fn takes_forced_tools(model: &str) -> bool {
+    !CLAUDE_WITHOUT_FORCED_TOOLS.iter().any(|prefix| has_prefix(bare_name(model), prefix))
+}
+
+/// Parameters that these models refuse.
+const SAMPLING: [&str; 3] = ["temperature", "top_p", "top_k"];
+
 /// The parameters that are really sent to a model of `provider` when `wanted` are asked for; this is what a run spec stores.
 #[must_use]
 pub fn sent_params(provider: &str, model: &str, wanted: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     if provider != "anthropic" {
         return effective_params(model, wanted);
     }
-    let thinks = wanted.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
+    let samples = wanted.get("thinking").is_none_or(|thinking| thinking["type"] != "enabled")
+        && !CLAUDE_WITHOUT_SAMPLING.iter().any(|prefix| has_prefix(bare_name(model), prefix));
     let mut params: BTreeMap<String, Value> = wanted
         .iter()
         .filter(|(name, value)| !value.is_null() && !MAX_TOKENS_NAMES.contains(&name.as_str()))
         .filter(|(name, _)| !NOT_FOR_ANTHROPIC.contains(&name.as_str()))
         // with thinking the API takes no sampling parameters
-        .filter(|(name, _)| !(thinks && matches!(name.as_str(), "temperature" | "top_p" | "top_k")))
+        .filter(|(name, _)| samples || !SAMPLING.contains(&name.as_str()))
         .map(|(name, value)| match name.as_str() {
             // the range ends at 1 there
             "temperature" => (name.clone(), value.as_f64().map_or_else(|| value.clone(), |t| t.min(1.0).into())),
@@ -155,6 +181,7 @@ mod tests {
         for (model, sent) in [
             ("gpt-4o-mini", json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256})),
             ("openai/gpt-4.1-2025-04-14", json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256})),
+            ("gpt-6-sol", json!({"seed": 7, "max_completion_tokens": 4096, "reasoning_effort": "low"})),
             ("gpt-5-mini", json!({"seed": 7, "max_completion_tokens": 4096, "reasoning_effort": "low"})),
             ("gpt-5-chat-latest", json!({"temperature": 0, "seed": 7, "max_completion_tokens": 256})),
             ("o3-2025-04-16", json!({"seed": 7, "max_completion_tokens": 4096, "reasoning_effort": "low"})),
@@ -176,6 +203,18 @@ mod tests {
         assert_eq!(sent_params("azure", "gpt-4o", &wanted), effective_params("gpt-4o", &wanted));
         let thinking = params(json!({"temperature": 0, "thinking": {"type": "enabled", "budget_tokens": 1024}}));
         assert!(!sent_params("anthropic", "claude-x", &thinking).contains_key("temperature"));
+        let plain = params(json!({"temperature": 0, "top_p": 0.9, "max_tokens": 9}));
+        for (model, samples) in [
+            ("claude-sonnet-4-5-20250929", true),
+            ("claude-opus-4-6", true),
+            ("claude-opus-4-7", false),
+            ("claude-sonnet-5", false),
+            ("claude-opus-5-5", false),
+            ("claude-haiku-5-5", false),
+            ("claude-fable-5-1", false),
+        ] {
+            assert_eq!(sent_params("anthropic", model, &plain).contains_key("temperature"), samples, "{model}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_store::{Allowance, CallKind, PaceLimits, Paces};
+use bench_store::{Allowance, PaceLimits, Paces};
 
 use super::{
     limiter::{Limiter, Permit},
@@ -108,7 +108,7 @@ pub struct Gates {
 
 #[derive(Default)]
 struct GateMap {
-    gates: HashMap<(String, String, String), Arc<Gate>>,
+    gates: HashMap<Allowance, Arc<Gate>>,
     blocks: HashMap<(String, String), Arc<AccountBlock>>,
     paces: HashMap<(Allowance, PaceLimits), Arc<SharedPace>>,
 }
@@ -126,23 +126,10 @@ impl Gates {
         Self { max_in_flight, state: Mutex::default() }
     }
 
-    /// The pace of an allowance of chat calls, shared with all processes of the store. A process works on one store.
+    /// The pace of an allowance, shared with all processes of the store. A process works on one store.
     #[must_use]
-    pub fn pace(
-        &self,
-        store: &Arc<dyn Paces>,
-        endpoint: &str,
-        account: &str,
-        limit_group: &str,
-        limits: PaceLimits,
-    ) -> Arc<dyn Pace> {
-        let gate = self.gate(endpoint, account, limit_group);
-        let allowance = Allowance {
-            endpoint: endpoint.to_owned(),
-            account: account.to_owned(),
-            limit_group: limit_group.to_owned(),
-            kind: CallKind::Chat,
-        };
+    pub fn pace(&self, store: &Arc<dyn Paces>, allowance: &Allowance, limits: PaceLimits) -> Arc<dyn Pace> {
+        let gate = self.gate(allowance);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let join = || Arc::new(SharedPace::join(Arc::clone(store), allowance.clone(), limits, gate));
         Arc::clone(state.paces.entry((allowance.clone(), limits)).or_insert_with(join)) as Arc<dyn Pace>
@@ -150,29 +137,36 @@ impl Gates {
 
     /// The gate of an allowance. Limit groups of one account share its Retry-After.
     #[must_use]
-    pub fn gate(&self, endpoint: &str, account: &str, limit_group: &str) -> Arc<Gate> {
+    pub fn gate(&self, allowance: &Allowance) -> Arc<Gate> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let GateMap { gates, blocks, .. } = &mut *state;
-        let gate =
-            gates.entry((endpoint.to_owned(), account.to_owned(), limit_group.to_owned())).or_insert_with(|| {
-                let block = blocks.entry((endpoint.to_owned(), account.to_owned())).or_default();
-                Arc::new(Gate { limiter: Limiter::new(self.max_in_flight), block: Arc::clone(block) })
-            });
+        let gate = gates.entry(allowance.clone()).or_insert_with(|| {
+            let block = blocks.entry((allowance.endpoint.clone(), allowance.account.clone())).or_default();
+            Arc::new(Gate { limiter: Limiter::new(self.max_in_flight), block: Arc::clone(block) })
+        });
         Arc::clone(gate)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bench_store::CallKind;
+
     use super::*;
+
+    fn of(account: &str, limit_group: &str, kind: CallKind) -> Allowance {
+        let (endpoint, account, limit_group) = ("http://a/v1".to_owned(), account.to_owned(), limit_group.to_owned());
+        Allowance { endpoint, account, limit_group, kind }
+    }
 
     #[tokio::test]
     async fn retry_after_holds_the_whole_account_and_nobody_else() {
         let gates = Gates::default();
-        let gate = gates.gate("http://a/v1", "openai", "gpt-4o");
-        let sibling = gates.gate("http://a/v1", "openai", "gpt-4o-mini");
-        let other = gates.gate("http://a/v1", "judge-eu", "gpt-4o");
-        assert!(Arc::ptr_eq(&gate, &gates.gate("http://a/v1", "openai", "gpt-4o")));
+        let gate = gates.gate(&of("openai", "gpt-4o", CallKind::Chat));
+        let sibling = gates.gate(&of("openai", "gpt-4o-mini", CallKind::Chat));
+        let other = gates.gate(&of("judge-eu", "gpt-4o", CallKind::Chat));
+        assert!(Arc::ptr_eq(&gate, &gates.gate(&of("openai", "gpt-4o", CallKind::Chat))));
+        assert!(!Arc::ptr_eq(&gate, &gates.gate(&of("openai", "gpt-4o", CallKind::Embeddings))));
         gate.block.hold(60_000);
         gate.block.hold(10);
         assert!(

@@ -27,6 +27,8 @@ use async_trait::async_trait;
 use bench_proto::failure::Failure;
 use serde_json::Value;
 
+use self::tokens::Encoding;
+
 /// Somebody who waits, and may have gone away.
 trait Reader {
     /// Whether nobody waits any more.
@@ -159,7 +161,7 @@ pub struct Attempt {
     pub duration_us: u64,
 }
 
-/// A chat model behind an endpoint.
+/// A model behind an endpoint: one that chats, or one that embeds ([`openai::embeddings`]).
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Endpoint for cache keys and pace: base URL and API version, without secrets.
@@ -167,6 +169,11 @@ pub trait ChatModel: Send + Sync {
 
     /// Model name as sent.
     fn model(&self) -> &str;
+
+    /// Prompt tokens of a request as the provider will count them, or their upper bound.
+    fn prompt_tokens(&self, encoding: Encoding, request: &ChatRequest) -> u64 {
+        encoding.prompt_tokens(request)
+    }
 
     /// Makes one attempt.
     async fn attempt(&self, request: &ChatRequest) -> Attempt;

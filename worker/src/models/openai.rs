@@ -4,6 +4,7 @@
 //! that all models of the process share. A Tower layer reads status, pace headers and the bounded body, because
 //! async-openai hands out none of these.
 
+pub mod embeddings;
 pub(super) mod exchange;
 pub(super) mod headers;
 mod wire;
@@ -167,6 +168,15 @@ impl Endpoint {
     fn key(&self) -> Option<&str> {
         Some(self.key.expose_secret()).filter(|key| !key.is_empty())
     }
+
+    /// Base URL and query, without secrets: for keys of calls and for pace.
+    fn shown(&self) -> String {
+        if self.query.is_empty() {
+            return self.base_url.clone();
+        }
+        let query: Vec<String> = self.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{}?{}", self.base_url, query.join("&"))
+    }
 }
 
 impl Config for Endpoint {
@@ -231,12 +241,7 @@ impl OpenAiChat {
         http: &SharedHttp,
     ) -> Result<Self, Failure> {
         let endpoint = Endpoint::new(checked_url(base_url)?.as_str(), key, scheme, model)?;
-        let query: Vec<String> = endpoint.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let shown = if query.is_empty() {
-            endpoint.base_url.clone()
-        } else {
-            format!("{}?{}", endpoint.base_url, query.join("&"))
-        };
+        let shown = endpoint.shown();
         let service = ServiceBuilder::new()
             .layer(ObserveLayer { max_reply_bytes: http.settings.max_reply_bytes })
             .service(SendOnce { client: http.client.clone(), timeout: http.settings.request_timeout });

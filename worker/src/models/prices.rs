@@ -7,7 +7,7 @@ use bench_proto::{
     price::{LongContext, ModelPrice, Rates, Tier},
     spec::Limits,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::capabilities::bare_name;
 
@@ -19,55 +19,61 @@ struct PriceFile {
     date: String,
     #[serde(rename = "note", default)]
     _note: String,
+    #[serde(default)]
+    sources: Vec<PriceSource>,
     models: Vec<PriceLine>,
 }
 
-/// One model of it: decimal strings in USD per million tokens. What is left out of the prompt's prices is that of `input`.
-#[derive(Debug, Deserialize)]
+/// Where prices of a provider were read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct PriceSource {
+    /// The provider, for people.
+    pub provider: String,
+    /// Day of the check, `YYYY-MM-DD`.
+    pub checked: String,
+    /// The provider's own pages.
+    pub pages: Vec<String>,
+}
+
+/// One model of it.
+#[derive(Debug, Deserialize)]
 struct PriceLine {
     model: String,
     #[serde(default)]
     kind: ModelKind,
-    input: String,
-    #[serde(default)]
-    cached_input: Option<String>,
-    #[serde(default)]
-    cache_write: Option<String>,
-    #[serde(default)]
-    cache_write_1h: Option<String>,
-    #[serde(default)]
-    output: Option<String>,
-    #[serde(default)]
-    long: Option<LongLine>,
+    #[serde(flatten)]
+    standard: TierLine,
     #[serde(default)]
     services: BTreeMap<String, TierLine>,
     #[serde(default)]
     batch_percent: Option<u8>,
 }
 
-/// Prices of a service tier.
+/// Prices of a tier.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct TierLine {
-    input: String,
-    #[serde(default)]
-    cached_input: Option<String>,
-    #[serde(default)]
-    cache_write: Option<String>,
-    #[serde(default)]
-    cache_write_1h: Option<String>,
-    #[serde(default)]
-    output: Option<String>,
+    #[serde(flatten)]
+    rates: RateTexts,
     #[serde(default)]
     long: Option<LongLine>,
+    #[serde(flatten)]
+    unknown: Unknown,
 }
 
 /// Prices of prompts above a length.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct LongLine {
     above: u64,
+    #[serde(flatten)]
+    rates: RateTexts,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// Decimal strings in USD per million tokens. What is left out of the prompt's prices is that of `input`.
+#[derive(Debug, Deserialize)]
+struct RateTexts {
     input: String,
     #[serde(default)]
     cached_input: Option<String>,
@@ -77,6 +83,13 @@ struct LongLine {
     cache_write_1h: Option<String>,
     #[serde(default)]
     output: Option<String>,
+}
+
+/// Fields that nobody knows: `deny_unknown_fields` does not go together with flattened ones.
+type Unknown = BTreeMap<String, IgnoredAny>;
+
+fn refuse(unknown: &Unknown) -> Result<(), String> {
+    unknown.keys().next().map_or(Ok(()), |field| Err(format!("unknown field '{field}'")))
 }
 
 /// What a model is for.
@@ -90,61 +103,47 @@ pub enum ModelKind {
     Embedding,
 }
 
-/// The prices of a line, a tier or a long context, as texts.
-struct Texts<'a> {
-    input: &'a str,
-    cached_input: Option<&'a str>,
-    cache_write: Option<&'a str>,
-    cache_write_1h: Option<&'a str>,
-    output: Option<&'a str>,
-}
-
-impl Texts<'_> {
+impl RateTexts {
     fn rates(&self, kind: ModelKind) -> Result<Rates, String> {
-        let read = |text: &str| per_token(text).ok_or_else(|| format!("'{text}' is no price"));
-        let input = read(self.input)?;
-        let or = |text: Option<&str>, other: PicoUsd| text.map_or(Ok(other), read);
-        let cache_write = or(self.cache_write, input)?;
-        let output = match (self.output, kind) {
+        let read = |text: &String| per_token(text).ok_or_else(|| format!("'{text}' is no price"));
+        let input = read(&self.input)?;
+        let or = |text: &Option<String>, other: PicoUsd| text.as_ref().map_or(Ok(other), read);
+        let cache_write = or(&self.cache_write, input)?;
+        let output = match (&self.output, kind) {
             (Some(text), _) => read(text)?,
             (None, ModelKind::Embedding) => PicoUsd::ZERO,
             (None, ModelKind::Chat) => return Err("a chat model needs an output price".to_owned()),
         };
-        let cached_input = or(self.cached_input, input)?;
-        Ok(Rates { input, cached_input, cache_write, cache_write_1h: or(self.cache_write_1h, cache_write)?, output })
+        let cached_input = or(&self.cached_input, input)?;
+        let cache_write_1h = or(&self.cache_write_1h, cache_write)?;
+        Ok(Rates { input, cached_input, cache_write, cache_write_1h, output })
     }
 }
 
-/// The five price texts of any of the lines.
-macro_rules! texts {
-    ($line:expr) => {
-        Texts {
-            input: &$line.input,
-            cached_input: $line.cached_input.as_deref(),
-            cache_write: $line.cache_write.as_deref(),
-            cache_write_1h: $line.cache_write_1h.as_deref(),
-            output: $line.output.as_deref(),
-        }
-    };
+impl LongLine {
+    fn read(&self, kind: ModelKind) -> Result<LongContext, String> {
+        refuse(&self.unknown)?;
+        Ok(LongContext { above: self.above, rates: self.rates.rates(kind)? })
+    }
 }
 
-fn long(line: Option<&LongLine>, kind: ModelKind) -> Result<Option<LongContext>, String> {
-    line.map(|line| Ok(LongContext { above: line.above, rates: texts!(line).rates(kind)? })).transpose()
+impl TierLine {
+    fn read(&self, kind: ModelKind) -> Result<Tier, String> {
+        refuse(&self.unknown)?;
+        let long = self.long.as_ref().map(|long| long.read(kind)).transpose()?;
+        Ok(Tier { rates: self.rates.rates(kind)?, long })
+    }
 }
 
 impl PriceLine {
     fn price(&self) -> Result<ModelPrice, String> {
-        let kind = self.kind;
-        let tier = |line: &TierLine| -> Result<Tier, String> {
-            Ok(Tier { rates: texts!(line).rates(kind)?, long: long(line.long.as_ref(), kind)? })
-        };
-        let services = self.services.iter().map(|(name, line)| tier(line).map(|tier| (name.clone(), tier)));
+        let service = |(name, line): (&String, &TierLine)| line.read(self.kind).map(|tier| (name.clone(), tier));
         if self.batch_percent.is_some_and(|percent| percent > 100) {
             return Err("batch_percent is at most 100".to_owned());
         }
         Ok(ModelPrice {
-            standard: Tier { rates: texts!(self).rates(kind)?, long: long(self.long.as_ref(), kind)? },
-            services: services.collect::<Result<_, String>>()?,
+            standard: self.standard.read(self.kind)?,
+            services: self.services.iter().map(service).collect::<Result<_, String>>()?,
             batch_percent: self.batch_percent,
         })
     }
@@ -157,6 +156,7 @@ const FILE_VERSION: u32 = 2;
 #[derive(Debug, Clone)]
 pub struct PriceTable {
     date: String,
+    sources: Vec<PriceSource>,
     models: BTreeMap<String, (ModelKind, ModelPrice)>,
 }
 
@@ -164,7 +164,7 @@ static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
     PriceTable::read(include_str!("prices.json")).unwrap_or_else(|problem| {
         // a test reads the same file, so this cannot reach users; unpriced is refused before any call, never free
         tracing::error!("prices.json: {problem}");
-        PriceTable { date: String::new(), models: BTreeMap::new() }
+        PriceTable { date: String::new(), sources: Vec::new(), models: BTreeMap::new() }
     })
 });
 
@@ -191,13 +191,19 @@ impl PriceTable {
                 return Err(format!("{} stands there twice", line.model));
             }
         }
-        Ok(Self { date: file.date, models })
+        Ok(Self { date: file.date, sources: file.sources, models })
     }
 
     /// Day of the prices, `YYYY-MM-DD`.
     #[must_use]
     pub fn date(&self) -> &str {
         &self.date
+    }
+
+    /// Where the prices were read, and when.
+    #[must_use]
+    pub fn sources(&self) -> &[PriceSource] {
+        &self.sources
     }
 
     /// Models and prices, by name.
@@ -284,6 +290,11 @@ mod tests {
         let table = PriceTable::read(include_str!("prices.json")).expect("prices.json is well-formed");
         assert!(table.models.len() >= 30);
         assert!(table.date.parse::<jiff::civil::Date>().is_ok(), "{}", table.date);
+        assert!(table.sources().len() >= 3);
+        for source in table.sources() {
+            assert!(source.checked.parse::<jiff::civil::Date>().is_ok(), "{source:?}");
+            assert!(source.checked <= table.date && source.pages.iter().all(|page| page.starts_with("https://")));
+        }
         for (name, kind, price) in table.models() {
             let rates = price.standard.rates;
             assert!(rates.cached_input <= rates.input && rates.input.0 > 0, "{name}");
@@ -338,6 +349,9 @@ mod tests {
             ("\"note\"", "\"notes\""),
             (",\"output\":\"12\"", ""),
             ("_percent\":50", "_percent\":150"),
+            ("\"above\"", "\"from\":1,\"above\""),
+            ("\"flex\":{", "\"flex\":{\"out\":\"1\","),
+            ("\"model\":\"m\"", "\"model\":\"m\",\"knid\":\"chat\""),
         ] {
             assert!(PriceTable::read(&text.replace(part, wrong)).is_err(), "{wrong}");
         }

@@ -1,6 +1,6 @@
 //! Providers by name, and how a model of one is built.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::failure::Failure;
 use bench_store::PaceLimits;
@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use super::{
     ChatModel,
     anthropic::AnthropicChat,
-    openai::{OpenAiChat, Scheme, SharedHttp},
+    openai::{OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
 };
 
 /// A registered provider.
@@ -112,6 +112,8 @@ pub struct Account {
     pub key: Option<SecretString>,
     /// What the provider allows to each of its models, if known.
     pub limits: PaceLimits,
+    /// Its token limit counts the reply that came and not the largest one that was asked for.
+    pub counts_used_tokens: bool,
 }
 
 impl Account {
@@ -144,17 +146,8 @@ pub fn build_chat(
     account: &Account,
     http: &SharedHttp,
 ) -> Result<Arc<dyn ChatModel>, Failure> {
-    if PROVIDERS.iter().any(|known| known.name == provider && known.remote)
-        && account.key.is_none()
-        && !account.is_local()
-    {
-        let variables = match provider {
-            "anthropic" => "ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL",
-            "azure" => "AZURE_OPENAI_API_KEY, or AZURE_OPENAI_ENDPOINT",
-            _ => "OPENAI_API_KEY, or OPENAI_BASE_URL",
-        };
-        let message = format!("account '{}' has no key: set {variables} to a local server", account.name);
-        return Err(Failure::terminal("missing_api_key", message));
+    if PROVIDERS.iter().any(|known| known.name == provider && known.remote) {
+        check_key(provider, account)?;
     }
     let (url, key) = (&account.base_url, account.key.as_ref());
     match provider {
@@ -172,6 +165,44 @@ pub fn build_chat(
     }
 }
 
+/// A key, or a server at home.
+fn check_key(provider: &str, account: &Account) -> Result<(), Failure> {
+    if account.key.is_some() || account.is_local() {
+        return Ok(());
+    }
+    let variables = match provider {
+        "anthropic" => "ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL",
+        "azure" => "AZURE_OPENAI_API_KEY, or AZURE_OPENAI_ENDPOINT",
+        _ => "OPENAI_API_KEY, or OPENAI_BASE_URL",
+    };
+    let message = format!("account '{}' has no key: set {variables} to a local server", account.name);
+    Err(Failure::terminal("missing_api_key", message))
+}
+
+/// The account that embeds: the role's own (`BENCH_EMBEDDER_BASE_URL`) where one is set and the default is wanted, else the
+/// one that is named.
+#[must_use]
+pub fn embedding_account<'a>(accounts: &'a BTreeMap<String, Account>, named: &str) -> Option<&'a Account> {
+    let own = accounts.get(EMBEDDER).filter(|_| named == DEFAULT_EMBEDDING_ACCOUNT);
+    own.or_else(|| accounts.get(named))
+}
+
+/// Account of `BENCH_EMBEDDER_BASE_URL` and `BENCH_EMBEDDER_API_KEY`.
+pub const EMBEDDER: &str = "embedder";
+/// Account of embedding models when nobody names another.
+pub const DEFAULT_EMBEDDING_ACCOUNT: &str = "openai";
+
+/// Builds an embedding model of an account: Azure's scheme for the account of that name, else OpenAI's.
+///
+/// # Errors
+/// A terminal failure in one readable line: a missing key, a bad URL.
+pub fn build_embeddings(model: &str, account: &Account, http: &SharedHttp) -> Result<Arc<dyn ChatModel>, Failure> {
+    let (provider, scheme) =
+        if account.name == "azure" { ("azure", Scheme::Azure) } else { ("openai", Scheme::OpenAi) };
+    check_key(provider, account)?;
+    Ok(Arc::new(OpenAiEmbeddings::of(scheme, &account.base_url, account.key.as_ref(), model, http)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +214,7 @@ mod tests {
             base_url: base_url.to_owned(),
             key: key.map(SecretString::from),
             limits: PaceLimits::default(),
+            counts_used_tokens: false,
         }
     }
 
@@ -258,6 +290,28 @@ mod tests {
             let model = build_chat("azure", "d", &account(base, Some("key")), &http).expect("builds");
             assert_eq!(model.endpoint(), endpoint, "{base}");
         }
+    }
+
+    #[test]
+    fn embeddings_have_an_account_of_their_own_where_one_is_set() {
+        let all = |names: &[&str]| -> BTreeMap<String, Account> {
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), Account { name: (*name).to_owned(), ..account("u", None) }))
+                .collect()
+        };
+        let of =
+            |names: &[&str], named: &str| embedding_account(&all(names), named).map(|account| account.name.clone());
+        assert_eq!(of(&["openai", "embedder"], "openai").as_deref(), Some("embedder"));
+        assert_eq!(of(&["openai", "embedder", "eu"], "eu").as_deref(), Some("eu"));
+        assert_eq!(of(&["openai"], "openai").as_deref(), Some("openai"));
+        assert_eq!(of(&["embedder"], "eu"), None);
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        let azure = Account { name: "azure".to_owned(), ..account("https://x.openai.azure.com", Some("key")) };
+        let model = build_embeddings("d", &azure, &http).expect("builds");
+        assert_eq!(model.endpoint(), "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21");
+        let failure = build_embeddings("m", &account("https://api.openai.com/v1", None), &http).err().expect("no key");
+        assert_eq!(failure.code, "missing_api_key");
     }
 
     #[test]

@@ -17,6 +17,15 @@ pub(super) enum Document<'a> {
 }
 
 impl<'a> Document<'a> {
+    /// Whether both are the same turn or memory of the same bank, and not only equal.
+    pub(super) fn is(self, other: Document<'_>) -> bool {
+        match (self, other) {
+            (Self::Turn(_, a), Document::Turn(_, b)) => std::ptr::eq(a, b),
+            (Self::Memory(a), Document::Memory(b)) => std::ptr::eq(a, b),
+            _ => false,
+        }
+    }
+
     /// Id of the turn or memory.
     pub(super) fn id(self) -> &'a str {
         match self {
@@ -84,6 +93,15 @@ pub(super) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Docume
 /// The same as hits without scores.
 pub(super) fn hits(content: &BankContent, visible_entries: u32) -> Vec<RetrievedHit> {
     visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect()
+}
+
+/// All documents of one entry, whatever may take them away later.
+pub(super) fn of_entry(entry: &StreamEntry) -> Vec<Document<'_>> {
+    match entry {
+        StreamEntry::Session(session) => session.turns.iter().map(|turn| Document::Turn(session, turn)).collect(),
+        StreamEntry::Memory(memory) => vec![Document::Memory(memory)],
+        StreamEntry::Update { memory, .. } => memory.iter().map(Document::Memory).collect(),
+    }
 }
 
 /// Number of entries that a query may see.

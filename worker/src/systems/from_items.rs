@@ -26,6 +26,11 @@ pub(super) trait Search: Send + Sync {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure>;
+
+    /// Does ahead, once per bank, what all searches rest on and what others can find: nothing, unless it must be paid for.
+    async fn ahead(&self, _entries: &[StreamEntry]) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// A search without an index and without waiting: it picks among the documents that the query may see.
@@ -76,6 +81,7 @@ impl<S: Search> MemorySystem for FromItems<S> {
     }
 
     async fn retain(&self, _bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+        self.search.ahead(entries).await?;
         let written = entries.iter().map(|entry| entry.turns() as u64).sum();
         Ok(RetainReceipt { written, usage: Usage::default() })
     }

@@ -5,7 +5,9 @@ use bench_proto::{
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
     ids::TaskKey,
-    step::{Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep},
+    step::{
+        Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing,
+    },
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
 
@@ -14,6 +16,7 @@ use crate::{
     answerer::Answered,
     banks::BankData,
     context::RunContext,
+    embedder::Payer,
     engine::{Shared, store_failure},
     scorers::{ScoreCase, abstention::is_abstention},
     sight::traced,
@@ -135,9 +138,16 @@ async fn recall(
     let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
     let query = recall_query(context, question, data, evidence);
     let bank = context.bank_ref(&row, data);
-    let recalling = context.system().recall(&bank, &query);
+    let recalling = Payer::of(task).pays(context, context.system().recall(&bank, &query));
     let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await;
-    let recall = recall.map_err(|failure| context.system_end(failure))?;
+    let (mut recall, paid) = recall?;
+    recall.usage += paid.usage;
+    let timing = Timing {
+        rate_wait_us: paid.timing.rate_wait_us,
+        calls: paid.timing.calls,
+        waits: paid.timing.waits,
+        ..clock.timing(&task, clock.elapsed_us())
+    };
     let ids = recall.hits.iter().map(|h| h.id.as_str());
     let sessions = recall.hits.iter().map(|h| h.session_id.as_str());
     let retrieval = Retrieval {
@@ -164,7 +174,7 @@ async fn recall(
             context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
             retrieval,
             usage: recall.usage,
-            timing: clock.timing(&task, clock.elapsed_us()),
+            timing,
         },
         text: Some(StepText::Recalled { hits }),
         calls: Vec::new(),

@@ -11,6 +11,7 @@ use super::{StepClock, TaskEnd, TaskResult};
 use crate::{
     banks::BankData,
     context::{CANNOT_SERVE, RunContext},
+    embedder::Payer,
     engine::{Shared, store_failure},
     guard::UNAVAILABLE,
     systems::BankRef,
@@ -60,17 +61,19 @@ async fn retain_batch(
 ) -> TaskResult {
     let clock = StepClock::start();
     let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
-    let receipt = match context.system().retain(bank, entries).await {
-        Ok(receipt) => receipt,
-        Err(failure) => {
+    let retaining = async {
+        let receipt = context.system().retain(bank, entries).await;
+        if let Err(failure) = &receipt
             // what never reached the system has changed nothing in it
-            if failure.class == FailureClass::Transient && ![UNAVAILABLE, CANNOT_SERVE].contains(&failure.code.as_str())
-            {
-                leave(shared, context, task).await;
-            }
-            return Err(context.system_end(failure));
+            && failure.class == FailureClass::Transient
+            && ![UNAVAILABLE, CANNOT_SERVE].contains(&failure.code.as_str())
+        {
+            leave(shared, context, task).await;
         }
+        receipt
     };
+    let (mut receipt, paid) = Payer::of(task).pays(context, retaining).await?;
+    receipt.usage += paid.usage;
     let count = u64::from(until - from);
     let spent = clock.timing(&task, clock.elapsed_us());
     let share = Timing { provider_us: spent.provider_us / count, total_us: spent.total_us / count, ..spent };
@@ -85,6 +88,7 @@ async fn retain_batch(
             usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
             timing: Timing {
                 queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
+                rate_wait_us: if position == from { paid.timing.rate_wait_us } else { 0 },
                 dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
                 ..share.clone()
             },

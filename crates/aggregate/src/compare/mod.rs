@@ -136,12 +136,9 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         reasons.push(format!("no question has a score by '{metric}' in both runs"));
     }
     let mut notes = judged.notes;
-    let independent = a.lineage != b.lineage;
-    if !independent {
-        notes.push(
-            "the runs share paid answers (one was made from the other): their noise is not independent".to_owned(),
-        );
-    }
+    let shared = shared_answers(a, b);
+    let independent = shared.is_none();
+    notes.extend(shared);
     let retrieval = retrieval(a, b, &means, &facts, options);
     let (flips, flip_counts) = flips(&facts, options);
     Comparison {
@@ -166,6 +163,25 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         flips,
         metric,
     }
+}
+
+/// Why the noise of two runs is not independent, when it is not: they have answers in common that were paid once (P9).
+fn shared_answers(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
+    if a.lineage == b.lineage {
+        let why = "the runs share paid answers (one was made from the other): their noise is not independent";
+        return Some(why.to_owned());
+    }
+    let (ids, used) = ([&a.summary.run.id, &b.summary.run.id], [&a.summary.run.calls_of, &b.summary.run.calls_of]);
+    let others = [ids[1], ids[0]];
+    let from_other = (0..2).find(|at| used[*at].contains(others[*at]));
+    if let Some(at) = from_other {
+        return Some(format!(
+            "{} used stored answers of {} (--cache shared): their noise is not independent",
+            ids[at], others[at]
+        ));
+    }
+    let common = used[0].iter().find(|id| used[1].contains(id))?;
+    Some(format!("both runs used stored answers of {common} (--cache shared): their noise is not independent"))
 }
 
 fn stratified(spec: &RunSpec) -> bool {

@@ -28,6 +28,9 @@ fn p9_shared_replies_cost_nothing_and_say_whose_they_are() {
     assert_eq!(shared["result_digest"], first["result_digest"]);
     let measured = shared["latency_ms"]["answer"]["n"].as_u64().unwrap_or(0);
     assert_eq!(measured, 0, "latency is that of real calls");
+    let compared = bench.run(["compare", "apart", "shared", "--json"]).expect_code(0).json();
+    assert_eq!(compared["independent"], false);
+    assert!(compared["notes"].to_string().contains("shared used stored answers of apart"), "{}", compared["notes"]);
     // off and refresh pay, but only the replies of refresh are found by others
     for (id, scope) in [("fresh", "refresh"), ("private", "off")] {
         let report = bench.run(provider.submit(&["--run-id", id, "--cache", scope])).expect_code(0).json();
@@ -70,7 +73,7 @@ fn anthropics_messages_are_answered_judged_and_priced_to_the_last_token() {
     assert!(stats["cached_tokens"].as_u64() > Some(0) && stats["cache_write_tokens"].as_u64() > Some(0), "{stats}");
     assert_eq!(report["total"]["prompt_tokens"], stats["prompt_tokens"]);
     assert_eq!(report["total"]["completion_tokens"], stats["completion_tokens"]);
-    let theirs = stats["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12;
+    let theirs = plain.paid();
     assert!((usd(&report, "usd") - theirs).abs() < 1e-12, "{} against {theirs}", usd(&report, "usd"));
     // a parameter that the API does not know was not sent, or it would have been refused
     let faulty = Provider::start(&[
@@ -127,7 +130,7 @@ fn azures_deployments_have_their_own_paths_and_keys() {
     let report = azure.run(submit.iter().chain(&["--price=1,2", "--json"])).expect_code(0).json();
     assert_eq!(report["outcomes"]["coverage"], 1.0);
     assert_eq!(report["spec"]["answerer"], "azure:my-gpt");
-    let theirs = provider.stats()["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12;
+    let theirs = provider.paid();
     assert!((usd(&report, "usd") - theirs).abs() < 1e-12);
 }
 
@@ -147,7 +150,7 @@ fn prices_of_a_file_come_before_the_built_in_ones() {
     assert!(wrong.stderr.contains("gpt-4o-mini: 'seven' is no price"), "{}", wrong.stderr);
     file("7");
     let report = bench.run(provider.submit(&set)).expect_code(0).json();
-    let theirs = provider.stats()["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12;
+    let theirs = provider.paid();
     assert!((usd(&report, "usd") - theirs).abs() < 1e-12, "{} against {theirs}", usd(&report, "usd"));
 }
 

@@ -8,6 +8,7 @@ mod chain;
 mod cluster;
 mod dashboards;
 mod datasets;
+mod embeddings;
 mod forks;
 mod full_disk;
 mod kill;

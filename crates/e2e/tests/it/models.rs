@@ -74,7 +74,7 @@ fn the_providers_count_of_tokens_and_dollars_is_ours() {
     assert_eq!(report["total"]["prompt_tokens"], stats["prompt_tokens"]);
     assert_eq!(report["total"]["completion_tokens"], stats["completion_tokens"]);
     let ours = report["total"]["usd"].as_f64().expect("dollars");
-    let theirs = stats["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12;
+    let theirs = provider.paid();
     assert!((ours - theirs).abs() < 1e-12, "{ours} against {theirs}");
     assert_eq!(report["headline"]["metric"], "judge");
     assert_eq!(report["spec"]["judge"], "openai:gpt-4o-mini");
@@ -86,7 +86,7 @@ fn a_spent_budget_pauses_and_a_higher_cap_goes_on() {
     let bench = provider.bench();
     let paused = bench.run(provider.submit(&["--run-id", "capped", "--max-cost", "0.003"])).expect_code(3);
     assert!(paused.stderr.contains("--max-cost"), "{}", paused.stderr);
-    let spent = provider.stats()["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12;
+    let spent = provider.paid();
     assert!(spent <= 0.003, "${spent} is above the cap");
     let status = bench.run(["status", "capped", "--json"]).expect_code(0).json();
     assert_eq!(status["status"], "paused");
@@ -108,10 +108,34 @@ fn quota_and_bad_keys_stop_the_run_with_the_providers_words() {
 }
 
 #[test]
+fn replies_that_do_not_end_by_themselves_are_told_apart() {
+    let submit =
+        ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--answerer", "openai:gpt-4o-mini", "--json"];
+    let fast = ["--set", "backoff.initial_interval=5ms", "--set", "backoff.max_interval=20ms"];
+    let provider = Provider::start(&["--fault-length", "0.2", "--fault-empty", "0.2"]);
+    let bench = provider.bench();
+    let report = bench.run(submit.iter().chain(&["--run-id", "r"]).chain(&fast)).json();
+    assert!(report["replies"]["length"].as_u64() > Some(0), "{}", report["replies"]);
+    assert_eq!(report["replies"]["empty"], provider.stats()["faults"]["empty"]);
+    let shown = bench.run(["report", "r", "--format", "md"]).expect_code(0);
+    assert!(shown.stdout.contains("Answers that did not end by themselves"), "{}", shown.stdout);
+    // what the provider withholds is no answer, and no wrong one either
+    let provider = Provider::start(&["--fault-filter", "0.2"]);
+    let report = provider.bench().run(submit.iter().chain(&fast)).json();
+    let withheld = report["errors"]["content_filter"].as_u64();
+    assert!(withheld > Some(0), "{}", report["errors"]);
+    assert_eq!(report["outcomes"]["infra_error"].as_u64(), withheld);
+}
+
+#[test]
 fn several_votes_are_independent_draws_and_their_median_counts() {
     let provider = Provider::start(&[]);
     let bench = provider.bench();
     let report = bench.run(provider.submit(&["--votes", "3", "--run-id", "voted"])).expect_code(0).json();
+    let reasons =
+        ["submit", "--dataset=locomo-sim", "--preset=quick", "--judge=openai:gpt-5-mini", "--votes=3", "--dry-run"];
+    let warned = bench.run(reasons).expect_code(0);
+    assert!(warned.stderr.contains("openai:gpt-5-mini takes no temperature"), "{}", warned.stderr);
     assert_eq!(report["total"]["calls"], 50 + 150);
     let questions = bench.questions("voted");
     assert!(questions.iter().all(|q| q["judgements"].as_array().map(Vec::len) == Some(3)));

@@ -10,11 +10,6 @@ use serde_json::Value;
 
 const PRICED: [&str; 2] = ["--price", "gpt-4o-mini=0.15/0.60"];
 
-/// Dollars by the provider's own count.
-fn paid(provider: &Provider) -> f64 {
-    provider.stats()["cost_pico_usd"].as_f64().expect("pico-dollars") / 1e12
-}
-
 fn usd(report: &Value, key: &str) -> f64 {
     report["usage"]["total"][key].as_f64().unwrap_or_else(|| panic!("no {key}"))
 }
@@ -30,7 +25,7 @@ fn p10_calls_in_flight_at_a_kill_are_uncertain_until_released() {
     let report = bench.run(["resume", "victim", "--json"]).expect_code(0).json();
     let (booked, uncertain) = (usd(&report, "usd_booked"), usd(&report, "usd_uncertain"));
     assert!(uncertain > 0.0, "calls were in flight: {}", report["usage"]["total"]);
-    let paid = paid(&provider);
+    let paid = provider.paid();
     assert!(paid <= booked + 1e-12, "${paid} were paid, ${booked} booked");
     assert!(booked - uncertain <= paid + 1e-12, "${booked} booked, of which ${uncertain} uncertain; ${paid} were paid");
     assert!(usd(&report, "usd") <= booked);
@@ -55,7 +50,7 @@ fn p10_kills_never_lift_the_cap() {
     }
     let ended = wait(child);
     assert!(matches!(ended.code, 0 | 3), "{}", ended.stderr);
-    assert!(paid(&provider) <= CAP, "${} of ${CAP}", paid(&provider));
+    assert!(provider.paid() <= CAP, "${} of ${CAP}", provider.paid());
     let done = bench.run(["resume", "r", "--release-uncertain", "--max-cost", "1", "--json"]).expect_code(0).json();
     assert_eq!(done["outcomes"]["coverage"], 1.0);
 }
@@ -82,7 +77,7 @@ fn p10_the_cap_is_used_up_as_far_as_the_next_call_lets_it() {
     // amounts are shown with four decimals
     assert!(left <= needed, "the next call would still fit: {words}");
     assert!(left <= 0.05 * CAP, "more than 5 % of the cap are left: {words}");
-    let spent = paid(&provider);
+    let spent = provider.paid();
     assert!((0.95 * CAP..=CAP).contains(&spent), "${spent} of ${CAP}");
 }
 
@@ -97,10 +92,10 @@ fn p10_caps_of_a_phase_and_of_the_day() {
     assert_eq!(done["outcomes"]["coverage"], 1.0);
     assert_eq!(provider.repeated_requests(), 0, "nothing was paid twice");
     // what the first run spent counts under the day's cap of the second
-    let cap = format!("{:.4}", paid(&provider) + 0.001);
+    let cap = format!("{:.4}", provider.paid() + 0.001);
     let paused = bench.run(provider.submit(&["--run-id", "b", "--max-cost-per-day", &cap])).expect_code(3);
     assert!(paused.stderr.contains("--max-cost-per-day"), "{}", paused.stderr);
-    assert!(paid(&provider) <= cap.parse::<f64>().expect("a number"), "${} of ${cap}", paid(&provider));
+    assert!(provider.paid() <= cap.parse::<f64>().expect("a number"), "${} of ${cap}", provider.paid());
     let _ = bench.run(["resume", "b", "--max-cost-per-day", "5", "--json"]).expect_code(0);
 }
 
@@ -114,5 +109,5 @@ fn p10_calls_dropped_by_cancel_now_are_uncertain() {
     let _ = wait(child);
     let report = bench.run(["report", "c", "--format", "json"]).json();
     assert!(usd(&report, "usd_uncertain") > 0.0, "{}", report["usage"]["total"]);
-    assert!(paid(&provider) <= usd(&report, "usd_booked"));
+    assert!(provider.paid() <= usd(&report, "usd_booked"));
 }

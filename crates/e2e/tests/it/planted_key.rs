@@ -64,9 +64,13 @@ fn a_local_run_writes_its_key_nowhere() {
     // the provider refuses, fails and repeats the key in its words
     for flags in [&["--fault-500", "0.2", "--fault-garbage", "0.1"][..], &["--bad-key", KEY]] {
         let provider = Provider::start(flags);
-        let bench = provider.bench();
+        let archives = tempfile::tempdir().expect("a folder");
+        let bench = provider.bench().with_env("BENCH_ARCHIVE_URL", archives.path().display().to_string());
         let more = ["-vv", "--run-id", "planted", "--set", "backoff.initial_interval=5ms"];
         let done = bench.run(provider.submit(&more));
+        if done.code == 0 {
+            assert!(search(archives.path(), KEY) >= 3, "the archive of the run was searched");
+        }
         let shown = bench.run(["config", "show", "--all"]).expect_code(0);
         for (place, text) in [("output", done.stdout), ("log", done.stderr), ("settings", shown.stdout)] {
             assert!(!holds(text.as_bytes(), KEY), "the key stands in the {place}");

@@ -27,7 +27,9 @@ pub async fn p9_calls_are_found_by_lineage_the_oldest_first(fresh: &Fresh) {
         .put_calls(fork, task, &[call("x", CallOutcome::Accepted, 7), call("y", CallOutcome::Accepted, 1)])
         .await
         .expect("are put");
-    store.put_calls(other, task, &[call("z", CallOutcome::Accepted, 1)]).await.expect("are put");
+    let elsewhere = (TaskKey::question(0, 7), call("z", CallOutcome::Accepted, 1));
+    store.book_calls(other, std::slice::from_ref(&elsewhere)).await.expect("are booked");
+    store.book_calls(other, std::slice::from_ref(&elsewhere)).await.expect("are booked once");
     assert_eq!(store.call_count("l1").await.expect("is counted"), 3);
     assert_eq!(store.call_count("nobody").await.expect("is counted"), 0);
     let mean = store.mean_call_us(first, 100).await.expect("is computed");

@@ -10,6 +10,7 @@
 mod calls;
 mod checkpoints;
 mod contention;
+mod counted;
 mod fixtures;
 mod forks;
 mod money;
@@ -25,8 +26,8 @@ mod traces;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, fixtures::*, forks::*, money::*, pace::*, plan::*, results::*, retry::*,
-    runs::*, segments::*, tasks::*, traces::*,
+    calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, money::*, pace::*, plan::*,
+    results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
 };
 use crate::Store;
 

@@ -142,7 +142,7 @@ fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
         cost: PicoUsd(row.int(7)?),
         duration_us: row.small(8)?,
     };
-    Ok(StoredCall { record, run: RunNo(row.int(1)?) })
+    Ok(StoredCall { record, run: RunNo(row.int(1)?), task: TaskKey(row.int(11)?) })
 }
 
 #[async_trait]
@@ -161,7 +161,7 @@ impl<B: Backend> Calls for SqlStore<B> {
         static FIND: Sql = Sql::new(|| {
             format!(
                 "SELECT c.attempt_id, c.run_no, c.call_key, c.phase, c.model, c.prompt_tokens, c.completion_tokens, c.cost, \
-                 c.duration_us, c.reply, c.finish FROM runs AS r CROSS JOIN @rows($2: place int, call_key blob) AS b \
+                 c.duration_us, c.reply, c.finish, c.task_key FROM runs AS r CROSS JOIN @rows($2: place int, call_key blob) AS b \
                  JOIN calls AS c ON c.run_no = @each(r.run_no, b.place) AND c.call_key = b.call_key AND c.outcome = {ACCEPTED} \
                  WHERE r.lineage = $1 ORDER BY c.at_us, c.attempt_id"
             )
@@ -187,7 +187,7 @@ impl<B: Backend> Calls for SqlStore<B> {
         static FIND: Sql = Sql::new(|| {
             format!(
                 "SELECT c.attempt_id, c.run_no, c.call_key, c.phase, c.model, c.prompt_tokens, c.completion_tokens, c.cost, \
-                 c.duration_us, c.reply, c.finish FROM @rows($1: place int, call_key blob) AS b \
+                 c.duration_us, c.reply, c.finish, c.task_key FROM @rows($1: place int, call_key blob) AS b \
                  JOIN calls AS c ON c.call_key = b.call_key AND c.outcome = {ACCEPTED} \
                  JOIN runs AS r ON r.run_no = c.run_no AND r.private_calls = 0 ORDER BY c.at_us DESC, c.attempt_id DESC"
             )
@@ -251,6 +251,15 @@ impl<B: Backend> Calls for SqlStore<B> {
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[CallRecord]) -> StoreResult<()> {
         for part in calls.chunks(CHUNK) {
             let part: Vec<NewCall> = part.iter().map(|call| prepare(run, task, call)).collect::<StoreResult<_>>()?;
+            self.backend.write(move |conn| Box::pin(put(conn, run, part))).await?;
+        }
+        Ok(())
+    }
+
+    async fn book_calls(&self, run: RunNo, calls: &[(TaskKey, CallRecord)]) -> StoreResult<()> {
+        for part in calls.chunks(CHUNK) {
+            let part =
+                part.iter().map(|(task, call)| prepare(run, *task, call)).collect::<StoreResult<Vec<NewCall>>>()?;
             self.backend.write(move |conn| Box::pin(put(conn, run, part))).await?;
         }
         Ok(())

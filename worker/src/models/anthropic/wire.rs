@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 
-use crate::models::{ChatReply, ChatRequest, MessageRole, capabilities::max_tokens_of};
+use crate::models::{
+    ChatReply, ChatRequest, MessageRole,
+    capabilities::{max_tokens_of, takes_forced_tools},
+};
 
 /// The body of a request.
 pub(super) struct WireRequest<'a> {
@@ -30,6 +33,17 @@ struct ToolChoice<'a> {
     name: &'a str,
 }
 
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    format: TextFormat<'a>,
+}
+
+#[derive(Serialize)]
+struct TextFormat<'a> {
+    r#type: &'static str,
+    schema: &'a Value,
+}
+
 impl Serialize for WireRequest<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { model, request } = self;
@@ -49,7 +63,10 @@ impl Serialize for WireRequest<'_> {
         if max_tokens_of(&request.params).is_none() {
             map.serialize_entry("max_tokens", &request.max_output_tokens)?;
         }
-        if let Some(schema) = &request.schema {
+        if let Some(schema) = request.schema.as_ref().filter(|_| !takes_forced_tools(model)) {
+            let format = TextFormat { r#type: "json_schema", schema: &schema.schema };
+            map.serialize_entry("output_config", &OutputConfig { format })?;
+        } else if let Some(schema) = &request.schema {
             let description = "Gives the reply in the form that was asked for.";
             map.serialize_entry("tools", &[Tool { name: &schema.name, description, input_schema: &schema.schema }])?;
             map.serialize_entry("tool_choice", &ToolChoice { r#type: "tool", name: &schema.name })?;
@@ -157,6 +174,14 @@ mod tests {
         };
         let body = serde_json::to_string(&WireRequest { model: "claude-x", request: &request }).expect("serialises");
         insta::assert_snapshot!(body, @r#"{"model":"claude-x","system":"Be brief.","messages":[{"role":"user","content":"Say \"hi\"."}],"temperature":0.0,"max_tokens":64,"tools":[{"name":"verdict","description":"Gives the reply in the form that was asked for.","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"verdict"}}"#);
+        let body =
+            serde_json::to_string(&WireRequest { model: "claude-opus-5-5", request: &request }).expect("serialises");
+        assert!(
+            body.ends_with(
+                r#""max_tokens":64,"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}"#
+            ),
+            "{body}"
+        );
     }
 
     fn read(value: Value) -> Option<ChatReply> {

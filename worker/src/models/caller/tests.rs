@@ -84,10 +84,12 @@ fn setup(script: Vec<Attempt>) -> Setup {
         account: "openai".to_owned(),
         gate: Arc::new(Gate::new(512)),
         pace: None,
+        returns_unused_reply: false,
         stop: StopFlag::new(),
         budget: budget.clone(),
         price: Some(PRICE),
         store: None,
+        books: None,
         settings: CallSettings { retries: 2, backoff, ..CallSettings::default() },
     };
     Setup { model, budget, parts }
@@ -340,20 +342,23 @@ async fn adapted_refusals_are_repeated_at_once_and_free() {
 
 /// Calls by key; counts look-ups.
 #[derive(Default)]
-struct Found {
+struct Known {
     calls: HashMap<Sha256Hash, CallRecord>,
     asked: Mutex<u32>,
     broken: bool,
+    /// The task that made them all.
+    own: Option<TaskKey>,
 }
 
 #[async_trait]
-impl CallStore for Found {
-    async fn find(&self, _: &str, key: Sha256Hash) -> Result<Option<CallRecord>, Failure> {
+impl CallStore for Known {
+    async fn find(&self, _: &str, key: Sha256Hash, task: TaskKey) -> Result<Option<Found>, Failure> {
         *self.asked.lock().expect("no panic") += 1;
         if self.broken {
             return Err(Failure::transient("store", "the store is away"));
         }
-        Ok(self.calls.get(&key).cloned())
+        let own = self.own == Some(task);
+        Ok(self.calls.get(&key).cloned().map(|record| Found { record, own }))
     }
 }
 
@@ -363,8 +368,8 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
     let first = call(parts).await;
     let record = first.records[0].clone();
     let saved = record.cost;
-    let store = Arc::new(Found { calls: HashMap::from([(record.key, record)]), ..Found::default() });
-    let with_store = |store: &Arc<Found>| {
+    let store = Arc::new(Known { calls: HashMap::from([(record.key, record)]), ..Known::default() });
+    let with_store = |store: &Arc<Known>| {
         let Setup { parts, model, .. } = setup(vec![]);
         (Caller::new(CallerParts { store: Some(store.clone()), ..parts }), model)
     };
@@ -374,6 +379,12 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
     assert_eq!((again.usage, again.records.len()), (Usage { cached_calls: 1, saved, ..Usage::default() }, 0));
     assert!(model.sent.lock().expect("no panic").is_empty());
 
+    let calls = store.calls.clone();
+    let (caller, _) = with_store(&Arc::new(Known { calls, own: Some(CONTEXT.task), ..Known::default() }));
+    let resumed = caller.call(CONTEXT, &request(), &yes).await;
+    assert_eq!((resumed.usage, resumed.records.len()), (first.usage, 0), "an interrupted task counts its own calls");
+
+    let (caller, _) = with_store(&store);
     let other_draw = caller.call(CallContext { draw: 1, ..CONTEXT }, &request(), &yes).await;
     assert_eq!(other_draw.usage.calls, 1, "a repeat is never faked");
 
@@ -389,7 +400,7 @@ async fn p9_stored_calls_are_served_once_per_draw_and_never_faked() {
     let unknown = caller.call(CallContext { known_calls: false, ..CONTEXT }, &request(), &yes).await;
     assert_eq!((unknown.usage.calls, *store.asked.lock().expect("no panic")), (1, 0), "nothing to find, nothing asked");
 
-    let (caller, model) = with_store(&Arc::new(Found { broken: true, ..Found::default() }));
+    let (caller, model) = with_store(&Arc::new(Known { broken: true, ..Known::default() }));
     let away = caller.call(CONTEXT, &request(), &yes).await;
     assert!(matches!(away.outcome, Err(CallStop::Park { .. })), "calling could pay twice: {away:?}");
     assert!(model.sent.lock().expect("no panic").is_empty());
@@ -412,6 +423,41 @@ async fn explicit_pace_spaces_calls_and_long_waits_park() {
     assert!(caller.call(CONTEXT, &request(), &yes).await.outcome.is_ok());
     let parked = caller.call(CONTEXT, &request(), &yes).await.outcome;
     assert!(matches!(parked, Err(CallStop::Park { wait, .. }) if wait > Duration::from_secs(9)), "{parked:?}");
+}
+
+/// A pace that lets everything go and notes what comes back.
+#[derive(Default)]
+struct Noted(Mutex<(u64, u64)>);
+
+#[async_trait]
+impl Pace for Noted {
+    async fn acquire(&self, _: crate::models::pace::Lane, tokens: u64, _: Duration) -> Paced {
+        self.0.lock().expect("no panic").0 += tokens;
+        Paced::Go { waited: Duration::ZERO }
+    }
+
+    fn counts_tokens(&self) -> bool {
+        true
+    }
+
+    fn settled(&self, unused_tokens: u64) {
+        self.0.lock().expect("no panic").1 += unused_tokens;
+    }
+}
+
+#[tokio::test]
+async fn p24_what_a_reply_did_not_use_goes_back_where_the_provider_counts_so() {
+    for returns in [false, true] {
+        let Setup { parts, .. } = setup(vec![]);
+        let pace = Arc::new(Noted::default());
+        let caller = Caller::new(CallerParts { pace: Some(pace.clone()), returns_unused_reply: returns, ..parts });
+        assert!(caller.call(CONTEXT, &request(), &yes).await.outcome.is_ok());
+        let (taken, back) = *pace.0.lock().expect("no panic");
+        let limit = request().output_limit();
+        assert!(taken > limit, "the largest reply is part of it");
+        // ten tokens came
+        assert_eq!(back, if returns { limit - 10 } else { 0 });
+    }
 }
 
 #[test]

@@ -34,6 +34,8 @@ use bench_proto::{
     trace::{TraceContext, TraceId, span_of_call},
 };
 
+use bench_store::Allowance;
+
 use crate::models::{
     ChatMessage, MessageRole, PaceHint, ReplySchema,
     backoff::BackoffSettings,
@@ -335,20 +337,23 @@ async fn a_caller_gets_through_a_bad_day() {
         base_url: format!("http://{}/v1", server.address),
         key: None,
         limits: Default::default(),
+        counts_used_tokens: false,
     };
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let model = registry::build_chat("openai", "gpt-4o-mini", &account, &http).expect("builds");
     let backoff = BackoffSettings { initial_interval: Duration::from_millis(1), ..BackoffSettings::default() };
     let budget = LocalBudget::new(Some(PicoUsd(1_000_000_000_000)), PicoUsd::ZERO);
     let caller = Caller::new(CallerParts {
-        gate: Gates::default().gate(model.endpoint(), &account.name, prices::limit_group(model.model())),
+        gate: Gates::default().gate(&Allowance::default()),
         model,
         account: account.name,
         pace: None,
+        returns_unused_reply: false,
         stop: StopFlag::new(),
         budget: budget.clone(),
         price: prices::price_of("gpt-4o-mini", &bench_proto::spec::Limits::default()),
         store: None,
+        books: None,
         settings: CallSettings { backoff, ..CallSettings::default() },
     });
     let context = CallContext {

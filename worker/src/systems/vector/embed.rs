@@ -3,12 +3,18 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
-use bench_proto::failure::Failure;
-use secrecy::ExposeSecret;
-use serde::Deserialize;
-use serde_json::json;
+use bench_proto::failure::{Failure, FailureClass};
 
-use crate::models::registry::Account;
+use crate::{
+    embedder::Payer,
+    models::{
+        openai::{
+            SharedHttp,
+            embeddings::{request, vectors},
+        },
+        registry::{Account, build_embeddings, embedding_account},
+    },
+};
 
 /// An embedding model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,107 +28,62 @@ pub struct EmbeddingModel {
 /// Makes vectors of texts.
 #[async_trait]
 pub trait Embed: Send + Sync {
-    /// One vector per text, in order.
+    /// One vector per text, in order. Whoever pays for it is [`Payer::current`].
     async fn embed(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure>;
+
+    /// Makes the vectors of what a bank is given and keeps them for [`Self::of_bank`], where that spares making them again.
+    async fn ahead(&self, _: &EmbeddingModel, _: &[String]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The vectors of what a bank was given; asked for where there is no step any more, so that the payer is told.
+    async fn of_bank(
+        &self,
+        _: Option<&Payer>,
+        model: &EmbeddingModel,
+        texts: &[String],
+    ) -> Result<Vec<Vec<f32>>, Failure> {
+        self.embed(model, texts).await
+    }
 }
 
-/// Embeddings of OpenAI-compatible servers.
+/// Embeddings of a server for whoever works outside of a run (`systems check`): those of runs are paced, capped and stored.
 pub struct HttpEmbeddings {
     accounts: BTreeMap<String, Account>,
-    client: reqwest::Client,
-    timeout: Duration,
+    http: SharedHttp,
 }
 
 /// Attempts of one request; embedding a text twice is harmless.
 const ATTEMPTS: u32 = 5;
-/// Longest response: 64 vectors of 3,072 numbers as text.
-const MAX_BYTES: usize = 32 << 20;
 
 impl HttpEmbeddings {
     /// Over these accounts.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up.
-    pub fn new(accounts: BTreeMap<String, Account>, timeout: Duration) -> Result<Self, Failure> {
-        let client = reqwest::Client::builder()
-            .connect_timeout(Duration::from_secs(10))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .http1_only()
-            .user_agent(concat!("bench-coord/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| Failure::terminal("http_client", format!("cannot set up HTTP: {error}")))?;
-        Ok(Self { accounts, client, timeout })
+    #[must_use]
+    pub fn new(accounts: BTreeMap<String, Account>, http: SharedHttp) -> Self {
+        Self { accounts, http }
     }
-
-    async fn once(&self, account: &Account, model: &str, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
-        let (base, query) = account.base_url.split_once('?').unwrap_or((&account.base_url, ""));
-        let mark = if query.is_empty() { "" } else { "?" };
-        let url = format!("{}/embeddings{mark}{query}", base.trim_end_matches('/'));
-        let body = json!({ "model": model, "input": texts, "encoding_format": "float" });
-        let mut request = self.client.post(url).timeout(self.timeout).json(&body);
-        if let Some(key) = &account.key {
-            request = request.bearer_auth(key.expose_secret().trim());
-        }
-        let lost = |e: reqwest::Error| Failure::transient("embedding_connection", e.without_url().to_string());
-        let mut response = request.send().await.map_err(lost)?;
-        let status = response.status().as_u16();
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(lost)? {
-            if bytes.len() + chunk.len() > MAX_BYTES {
-                return Err(Failure::permanent("embedding_shape", "the response is too long"));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        if status != 200 {
-            let text: String = String::from_utf8_lossy(&bytes).chars().take(300).collect();
-            let line = format!("embeddings of {model}: status {status}: {text}");
-            return Err(match status {
-                401 | 403 => Failure::terminal("embedding_auth", line),
-                404 => Failure::terminal("embedding_model", line),
-                408 | 409 | 425 | 429 | 500..=599 => Failure::transient(format!("embedding_http_{status}"), line),
-                _ => Failure::permanent(format!("embedding_http_{status}"), line),
-            });
-        }
-        let reply: Reply = serde_json::from_slice(&bytes)
-            .map_err(|e| Failure::transient("embedding_shape", format!("embeddings of {model}: {e}")))?;
-        let mut data = reply.data;
-        if data.len() != texts.len() {
-            let message = format!("embeddings of {model}: {} came back for {} texts", data.len(), texts.len());
-            return Err(Failure::permanent("embedding_shape", message));
-        }
-        data.sort_by_key(|one| one.index);
-        Ok(data.into_iter().map(|one| one.embedding).collect())
-    }
-}
-
-#[derive(Deserialize)]
-struct Reply {
-    data: Vec<One>,
-}
-
-#[derive(Deserialize)]
-struct One {
-    #[serde(default)]
-    index: usize,
-    embedding: Vec<f32>,
 }
 
 #[async_trait]
 impl Embed for HttpEmbeddings {
     async fn embed(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
-        let account = self.accounts.get(&model.account).ok_or_else(|| no_account(&model.account))?;
+        let account = embedding_account(&self.accounts, &model.account).ok_or_else(|| no_account(&model.account))?;
+        let server = build_embeddings(&model.name, account, &self.http)?;
         let mut wait = Duration::from_millis(200);
-        for _ in 1..ATTEMPTS {
-            match self.once(account, &model.name, texts).await {
-                Err(failure) if failure.class == bench_proto::failure::FailureClass::Transient => {
+        let mut attempt = 1;
+        loop {
+            match server.attempt(&request(texts)).await.result {
+                Ok(reply) => {
+                    return vectors(&reply.text, texts.len()).map_err(|e| Failure::permanent("embedding_shape", e));
+                }
+                Err(error) if error.failure.class == FailureClass::Transient && attempt < ATTEMPTS => {
                     tokio::time::sleep(wait).await;
                     wait *= 2;
+                    attempt += 1;
                 }
-                result => return result,
+                Err(error) => return Err(error.failure),
             }
         }
-        self.once(account, &model.name, texts).await
     }
 }
 

@@ -4,7 +4,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
+use bench_proto::{
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    step::RetrievedHit,
+};
 
 use super::{
     super::{
@@ -56,6 +60,10 @@ impl Search for Hybrid {
         let (words, vectors) =
             futures::try_join!(self.words.search(bank, content, &deep), self.vectors.search(bank, content, &deep))?;
         Ok(fuse([words, vectors], self.rrf_k, query.k as usize))
+    }
+
+    async fn ahead(&self, entries: &[StreamEntry]) -> Result<(), Failure> {
+        self.vectors.ahead(entries).await
     }
 }
 

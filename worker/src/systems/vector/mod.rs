@@ -1,19 +1,25 @@
 //! `vector`: search by embeddings, exact. `hybrid`: bm25 and vector joined by reciprocal rank.
 //!
 //! A document is one turn with its date and speaker, as for bm25: short texts make sharp vectors, and the same units make
-//! the two comparable. Vectors have length 1, so that the dot product is the cosine. The embeddings of a bank are computed
-//! once per process and bank, 64 texts per request, and kept in the index cache. They come from a server, from a model in a
-//! folder, or from nothing but the words.
+//! the two comparable. Vectors have length 1, so that the dot product is the cosine. Embeddings come from a server, from a
+//! model in a folder, or from nothing but the words. Those that are paid for are made once, when a bank is retained, and read
+//! back from the call store; an index is built once per process and bank, and kept in the index cache.
 
 mod embed;
 mod hybrid;
 mod index;
 mod local;
+pub mod requests;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
+use bench_proto::{
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    step::RetrievedHit,
+};
+use futures::StreamExt;
 
 pub use self::embed::{Embed, EmbeddingModel, HashEmbeddings, HttpEmbeddings};
 pub use self::index::{Vectors, nearest};
@@ -24,6 +30,7 @@ use super::{
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::text,
 };
+use crate::embedder::Payer;
 pub(super) use hybrid::{HYBRID_SETTINGS, build_hybrid};
 
 /// Semantic version: raised when the same settings find something else.
@@ -48,8 +55,11 @@ pub(super) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, 
 /// The value of `vector.model` that means a model in a folder.
 const LOCAL: &str = "local";
 
-/// Texts of one request.
-const TEXTS_PER_REQUEST: usize = 64;
+/// Values of `vector.model` that are no model of a server.
+const AT_HOME: &[&str] = &["hash", "local"];
+
+/// Requests of a bank that are under way at once.
+const REQUESTS_AT_ONCE: usize = 16;
 
 /// Search by embeddings.
 pub(super) struct VectorSearch {
@@ -94,6 +104,39 @@ impl VectorSearch {
     }
 }
 
+/// The embedding model that a system with these settings calls on a server; `None` where nothing is called. A system whose
+/// settings cannot be read has none: building it says what is wrong.
+#[must_use]
+pub fn remote_model(system: &str, settings: &SystemSettings) -> Option<EmbeddingModel> {
+    let (name, account) = (text(settings, &MODEL).ok()?, text(settings, &ACCOUNT).ok()?);
+    let called = matches!(system, "vector" | "hybrid") && !AT_HOME.contains(&name.as_str());
+    called.then_some(EmbeddingModel { name, account })
+}
+
+/// What a model wants before texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prefixes {
+    /// Before what is searched for.
+    pub query: String,
+    /// Before what is searched in.
+    pub text: String,
+}
+
+/// The prefixes that settings name; none where they cannot be read.
+#[must_use]
+pub fn prefixes(settings: &SystemSettings) -> Prefixes {
+    let read = |setting| text(settings, setting).unwrap_or_default();
+    Prefixes { query: read(&QUERY_PREFIX), text: read(&TEXT_PREFIX) }
+}
+
+/// Settings with which the system needs no server and recalls texts of about the same length, for estimates.
+#[must_use]
+pub fn rehearsed(settings: &SystemSettings) -> SystemSettings {
+    let mut settings = settings.clone();
+    settings.insert(MODEL.name.to_owned(), "hash".into());
+    settings
+}
+
 /// Builds `vector`.
 pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let search = VectorSearch::new(settings, context)?;
@@ -111,15 +154,24 @@ impl Search for VectorSearch {
         let key = IndexKey::of("vector", bank, content, query, &self.settings_key);
         let (content, embed, model) = (content.clone(), Arc::clone(&self.embed), self.model.clone());
         let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
-        let runtime = tokio::runtime::Handle::current();
+        let (runtime, payer) = (tokio::runtime::Handle::current(), Payer::current());
         let build = move || {
-            let hits = documents::hits(&content, visible_entries);
-            let mut vectors = Vectors::default();
-            for chunk in hits.chunks(TEXTS_PER_REQUEST) {
-                let texts: Vec<String> = chunk.iter().map(|hit| format!("{prefix}{}", hit.text)).collect();
-                // a thread for blocking work: the runtime goes on meanwhile
-                for vector in runtime.block_on(embed.embed(&model, &texts))? {
+            let given = requests::of_entries(&content.entries[..visible_entries as usize], &prefix);
+            let embedding = futures::stream::iter(&given)
+                .map(|request| async { embed.of_bank(payer.as_ref(), &model, &request.texts).await })
+                .buffered(REQUESTS_AT_ONCE)
+                // what is under way is finished when one fails: it may be paid for
+                .collect::<Vec<_>>();
+            // a thread for blocking work: the runtime goes on meanwhile
+            let embedded = runtime.block_on(embedding).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let (mut hits, mut vectors) = (Vec::new(), Vectors::default());
+            let mut visible = documents::visible(&content, visible_entries).into_iter().peekable();
+            let given = given.iter().flat_map(|request| request.documents.iter());
+            for (document, vector) in given.zip(embedded.into_iter().flatten()) {
+                // what an update has taken away was given too, and is not found any more
+                if visible.next_if(|next| next.is(*document)).is_some() {
                     vectors.push(vector).map_err(|error| Failure::permanent("embedding_shape", error))?;
+                    hits.push(document.hit(None));
                 }
             }
             vectors.seal();
@@ -138,6 +190,18 @@ impl Search for VectorSearch {
             .map_err(|error| Failure::permanent("embedding_shape", error))?;
         let hit = |(at, score): (usize, f32)| RetrievedHit { score: Some(f64::from(score)), ..index.hits[at].clone() };
         Ok(found.into_iter().map(hit).collect())
+    }
+
+    async fn ahead(&self, entries: &[StreamEntry]) -> Result<(), Failure> {
+        let texts: Vec<Vec<String>> =
+            requests::of_entries(entries, &self.text_prefix).into_iter().map(|request| request.texts).collect();
+        futures::stream::iter(texts.into_iter().map(async |texts| self.embed.ahead(&self.model, &texts).await))
+            .buffer_unordered(REQUESTS_AT_ONCE)
+            // what is under way is finished when one fails: it is paid for
+            .collect::<Vec<_>>()
+            .await
+            .into_iter()
+            .collect()
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bench_e2e::faults::{RUN, SLOTS, Size, Stage, randomness};
-use bench_testkit::cluster::{Setup, wait_until_ready};
+use bench_e2e::faults::{PATIENCE, RUN, SLOTS, Size, Stage, randomness};
+use bench_testkit::{
+    cluster::{Cluster, Setup, wait_until_ready},
+    provider::{KEY, Provider},
+};
 use rand::Rng;
 use serde_json::json;
 
@@ -30,6 +33,34 @@ fn fault_1_workers_are_killed_at_random_moments() {
     }
     stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
     stage.check(client, kills * IN_FLIGHT);
+}
+
+#[test]
+fn p10_killed_workers_and_lost_replies_never_lift_the_cap() {
+    const CAP: f64 = 0.02;
+    let faults = ["--fault-cut", "0.05", "--fault-500", "0.05", "--latency-ms", "60"];
+    let provider = Provider::start(&[&["--price", "gpt-4o-mini=0.15/0.60"], &faults[..]].concat());
+    let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
+    let stage = Stage::of(Size::Middle, provider, cluster);
+    let (_coordinator, mut workers) = stage.people(4);
+    let mut client = stage.submit(&["--max-cost", "0.02"]);
+    stage.provider.wait_for_requests(8);
+    for victim in [0, 1, 2, 3, 0] {
+        if !client.runs() {
+            break;
+        }
+        workers[victim].kill();
+        workers[victim] = stage.worker(&format!("worker{victim}"));
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    let paused = client.wait(PATIENCE).expect_code(3);
+    assert!(paused.stderr.contains("--max-cost"), "{}", paused.stderr);
+    let paid = stage.provider.paid();
+    assert!(paid > 0.0 && paid <= CAP, "${paid} of ${CAP}");
+    let more = ["resume", RUN, "--release-uncertain", "--max-cost", "1", "--json"];
+    let done = stage.cluster.client(&more).wait(PATIENCE).expect_code(0).json();
+    assert_eq!(done["outcomes"]["coverage"], 1.0);
+    assert!(stage.provider.paid() <= 1.0);
 }
 
 #[test]

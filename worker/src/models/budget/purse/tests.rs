@@ -1,15 +1,13 @@
 //! Purses over a real store.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use bench_proto::{
     call::{CallOutcome, CallRecord},
     ids::TaskKey,
     spec::Limits,
 };
 use bench_store::{
-    BudgetScope, RunCounters, Store, StoreResult,
-    conformance::{call, new_run},
+    BudgetScope, RunCounters, Store,
+    conformance::{Counted, call, new_run},
 };
 
 use super::*;
@@ -23,30 +21,10 @@ const fn usd(amount: i64) -> PicoUsd {
 
 /// A store with one run, which counts transactions of money.
 struct Bank {
+    money: Arc<Counted>,
     store: Arc<dyn Store>,
     run: RunRow,
-    changes: AtomicU64,
     _folder: tempfile::TempDir,
-}
-
-#[async_trait]
-impl Money for Bank {
-    async fn change_budget(&self, change: &BudgetChange) -> StoreResult<BudgetAnswer> {
-        self.changes.fetch_add(1, Ordering::Relaxed);
-        self.store.change_budget(change).await
-    }
-
-    async fn lose_open(&self, run: RunNo, session: SessionId) -> StoreResult<()> {
-        self.store.lose_open(run, session).await
-    }
-
-    async fn stop_account(&self, run: RunNo, account: &str, model: Option<&str>, why: &str) -> StoreResult<Vec<RunNo>> {
-        self.store.stop_account(run, account, model, why).await
-    }
-
-    async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {
-        self.store.release_uncertain(run).await
-    }
 }
 
 impl Bank {
@@ -58,11 +36,15 @@ impl Bank {
         run.spec.limits = limits;
         let run = store.create_run(&run).await.expect("is created");
         let run = store.run(run).await.expect("is read");
-        Arc::new(Self { store, run, changes: AtomicU64::new(0), _folder: folder })
+        Arc::new(Self { money: Counted::new(&store), store, run, _folder: folder })
     }
 
     async fn capped(cap: i64) -> Arc<Self> {
         Self::open(Limits { max_cost: Some(usd(cap)), ..Limits::default() }).await
+    }
+
+    fn money(&self) -> Arc<dyn Money> {
+        Arc::clone(&self.money) as Arc<dyn Money>
     }
 
     async fn session(&self) -> SessionId {
@@ -71,7 +53,7 @@ impl Bank {
 
     async fn purse(self: &Arc<Self>) -> Arc<Purse> {
         let session = self.session().await;
-        Arc::new(Purse::open(Arc::clone(self) as Arc<dyn Money>, &self.run, session))
+        Arc::new(Purse::open(self.money(), &self.run, session))
     }
 
     /// Books what an attempt cost, as its checkpoint would.
@@ -136,7 +118,7 @@ async fn p10_other_processes_are_waited_for_too() {
 async fn p10_dropped_calls_are_uncertain() {
     let bank = Bank::capped(1000).await;
     let session = bank.session().await;
-    let purse = Purse::open(Arc::clone(&bank) as Arc<dyn Money>, &bank.run, session);
+    let purse = Purse::open(bank.money(), &bank.run, session);
     let mut sent = purse.reserve(PHASE, usd(30)).await.expect("fits");
     sent.sent();
     drop(sent);
@@ -210,7 +192,7 @@ async fn p10_many_calls_share_few_transactions() {
         purse.close().await;
     }
     waits.sort_unstable();
-    let per_second = bank.changes.load(Ordering::Relaxed) as f64 / seconds;
+    let per_second = bank.money.count() as f64 / seconds;
     eprintln!("{per_second:.0} transactions/s; waits: p50 {:?}, p99 {:?}", waits[600], waits[1188]);
     assert!(per_second < 200.0, "{per_second}");
     assert!(waits[600] < Duration::from_millis(10), "most calls are served from the float: {:?}", waits[600]);

@@ -1,0 +1,90 @@
+//! Books attempts before the step that they belong to is stored: what a call has paid for without a reply that could be used,
+//! and embeddings, of which a step may need many. A call that waits for money must not wait for attempts that are stored only
+//! when it is done itself: their reservations would stand for ever.
+//!
+//! One writer per run commits whatever waits as soon as the previous commit has returned, as that of the checkpoints does.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bench_proto::{
+    call::CallRecord,
+    failure::Failure,
+    ids::{RunNo, TaskKey},
+};
+use bench_store::{Store, StoreError};
+use tokio::sync::{mpsc, oneshot};
+use tracing::debug;
+
+use crate::models::caller::Bookkeeper;
+
+/// Most bytes of replies in one commit.
+const MAX_BYTES: usize = 4 << 20;
+/// Most calls in one commit.
+const MAX_CALLS: usize = 100;
+/// Submissions that may wait.
+const QUEUE_LENGTH: usize = 1024;
+/// First and longest wait between tries while the store is unavailable.
+const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+struct Submission {
+    calls: Vec<(TaskKey, CallRecord)>,
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// The way to a run's writer. The writer ends with the last of them.
+#[derive(Clone)]
+pub(crate) struct Books(mpsc::Sender<Submission>);
+
+impl Books {
+    pub(crate) fn open(store: Arc<dyn Store>, run: RunNo) -> Self {
+        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
+        tokio::spawn(write_until_closed(store, run, receiver));
+        Self(sender)
+    }
+}
+
+#[async_trait]
+impl Bookkeeper for Books {
+    async fn put(&self, task: TaskKey, calls: Vec<CallRecord>) -> Result<(), Failure> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let (done, answer) = oneshot::channel();
+        let gone = || Failure::transient("store", "the writer of attempts has stopped");
+        let calls = calls.into_iter().map(|call| (task, call)).collect();
+        self.0.send(Submission { calls, done }).await.map_err(|_| gone())?;
+        let stored = answer.await.map_err(|_| gone())?;
+        stored.map_err(|error| Failure::permanent("store", format!("attempts cannot be stored: {error}")))
+    }
+}
+
+async fn write_until_closed(store: Arc<dyn Store>, run: RunNo, mut receiver: mpsc::Receiver<Submission>) {
+    let bytes_of = |of: &Submission| of.calls.iter().map(|(_, call)| call.reply.len()).sum::<usize>();
+    while let Some(first) = receiver.recv().await {
+        let mut bytes = bytes_of(&first);
+        let (mut calls, mut waiting) = (first.calls, vec![first.done]);
+        while bytes < MAX_BYTES && calls.len() < MAX_CALLS {
+            let Ok(next) = receiver.try_recv() else { break };
+            bytes += bytes_of(&next);
+            calls.extend(next.calls);
+            waiting.push(next.done);
+        }
+        let (mut delay, longest) = STORE_BACKOFF;
+        let result = loop {
+            match store.book_calls(run, &calls).await {
+                // every call has an id of its own, so that an unknown commit is simply repeated
+                Err(error) if error.is_transient() => {
+                    debug!("attempts wait for the store: {error}");
+                    tokio::time::sleep(delay).await;
+                    delay = (delay * 2).min(longest);
+                }
+                result => break result,
+            }
+        };
+        for done in waiting {
+            // a task that was dropped no longer waits
+            let _ = done.send(result.clone());
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Who makes the embeddings of a run: a model behind an account, paced, capped, stored and retried like any other call.
+//!
+//! Each call is in the store before its vectors are used (`books`). What a bank is given is embedded once, while the bank
+//! is retained: the vectors are in the call store from then on, and whoever builds an index of the bank reads them there.
+//! Embeddings are no draw, so that runs share them (P9) unless `--cache` says otherwise; a run always reads back its own.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use async_trait::async_trait;
+use bench_proto::{
+    call::{CallRecord, Phase, Usage},
+    failure::Failure,
+    ids::TaskKey,
+    step::Timing,
+};
+use bench_store::ClaimedTask;
+
+use crate::{
+    books::Books,
+    calls::{RunCaller, RunCallers},
+    context::RunContext,
+    models::{
+        ChatReply,
+        call_store::CallStore,
+        caller::Bookkeeper,
+        openai::embeddings::{request, vectors},
+    },
+    systems::vector::{Embed, EmbeddingModel},
+    tasks::TaskEnd,
+};
+
+/// Code of the failure of an index that waited for embeddings that another task could not get: its own turn may do better.
+pub(crate) const NOT_MADE: &str = "embedding_not_made";
+/// Wait before such a task looks again, in milliseconds.
+pub(crate) const NOT_MADE_DELAY_MS: u64 = 500;
+
+/// The step that embeddings are made for, and what it has to say of them.
+#[derive(Clone)]
+pub struct Payer(Arc<Inner>);
+
+struct Inner {
+    task: ClaimedTask,
+    begun: Instant,
+    paid: Mutex<Paid>,
+    end: Mutex<Option<TaskEnd>>,
+}
+
+/// What a step has paid for embeddings. The calls themselves are booked.
+#[derive(Debug, Default)]
+pub(crate) struct Paid {
+    pub(crate) usage: Usage,
+    /// Waits and requests, from the beginning of the step.
+    pub(crate) timing: Timing,
+}
+
+tokio::task_local! {
+    static PAYER: Payer;
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // nothing is left half changed under these locks
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Payer {
+    /// A step of a task that begins now.
+    pub(crate) fn of(task: ClaimedTask) -> Self {
+        Self(Arc::new(Inner { task, begun: Instant::now(), paid: Mutex::default(), end: Mutex::default() }))
+    }
+
+    /// The step that is being carried out; hand it on to other threads.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        PAYER.try_with(Clone::clone).ok()
+    }
+
+    /// Carries out an operation of a memory system, which may embed. Brings what it returned and what was paid, or how the task
+    /// ends: as a call says, else as the system's failure does.
+    pub(crate) async fn pays<T>(
+        self,
+        context: &RunContext,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<(T, Paid), TaskEnd> {
+        let result = PAYER.scope(self.clone(), work).await;
+        let paid = std::mem::take(&mut *lock(&self.0.paid));
+        match result {
+            Ok(value) => Ok((value, paid)),
+            Err(failure) => match lock(&self.0.end).take() {
+                Some(TaskEnd::GiveUp(mut given_up)) => {
+                    given_up.usage += paid.usage;
+                    Err(TaskEnd::GiveUp(given_up))
+                }
+                Some(end) => Err(end),
+                None => Err(context.system_end(failure)),
+            },
+        }
+    }
+
+    fn add(&self, begun: Instant, usage: Usage, spent: &Timing) {
+        let offset_us = begun.saturating_duration_since(self.0.begun).as_micros() as u64;
+        let mut paid = lock(&self.0.paid);
+        paid.usage += usage;
+        let timing = &mut paid.timing;
+        timing.rate_wait_us += spent.rate_wait_us;
+        timing.calls.extend(spent.calls.iter().map(|&(at, took, status)| (at + offset_us, took, status)));
+        timing.waits.extend(spent.waits.iter().map(|&(at, took, what)| (at + offset_us, took, what)));
+    }
+
+    /// A call brought nothing, and the first of them decides how the task ends. Returns the attempts that are still to be
+    /// booked: other calls of the step may wait for their money.
+    fn ended(&self, mut end: TaskEnd) -> (Failure, Vec<CallRecord>) {
+        let (calls, words) = match &mut end {
+            TaskEnd::HandBack { reason, calls } | TaskEnd::Park { reason, calls, .. } => {
+                (std::mem::take(calls), reason.clone())
+            }
+            TaskEnd::GiveUp(given_up) => (std::mem::take(&mut given_up.calls), given_up.failure.message.clone()),
+            TaskEnd::Failed(failure) => (Vec::new(), failure.message.clone()),
+            TaskEnd::Stored | TaskEnd::Overtaken => (Vec::new(), "the task has ended".to_owned()),
+        };
+        lock(&self.0.end).get_or_insert(end);
+        (not_made(&words), calls)
+    }
+
+    /// Refuses further calls once one has ended the step.
+    fn check(&self) -> Result<(), Failure> {
+        match &*lock(&self.0.end) {
+            Some(_) => Err(not_made("the step has ended")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn not_made(why: &str) -> Failure {
+    Failure::transient(NOT_MADE, format!("embeddings: {why}"))
+}
+
+/// The embeddings of one run.
+pub(crate) struct PaidEmbeddings {
+    retain: RunCaller,
+    recall: RunCaller,
+    stored: Arc<dyn CallStore>,
+    books: Books,
+}
+
+impl PaidEmbeddings {
+    /// Over the run's money, pace and stored calls.
+    ///
+    /// # Errors
+    /// When this worker has no such account, or its URL or key cannot be used.
+    pub(crate) fn build(callers: &RunCallers<'_>, model: &EmbeddingModel) -> Result<Self, Failure> {
+        let stored = callers.stored_embeddings();
+        Ok(Self {
+            retain: callers.embedder(model, Phase::Retain, &stored)?,
+            recall: callers.embedder(model, Phase::Recall, &stored)?,
+            stored,
+            books: callers.books(),
+        })
+    }
+
+    async fn call(
+        &self,
+        caller: &RunCaller,
+        payer: Option<&Payer>,
+        texts: &[String],
+    ) -> Result<Vec<Vec<f32>>, Failure> {
+        let payer = payer.ok_or_else(|| {
+            Failure::permanent("embedding_payer", "embeddings of a run are made within its steps; report this as a bug")
+        })?;
+        payer.check()?;
+        let begun = Instant::now();
+        let accept = |reply: &ChatReply| vectors(&reply.text, texts.len());
+        let task = payer.0.task;
+        match caller.call(&task, "", 0, &request(texts), &accept).await {
+            Ok(called) => {
+                self.books.put(task.task, called.records).await?;
+                payer.add(begun, called.usage, &called.timing);
+                Ok(called.value)
+            }
+            Err(end) => {
+                let (failure, calls) = payer.ended(end);
+                self.books.put(task.task, calls).await?;
+                Err(failure)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Embed for PaidEmbeddings {
+    async fn embed(&self, _model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        self.call(&self.recall, Payer::current().as_ref(), texts).await
+    }
+
+    async fn ahead(&self, _: &EmbeddingModel, texts: &[String]) -> Result<(), Failure> {
+        self.call(&self.retain, Payer::current().as_ref(), texts).await.map(drop)
+    }
+
+    async fn of_bank(
+        &self,
+        payer: Option<&Payer>,
+        _: &EmbeddingModel,
+        texts: &[String],
+    ) -> Result<Vec<Vec<f32>>, Failure> {
+        // reading back what the bank was given is no call: neither usage nor savings
+        let key = self.recall.key(&request(texts), "", 0);
+        let task = payer.map_or(TaskKey(0), |payer| payer.0.task.task);
+        let stored = self.stored.find(self.recall.lineage(), key, task).await?;
+        match stored.and_then(|found| vectors(&found.record.reply, texts.len()).ok()) {
+            Some(vectors) => Ok(vectors),
+            None => self.call(&self.recall, payer, texts).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{
+        ids::{RunNo, Sha256Hash},
+        money::PicoUsd,
+    };
+    use bench_store::SessionId;
+
+    use super::*;
+
+    fn payer() -> Payer {
+        Payer::of(ClaimedTask {
+            run: RunNo(1),
+            task: TaskKey::question(0, 0),
+            epoch: 1,
+            attempts: 0,
+            losses: 0,
+            queue_wait_us: 0,
+            dispatch_us: 0,
+            session: SessionId(1),
+        })
+    }
+
+    fn record() -> CallRecord {
+        CallRecord {
+            attempt_id: uuid::Uuid::now_v7(),
+            key: Sha256Hash([0; 32]),
+            phase: Phase::Recall,
+            outcome: bench_proto::call::CallOutcome::Uncertain,
+            reply: String::new(),
+            finish: String::new(),
+            model: "m".to_owned(),
+            prompt_tokens: 3,
+            completion_tokens: 0,
+            cost: PicoUsd(3),
+            duration_us: 1,
+        }
+    }
+
+    #[test]
+    fn the_first_call_decides_how_the_task_ends_and_all_of_them_are_booked() {
+        let payer = payer();
+        assert_eq!(payer.check(), Ok(()));
+        let park = TaskEnd::Park { delay_ms: 7_000, reason: "waits for pace".to_owned(), calls: vec![record()] };
+        let (failure, calls) = payer.ended(park);
+        assert_eq!((failure.code.as_str(), failure.message.as_str()), (NOT_MADE, "embeddings: waits for pace"));
+        assert_eq!(calls.len(), 1);
+        let stop = TaskEnd::HandBack { reason: "stopped".to_owned(), calls: vec![record(), record()] };
+        assert_eq!(payer.ended(stop).1.len(), 2);
+        assert!(payer.check().is_err(), "no further calls");
+        let end = lock(&payer.0.end).take();
+        assert!(matches!(&end, Some(TaskEnd::Park { delay_ms: 7_000, calls, .. }) if calls.is_empty()), "{end:?}");
+    }
+
+    #[test]
+    fn what_a_step_spent_adds_up_from_its_beginning() {
+        let payer = payer();
+        let spent = Timing { rate_wait_us: 5, calls: vec![(1, 10, 200)], ..Timing::default() };
+        for calls in [1, 2] {
+            payer.add(payer.0.begun, Usage { calls, ..Usage::default() }, &spent);
+        }
+        let paid = std::mem::take(&mut *lock(&payer.0.paid));
+        assert_eq!((paid.usage.calls, paid.timing.rate_wait_us), (3, 10));
+        assert_eq!(paid.timing.calls, [(1, 10, 200), (1, 10, 200)]);
+    }
+}
