@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 
 use super::{
     ImportError,
+    fields::names_a_question,
+    names::Fields,
     records::{Finder, Record},
 };
 
@@ -111,23 +113,19 @@ fn unpacked(mut file: impl BufRead) -> Result<String, ImportError> {
     }
 }
 
-/// JSON lines: the first two lines are whole objects by themselves.
+/// JSON lines: the first line is a whole object by itself, and either more follow or the object is a record.
 fn starts_as_lines(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().map(is_object);
+    let first = lines.next().map(|line| serde_json::from_str::<Map<String, Value>>(&standard(line)));
     let more = lines.next().is_some();
     match first {
-        Some(true) => more,
+        Some(Ok(object)) => more || names_a_question(&Fields::of(&object)),
         // a broken first line followed by others that open an object: its own error says more
-        Some(false) => {
+        Some(Err(_)) => {
             more && text.lines().take(50).filter(|line| !line.trim().is_empty()).all(|line| line.starts_with('{'))
         }
         None => false,
     }
-}
-
-fn is_object(line: &str) -> bool {
-    serde_json::from_str::<Map<String, Value>>(&standard(line)).is_ok()
 }
 
 fn json_lines(text: &str, group: Option<String>, finder: &mut Finder<'_>) -> Result<(), ImportError> {
@@ -316,6 +314,8 @@ mod tests {
         let message = |bytes: &[u8]| read("a.jsonl", bytes).expect_err("is refused").to_string();
         assert!(message(b"{\"question_id\": \"a\", \"score\": 1}\n{nonsense\n").starts_with("line 2: "));
         assert!(message(b"{nonsense\n{\"question_id\": \"a\"}\n").starts_with("line 1: "));
+        let alone = read("a.jsonl", b"{\"question_id\": \"nobody\", \"score\": 1}\n").expect("reads");
+        assert_eq!(alone[0].place, "line 1", "a line is a line, also when it is alone");
         assert_eq!(message(b" \n"), "no lines");
         assert!(message(b"{\"a\": {\"b\": 1}}").contains("docs/IMPORT.md"));
         assert!(message(b"{\"a\": 1}}").contains("trailing") || message(b"{\"a\": 1}}").contains("expected"));

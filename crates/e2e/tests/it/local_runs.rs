@@ -188,7 +188,7 @@ fn import_gives_other_peoples_answers_our_intervals() {
     )
     .expect("writable");
     let unknown = bench.run(["import", "--dataset", "locomo-sim", "--answers", "graded.jsonl"]).expect_code(2);
-    assert!(unknown.stderr.contains("record 1") && unknown.stderr.contains("nobody:1"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("line 1") && unknown.stderr.contains("nobody:1"), "{}", unknown.stderr);
 }
 
 #[test]
