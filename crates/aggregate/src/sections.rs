@@ -1,6 +1,6 @@
 //! The parts of a summary that are made of settled questions and sums.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use bench_proto::{
     digest::ResultDigest,
@@ -223,14 +223,17 @@ pub(crate) fn run_summary(
 /// How often the most common answer that is no abstention occurs, and how many answers there are.
 fn answer_variety(questions: &Questions) -> (u64, u64) {
     let mut answers = 0;
-    let mut by_hash: HashMap<u64, u64> = HashMap::new();
+    // sorted, not counted by hash: a map of a million answers would be the largest thing in memory
+    let mut scored: Vec<u64> = Vec::new();
     for row in questions.unordered().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
         answers += 1;
         if row.outcome == Outcome::Scored {
-            *by_hash.entry(row.answer_hash).or_default() += 1;
+            scored.push(row.answer_hash);
         }
     }
-    (by_hash.into_values().max().unwrap_or(0), answers)
+    scored.sort_unstable();
+    let most_common = scored.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
+    (most_common.unwrap_or(0) as u64, answers)
 }
 
 pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
