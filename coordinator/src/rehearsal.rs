@@ -10,7 +10,10 @@ use bench_proto::{
 };
 use bench_worker::{
     answerer::answer_prompt,
-    prompts::{self, Messages},
+    prompts::{
+        Messages,
+        judge::{JudgeInput, judge_messages},
+    },
     systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector},
 };
 use futures::FutureExt;
@@ -141,14 +144,8 @@ pub(crate) async fn rehearse(
                 answers.add(count(&spec.answerer.name, &messages));
             }
             let gold = bank.gold.get(*index as usize).map(|gold| &gold.gold);
+            let messages = judge_messages(&JudgeInput::of(question, gold, &stand_in(gold)));
             for (judge, measured) in spec.judges.iter().zip(&mut judged) {
-                let messages = prompts::judge::judge_messages(&prompts::judge::JudgeInput {
-                    category: &question.category,
-                    question: &question.text,
-                    asked_at: question.time_text.as_deref(),
-                    gold,
-                    answer: &stand_in(gold),
-                });
                 measured.add(count(&judge.name, &messages));
             }
         }

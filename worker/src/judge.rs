@@ -60,13 +60,7 @@ impl Judge {
         answer: &str,
     ) -> Result<Judged, TaskEnd> {
         let vote = task.task.vote();
-        let messages = prompts::judge::judge_messages(&JudgeInput {
-            category: &question.category,
-            question: &question.text,
-            asked_at: question.time_text.as_deref(),
-            gold: Some(&gold.gold),
-            answer,
-        });
+        let messages = prompts::judge::judge_messages(&JudgeInput::of(question, Some(&gold.gold), answer));
         let schema = ReplySchema { name: verdict::SCHEMA_NAME.to_owned(), schema: verdict::schema() };
         let mut request = chat_request(&self.spec, messages, Some(schema), MAX_JUDGEMENT_TOKENS);
         if vote > 0 {

@@ -11,7 +11,11 @@ use bench_proto::{
     step::{RetrievedHit, StepText},
 };
 use bench_store::{RunRow, Store};
-use bench_worker::{answerer::answer_prompt, banks::BankData, prompts};
+use bench_worker::{
+    answerer::answer_prompt,
+    banks::BankData,
+    prompts::judge::{JudgeInput, judge_messages},
+};
 
 use super::estimate::{Counting, RunEstimate};
 use crate::{
@@ -52,14 +56,8 @@ pub(super) async fn of(
                 }
                 // a fork that answers anew gets answers of about the same length
                 let answer = stored.answers.remove(key).unwrap_or_else(|| stand_in(gold));
+                let messages = judge_messages(&JudgeInput::of(question, gold, &answer));
                 for (judge, measured) in spec.judges.iter().zip(&mut judged) {
-                    let messages = prompts::judge::judge_messages(&prompts::judge::JudgeInput {
-                        category: &question.category,
-                        question: &question.text,
-                        asked_at: question.time_text.as_deref(),
-                        gold,
-                        answer: &answer,
-                    });
                     measured.add(counting.of_messages(&judge.name, &messages));
                 }
             }

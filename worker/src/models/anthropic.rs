@@ -16,12 +16,7 @@ use self::wire::{Message, WireRequest};
 use super::{
     Attempt, AttemptError, ChatModel, ChatReply, ChatRequest, classify,
     classify::Transport,
-    openai::{
-        SharedHttp, checked_url,
-        exchange::{Exchange, Fault, read_body},
-        headers::pace_hint,
-        secret_header,
-    },
+    openai::{SharedHttp, checked_url, exchange::Exchange, secret_header},
 };
 
 /// The version of the API that replies are read by.
@@ -71,33 +66,6 @@ impl AnthropicChat {
         self.key.as_ref().map(|key| key.expose_secret().trim())
     }
 
-    /// Sends once; what the headers said is told also when the body is bad.
-    async fn send(&self, body: Vec<u8>) -> (Exchange, Result<Vec<u8>, Fault>) {
-        let settings = &self.http.settings;
-        let request = self.http.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response = match request.timeout(settings.request_timeout).send().await {
-            Ok(response) => response,
-            Err(error) => return (Exchange::default(), Err(Fault::of(error))),
-        };
-        let status = response.status();
-        let seen = Exchange { status: status.as_u16(), pace: pace_hint(response.headers()) };
-        let mut body = Vec::new();
-        let read = read_body(response, settings.max_reply_bytes, &mut body).await;
-        if !status.is_success() {
-            // an error's words are worth having even when its body breaks off
-            return (seen, Err(Fault::Response { status: status.as_u16(), body }));
-        }
-        let result = read.map(|()| body);
-        (seen, result)
-    }
-
-    fn failed(&self, fault: Fault, seen: &Exchange) -> AttemptError {
-        match fault {
-            Fault::Response { status, body } => classify::response(status, &body, seen.pace.retry_after_ms, self.key()),
-            Fault::Broken { kind, detail } => classify::transport(kind, seen.status, &detail, self.key()),
-        }
-    }
-
     fn read(&self, body: &[u8], seen: &Exchange) -> Result<ChatReply, AttemptError> {
         let garbage = |detail: &str| classify::transport(Transport::Garbage, seen.status, detail, self.key());
         let message: Message = serde_json::from_slice(body).map_err(|error| garbage(&error.to_string()))?;
@@ -124,11 +92,11 @@ impl ChatModel for AnthropicChat {
                 return Attempt { result, pace: Default::default(), duration_us: 0 };
             }
         };
-        let (seen, sent) = self.send(body).await;
+        let (seen, sent) = self.http.post(&self.url, self.headers.clone(), body).await;
         let duration_us = begun.elapsed().as_micros() as u64;
         let result = match sent {
             Ok(body) => self.read(&body, &seen),
-            Err(fault) => Err(self.failed(fault, &seen)),
+            Err(fault) => Err(fault.failed(&seen, self.key())),
         };
         Attempt { result, pace: seen.pace, duration_us }
     }

@@ -3,7 +3,7 @@
 //! Stricter than the judges that most published LoCoMo figures come from, which accept whatever stays on the topic: here
 //! the answer must state what the gold states, and another date is another date.
 
-use bench_proto::dataset::Gold;
+use bench_proto::dataset::{Gold, Question};
 use serde_json::Value;
 
 use super::{Messages, PromptHashes, hash};
@@ -131,6 +131,20 @@ pub struct JudgeInput<'a> {
     pub gold: Option<&'a Gold>,
     /// What was answered.
     pub answer: &'a str,
+}
+
+impl<'a> JudgeInput<'a> {
+    /// What a judge is told of a question and its answer.
+    #[must_use]
+    pub fn of(question: &'a Question, gold: Option<&'a Gold>, answer: &'a str) -> Self {
+        Self {
+            category: &question.category,
+            question: &question.text,
+            asked_at: question.time_text.as_deref(),
+            gold,
+            answer,
+        }
+    }
 }
 
 /// The judge's messages: equal input makes equal bytes.

@@ -11,7 +11,7 @@ use super::{
     Backend, Batch, Conn, Row, Sql, args,
     guards::{allowed_in_batch, change},
     task_key,
-    tasks::pairs,
+    tasks::{PUT_BACK, pairs},
 };
 use crate::{ClaimedTask, RunState, SessionId, StoreResult};
 
@@ -96,7 +96,7 @@ async fn claim_limited(
     session: SessionId,
     tasks: Vec<(RunNo, TaskKey)>,
 ) -> StoreResult<Vec<ClaimedTask>> {
-    static CLAIM: Sql = Sql::new(|| claim_sql("r.run_no > 0"));
+    static CLAIM: Sql = Sql::new(|| claim_sql("true"));
     let mut rooms = rooms(conn, &tasks).await?;
     if rooms.is_empty() {
         return Ok(Vec::new()); // duplicates: nothing was refused because of a limit
@@ -112,7 +112,10 @@ async fn claim_limited(
             None => {} // of a run without this limit: it was refused for another reason
         }
     }
-    put_off(conn, &beyond).await?;
+    if !beyond.is_empty() {
+        // their messages are acked and gone: the dispatcher has them again
+        conn.execute(&PUT_BACK, args![pairs(&beyond), BEYOND_LIMIT_DELAY_US, BEYOND_LIMIT]).await?;
+    }
     if within.is_empty() { Ok(Vec::new()) } else { run_claim(conn, &CLAIM, session, &within).await }
 }
 
@@ -189,20 +192,4 @@ async fn claimable(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResu
     });
     let rows = conn.fetch(&CLAIMABLE, args![pairs(tasks)]).await?;
     rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?))).collect()
-}
-
-/// Gives tasks beyond a limit back to the dispatcher: their messages are acked and gone.
-async fn put_off(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<()> {
-    static PUT_OFF: Sql = Sql::new(|| {
-        format!(
-            "UPDATE tasks AS t SET published_at = NULL, not_before = @now + {BEYOND_LIMIT_DELAY_US}, reason = '{BEYOND_LIMIT}' \
-             FROM @locked(tasks $1: run int, task int) AS b \
-             WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task)",
-            TaskState::Ready.code()
-        )
-    });
-    if tasks.is_empty() {
-        return Ok(());
-    }
-    conn.execute(&PUT_OFF, args![pairs(tasks)]).await.map(drop)
 }

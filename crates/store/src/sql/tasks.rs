@@ -116,6 +116,17 @@ async fn release(conn: &mut dyn Conn, releases: Vec<Release>) -> StoreResult<()>
     Ok(())
 }
 
+/// Forgets that ready tasks (`$1`) were published, and delays them by `$2` microseconds for the reason `$3`.
+pub(super) static PUT_BACK: Sql = Sql::new(|| {
+    format!(
+        "UPDATE tasks AS t SET published_at = NULL, reason = COALESCE($3, t.reason), \
+         not_before = CASE WHEN $2 > 0 THEN @now + $2 ELSE t.not_before END \
+         FROM @locked(tasks $1: run int, task int) AS b \
+         WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task)",
+        TaskState::Ready.code()
+    )
+});
+
 /// Makes tasks ready whose holder is known to be dead, with one more loss each: all of one session, or those of a run that
 /// are held by ended sessions.
 pub(super) async fn lose_leases(conn: &mut dyn Conn, of: Holder) -> StoreResult<u64> {
@@ -212,15 +223,6 @@ impl<B: Backend> Tasks for SqlStore<B> {
     }
 
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {
-        static PUT_BACK: Sql = Sql::new(|| {
-            format!(
-                "UPDATE tasks AS t SET published_at = NULL, reason = COALESCE($3, t.reason), \
-                 not_before = CASE WHEN $2 > 0 THEN @now + $2 ELSE t.not_before END \
-                 FROM @locked(tasks $1: run int, task int) AS b \
-                 WHERE t.run_no = b.run AND t.task_key = b.task AND t.state = @each({}, b.task)",
-                TaskState::Ready.code()
-            )
-        });
         let mut keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|task| (run, *task)).collect();
         keys.sort_unstable();
         let (delay_us, reason) =

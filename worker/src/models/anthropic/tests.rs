@@ -3,7 +3,12 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use axum::{Router, body::Bytes, http::StatusCode, response::IntoResponse, routing::post};
-use bench_proto::failure::FailureClass;
+use bench_proto::{
+    failure::FailureClass,
+    ids::{RunId, TaskKey},
+    step::StepNo,
+    trace::{TraceContext, TraceId},
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -58,6 +63,23 @@ async fn a_good_reply_and_what_was_sent() {
         let reply = ask(address, path).await.result.expect("answered");
         assert_eq!((reply.text.as_str(), reply.prompt_tokens), ("hi", Some(9)));
     }
+}
+
+#[tokio::test]
+async fn p20_requests_of_a_traced_step_bring_its_context() {
+    let address = server(|headers, _| {
+        let sent = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content = json!([{"type": "text", "text": sent}]);
+        axum::Json(json!({"type": "message", "model": "claude-x", "content": content, "stop_reason": "end_turn"}))
+            .into_response()
+    })
+    .await;
+    let run = crate::sight::RunTrace::of(&RunId("r".into()), &bench_store::conformance::spec());
+    let (task, step) = (TaskKey::question(0, 0), StepNo::ANSWER);
+    let attempt = crate::sight::traced(Some(&run), "q", task, step, ask(address, "")).await;
+    let context = TraceContext::parse(&attempt.result.expect("a reply").text).expect("a context");
+    assert_eq!(context.trace, TraceId::of_question(&RunId("r".into()), "q"));
+    assert_eq!(ask(address, "").await.result.expect("a reply").text, "", "nothing outside of a step");
 }
 
 #[tokio::test]

@@ -6,17 +6,13 @@ use std::time::Instant;
 use async_openai::config::Config;
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bench_proto::{failure::Failure, trace::TRACEPARENT};
+use bench_proto::failure::Failure;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Endpoint, Scheme, SharedHttp, checked_url,
-    exchange::{Exchange, Fault, read_body},
-    headers::pace_hint,
-};
+use super::{Endpoint, Scheme, SharedHttp, checked_url, exchange::Exchange};
 use crate::models::{
-    Attempt, AttemptError, ChatMessage, ChatModel, ChatReply, ChatRequest, MessageRole, classify, classify::Transport,
+    Attempt, ChatMessage, ChatModel, ChatReply, ChatRequest, MessageRole, classify, classify::Transport,
     tokens::Encoding,
 };
 
@@ -145,41 +141,6 @@ impl OpenAiEmbeddings {
         }
         Ok(Self { http: http.clone(), url, shown: endpoint.shown(), endpoint, model: model.to_owned() })
     }
-
-    async fn send(&self, body: Vec<u8>) -> (Exchange, Result<Vec<u8>, Fault>) {
-        let settings = &self.http.settings;
-        let mut request = self
-            .http
-            .client
-            .post(self.url.clone())
-            .headers(self.endpoint.headers())
-            .timeout(settings.request_timeout)
-            .body(body);
-        if let Some(traceparent) = crate::sight::next_traceparent() {
-            request = request.header(TRACEPARENT, traceparent);
-        }
-        let response = match request.send().await {
-            Ok(response) => response,
-            Err(error) => return (Exchange::default(), Err(Fault::of(error))),
-        };
-        let status = response.status();
-        let seen = Exchange { status: status.as_u16(), pace: pace_hint(response.headers()) };
-        let mut body = Vec::new();
-        let read = read_body(response, settings.max_reply_bytes, &mut body).await;
-        if !status.is_success() {
-            // an error's words are worth having even when its body breaks off
-            return (seen, Err(Fault::Response { status: status.as_u16(), body }));
-        }
-        (seen, read.map(|()| body))
-    }
-
-    fn failed(&self, fault: Fault, seen: &Exchange) -> AttemptError {
-        let key = self.endpoint.key();
-        match fault {
-            Fault::Response { status, body } => classify::response(status, &body, seen.pace.retry_after_ms, key),
-            Fault::Broken { kind, detail } => classify::transport(kind, seen.status, &detail, key),
-        }
-    }
 }
 
 #[async_trait]
@@ -210,9 +171,9 @@ impl ChatModel for OpenAiEmbeddings {
                 return Attempt { result, pace: Default::default(), duration_us: 0 };
             }
         };
-        let (seen, sent) = self.send(body).await;
+        let (seen, sent) = self.http.post(&self.url, self.endpoint.headers(), body).await;
         let duration_us = begun.elapsed().as_micros() as u64;
-        let result = sent.map_err(|fault| self.failed(fault, &seen)).and_then(|body| {
+        let result = sent.map_err(|fault| fault.failed(&seen, self.endpoint.key())).and_then(|body| {
             let reply: WireReply = serde_json::from_slice(&body).map_err(|error| garbage(&seen, &error.to_string()))?;
             reply.into_reply(request.messages.len()).map_err(|why| garbage(&seen, &why))
         });

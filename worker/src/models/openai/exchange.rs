@@ -1,4 +1,4 @@
-//! The Tower side: send once, and read what async-openai does not hand out.
+//! Sending once: the Tower side, which reads what async-openai does not hand out, and requests that are made without it.
 
 use std::{
     cell::RefCell,
@@ -10,11 +10,15 @@ use std::{
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use bench_proto::trace::TRACEPARENT;
+use http::HeaderMap;
 use reqwest::Response;
 use tower::{Layer, Service};
 
-use super::{headers, wire::Completion};
-use crate::models::{PaceHint, classify::Transport};
+use super::{SharedHttp, headers, wire::Completion};
+use crate::models::{
+    AttemptError, PaceHint,
+    classify::{self, Transport},
+};
 
 /// What the layer saw of one attempt.
 #[derive(Debug, Default)]
@@ -71,6 +75,45 @@ impl Fault {
             _ => Transport::Cut,
         };
         Self::broken(kind, root_cause(&error.without_url()))
+    }
+}
+
+impl Fault {
+    /// What it means for the attempt; `key` is kept out of the words.
+    pub(in crate::models) fn failed(self, seen: &Exchange, key: Option<&str>) -> AttemptError {
+        match self {
+            Self::Response { status, body } => classify::response(status, &body, seen.pace.retry_after_ms, key),
+            Self::Broken { kind, detail } => classify::transport(kind, seen.status, &detail, key),
+        }
+    }
+}
+
+impl SharedHttp {
+    /// Posts a body once, with the context of the step that asks; what the headers said is told also when the body is bad.
+    pub(in crate::models) async fn post(
+        &self,
+        url: &reqwest::Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> (Exchange, Result<Vec<u8>, Fault>) {
+        let mut request =
+            self.client.post(url.clone()).headers(headers).timeout(self.settings.request_timeout).body(body);
+        if let Some(traceparent) = crate::sight::next_traceparent() {
+            request = request.header(TRACEPARENT, traceparent);
+        }
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return (Exchange::default(), Err(Fault::of(error))),
+        };
+        let status = response.status();
+        let seen = Exchange { status: status.as_u16(), pace: headers::pace_hint(response.headers()) };
+        let mut body = Vec::new();
+        let read = read_body(response, self.settings.max_reply_bytes, &mut body).await;
+        if !status.is_success() {
+            // an error's words are worth having even when its body breaks off
+            return (seen, Err(Fault::Response { status: status.as_u16(), body }));
+        }
+        (seen, read.map(|()| body))
     }
 }
 
@@ -181,11 +224,7 @@ where
 }
 
 /// Reads a body into `body`, at most `limit` bytes.
-pub(in crate::models) async fn read_body(
-    mut response: Response,
-    limit: usize,
-    body: &mut Vec<u8>,
-) -> Result<(), Fault> {
+async fn read_body(mut response: Response, limit: usize, body: &mut Vec<u8>) -> Result<(), Fault> {
     if let Some(length) = response.content_length() {
         body.reserve_exact(usize::try_from(length).unwrap_or(limit).min(limit));
     }

@@ -54,7 +54,7 @@ fn a_system_that_is_away_costs_no_attempt_and_the_run_goes_on_when_it_is_back() 
 }
 
 #[test]
-fn gc_removes_the_banks_of_cancelled_runs_and_of_those_that_are_named() {
+fn p33_gc_removes_the_banks_of_cancelled_runs_and_of_those_that_are_named() {
     let fake = Fake::start("jeffs-brain");
     let bench = Bench::new().with_env("JB_URL", fake.url());
     let banks = || fake.with(|world| world.banks.keys().cloned().collect::<Vec<_>>());
