@@ -85,6 +85,10 @@ pub(crate) struct RunEstimate {
 
 /// Runs the verb.
 pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
+    if let (Some(source), Some(from)) = (&args.fork, args.from) {
+        let dry = SubmitArgs { dry_run: true, ..args.clone() };
+        return super::fork::run(app, &dry, source, from).await;
+    }
     let planned = plan_run(app, args, false).await?;
     RunEstimate::of(app, &planned, Counting::Exact).await.print(args.output.json)
 }

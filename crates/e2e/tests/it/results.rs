@@ -56,6 +56,13 @@ fn a_worse_run_is_found_listed_and_stopped() {
     }
     assert_eq!(bench.run(["compare", "good", "good", "--json"]).expect_code(0).json()["verdict"], "NO CHANGE");
 
+    for (flag, value, said) in [("--metric", "f2", "has locomo-f1"), ("--under-test", "memory", "system, answerer")] {
+        for verb in [&["compare", "good", "poor"][..], &["gate", "poor", "--baseline", "good"]] {
+            let refused = bench.run(verb.iter().chain(&[flag, value])).expect_code(2);
+            assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        }
+    }
+
     let gated =
         bench.run(["gate", "poor", "--baseline", "good", "--json", "--junit", "gate.xml"]).expect_code(1).json();
     assert_eq!((&gated["verdict"], &gated["severity"]), (&json!("FAIL"), &json!("critical")));
