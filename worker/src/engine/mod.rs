@@ -39,6 +39,7 @@ use crate::{
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
     sight::Keeper,
+    systems::adapter,
     writer::{Writer, WriterHooks},
 };
 use active::Active;
@@ -230,6 +231,10 @@ impl Worker {
         queue: Arc<dyn Queue>,
         opened: Arc<Notify>,
     ) -> Result<Self, StartError> {
+        if let Some(home) = &environment.systems.home {
+            // what a worker that was killed here has left behind
+            adapter::end_orphans(home).await;
+        }
         let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
         let info = SessionInfo::of_this_process(&config.pool, slots.collect(), &config.host).to_json();
         let vitals = Arc::new(Vitals::default());
