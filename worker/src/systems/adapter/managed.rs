@@ -193,6 +193,14 @@ impl Managed {
         Ok(at)
     }
 
+    /// Where the bank's instance listens, when this process has used it before.
+    pub(super) async fn known_address(&self, bank: Option<&str>) -> Option<Url> {
+        let instances = self.instances.0.lock().await;
+        let (Instance::Own { at, .. } | Instance::Shared(at)) =
+            instances.get(&self.folder_of(bank))?.current.as_ref()?;
+        Some(at.url.clone())
+    }
+
     async fn start_instance(&self, folder: &Path, system: &HttpSystem) -> Result<(Address, Child), Failure> {
         let mut last = String::new();
         // somebody else may take the free port between our look and the system's bind
