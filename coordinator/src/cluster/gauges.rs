@@ -16,7 +16,7 @@ use bench_telemetry::metrics::{Gauge, Series, catalogue};
 use tokio::sync::Mutex;
 use tracing::debug;
 
-use super::client::is_alive;
+use super::{client::is_alive, scale::COUNTED};
 use crate::{
     dispatch::window::{Slots, window},
     exit::CliError,
@@ -115,7 +115,7 @@ impl ClusterGauges {
         }
         let slots = self.look_at_workers(found).await?;
         let running: Vec<_> = runs.iter().filter(|run| run.state == RunState::Running).map(|run| run.run_no).collect();
-        let open = self.store.open_tasks_of(&running).await?;
+        let open = self.store.open_tasks_of(&running, COUNTED).await?;
         let mut by_pool: BTreeMap<&str, Vec<&OpenByRole>> = BTreeMap::new();
         for run in &runs {
             if let Some(of_run) = open.get(&run.run_no) {

@@ -5,6 +5,8 @@ use bench_store::OpenByRole;
 
 /// Slots of a worker when none is alive to ask.
 const SLOTS_PER_WORKER: f64 = 64.0;
+/// Next tasks of a run and role that are counted: more than any pool has slots.
+pub(crate) const COUNTED: u32 = 100_000;
 /// Head room over what the allowance needs.
 const HEAD_ROOM: f64 = 1.2;
 

@@ -29,7 +29,7 @@ use crate::{
     cluster::{
         gauges::ClusterGauges,
         leader::Candidate,
-        scale::{RunLoad, desired_workers},
+        scale::{COUNTED, RunLoad, desired_workers},
         supervisor::Supervisor,
         trouble::Trouble,
     },
@@ -181,7 +181,7 @@ impl ServePages {
     async fn scale(&self, pool: &str, role: Role) -> Result<Value, CliError> {
         let running: Vec<RunNo> =
             self.store.running_runs(CLUSTER_DOMAIN).await?.into_iter().map(|(run, _)| run).collect();
-        let mut open = self.store.open_tasks_of(&running).await?;
+        let mut open = self.store.open_tasks_of(&running, COUNTED).await?;
         let mut loads = Vec::new();
         for run in running {
             let row = self.store.run(run).await?;

@@ -33,7 +33,7 @@ use tracing::{Instrument as _, info, warn};
 use crate::cluster::trouble::Trouble;
 use context::Contexts;
 use losses::LossWatch;
-use window::{AtOnce, Demand, Slots, fills, shares};
+use window::{AtOnce, Demand, Slots, fills, shares, worth_counting};
 
 /// Longest time between two looks at the store while tasks are open, and while none is.
 const POLL: Duration = Duration::from_millis(250);
@@ -209,7 +209,9 @@ impl Dispatcher {
             return Ok(Looked { published: 0, full: true, next_due: None });
         }
         let runs: Vec<RunNo> = memory.runs.keys().copied().collect();
-        let open = self.store.open_tasks_of(&runs).await?;
+        let counted =
+            worth_counting(memory.pools.values().map(|pool| &pool.slots), memory.runs.values().map(|facts| facts.most));
+        let open = self.store.open_tasks_of(&runs, counted).await?;
         if open != memory.open {
             memory.moved = Some(Instant::now());
         }

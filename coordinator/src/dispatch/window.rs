@@ -59,6 +59,14 @@ pub(crate) fn window(slots: u32) -> i64 {
     SMALLEST_WINDOW.max(3 * i64::from(slots))
 }
 
+/// How many of the next tasks of a run and role need be counted: more would change nothing.
+#[must_use]
+pub(crate) fn worth_counting<'a>(slots: impl Iterator<Item = &'a Slots>, most: impl Iterator<Item = AtOnce>) -> u32 {
+    let ahead = slots.flat_map(BTreeMap::values).map(|slots| 2 * window(*slots)).max().unwrap_or(0);
+    let votes = most.filter_map(|most| Some(i64::from(most.questions?) * i64::from(most.votes.max(1)))).max();
+    u32::try_from(ahead.max(QUESTIONS_AHEAD).max(votes.unwrap_or(0))).unwrap_or(u32::MAX)
+}
+
 /// How many tasks of each run and role are published now: runs share each role's room evenly, and what one does not need
 /// goes to the others. `turn` moves the odd ones around.
 #[must_use]

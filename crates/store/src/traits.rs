@@ -132,15 +132,16 @@ pub trait Tasks: Send + Sync {
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
     async fn release(&self, releases: &[Release]) -> StoreResult<()>;
 
-    /// Open tasks of runs by role, in one look.
-    async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>>;
+    /// Open tasks of runs by role, in one look. Of the ready tasks that were neither published nor put off, `at_most` are counted
+    /// for each run and role: there may be a million.
+    async fn open_tasks_of(&self, runs: &[RunNo], at_most: u32) -> StoreResult<BTreeMap<RunNo, OpenByRole>>;
 
     /// What the delayed task of a run that is due next waits for, when it was put off for a reason.
     async fn waits_for(&self, run: RunNo) -> StoreResult<Option<String>>;
 
     /// Open tasks of one run by role.
     async fn open_tasks(&self, run: RunNo) -> StoreResult<OpenByRole> {
-        Ok(self.open_tasks_of(&[run]).await?.remove(&run).unwrap_or_default())
+        Ok(self.open_tasks_of(&[run], u32::MAX).await?.remove(&run).unwrap_or_default())
     }
 }
 
@@ -371,7 +372,8 @@ pub trait Traces: Send + Sync {
     /// Adds to the run's spread of times (bucket, questions) and returns all of it.
     async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>>;
 
-    /// Age in milliseconds of the oldest task of each run and role that is due and not claimed.
+    /// Age in milliseconds of the oldest task of each run and role that is due and not claimed: of all that were published or put
+    /// off, and of those that will be published next.
     async fn oldest_ready(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, Role, i64)>>;
 
     /// Names of the workers of sessions, open or ended.

@@ -531,13 +531,14 @@ impl<'a> Call<'a> {
                 self.usage.calls += 1;
                 Next::Done(Answered { value, reply, cached: false })
             }
-            Err(why) => {
-                self.usage.retries += 1;
-                Next::Retry {
-                    failure: Failure::transient(unusable(self.context.phase, &reply), why),
-                    rate_limited: false,
+            Err(why) => match unusable(self.context.phase, &reply) {
+                // the same words would be withheld again, and paid again
+                code @ ("content_filter" | "refusal") => Next::Stop(CallStop::Failed(Failure::permanent(code, why))),
+                code => {
+                    self.usage.retries += 1;
+                    Next::Retry { failure: Failure::transient(code, why), rate_limited: false }
                 }
-            }
+            },
         }
     }
 

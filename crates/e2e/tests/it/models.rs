@@ -125,6 +125,7 @@ fn replies_that_do_not_end_by_themselves_are_told_apart() {
     let withheld = report["errors"]["content_filter"].as_u64();
     assert!(withheld > Some(0), "{}", report["errors"]);
     assert_eq!(report["outcomes"]["infra_error"].as_u64(), withheld);
+    assert_eq!(provider.count("requests"), 50, "what is withheld is not asked for, and paid, again");
 }
 
 #[test]

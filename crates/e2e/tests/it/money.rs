@@ -111,3 +111,24 @@ fn p10_calls_dropped_by_cancel_now_are_uncertain() {
     assert!(usd(&report, "usd_uncertain") > 0.0, "{}", report["usage"]["total"]);
     assert!(provider.paid() <= usd(&report, "usd_booked"));
 }
+
+#[test]
+fn p10_only_what_replies_cost_above_their_reservation_passes_the_cap() {
+    const CAP: f64 = 0.1;
+    // a provider that counts several times as many tokens as the model's vocabulary has for the text, and prompts are dear
+    let dear = ["--price", "gpt-4o-mini=10/0.1", "--tokens", "bytes", "--latency-ms", "10"];
+    let provider = Provider::start(&dear);
+    let bench = provider.bench();
+    let capped = ["--run-id", "r", "--price", "10,0.1", "--max-cost", "0.1", "--concurrency", "4"];
+    let paused = bench.run(provider.submit(&capped));
+    assert!(paused.expect_code(3).stderr.contains("--max-cost"));
+    let report = bench.run(["report", "r", "--format", "json"]).json();
+    let overdraft = usd(&report, "usd_overdraft");
+    let spent = provider.paid();
+    assert!(overdraft > 0.0 && spent > 0.0, "{}", report["usage"]["total"]);
+    assert!(spent <= CAP + overdraft + 1e-12, "${spent} of ${CAP} and ${overdraft}");
+    assert!((usd(&report, "usd_booked") - spent).abs() < 1e-12, "{}", report["usage"]["total"]);
+    let resumed = bench.run(["resume", "r", "--max-cost", "5", "--json"]).expect_code(0).json();
+    assert_eq!(resumed["outcomes"]["coverage"], 1.0);
+    assert_eq!(provider.repeated_requests(), 0, "nothing was paid twice");
+}

@@ -77,6 +77,12 @@ impl<'c> Link<'c> {
         })
     }
 
+    async fn read(&mut self, text: &'static str, args: Args) -> StoreResult<Vec<Row>> {
+        let query = sqlx::query_with(text, bind(args)?).persistent(self.named);
+        let rows = slow::told(SYSTEM, text, watched(self.place, query.fetch_all(&mut *self.conn))).await;
+        self.note(rows)?.iter().map(|row| Row::read(row, cell)).collect()
+    }
+
     async fn run(&mut self, text: &'static str, args: Args) -> StoreResult<u64> {
         let query = sqlx::query_with(text, bind(args)?).persistent(self.named);
         let done = slow::told(SYSTEM, text, watched(self.place, query.execute(&mut *self.conn))).await;
@@ -87,10 +93,7 @@ impl<'c> Link<'c> {
 #[async_trait]
 impl Conn for Link<'_> {
     async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
-        let text = sql.expanded(Dialect::Postgres).text.as_str();
-        let query = sqlx::query_with(text, bind(args)?).persistent(self.named);
-        let rows = slow::told(SYSTEM, text, watched(self.place, query.fetch_all(&mut *self.conn))).await;
-        self.note(rows)?.iter().map(|row| Row::read(row, cell)).collect()
+        self.read(&sql.expanded(Dialect::Postgres).text, args).await
     }
 
     async fn execute(&mut self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
@@ -99,6 +102,10 @@ impl Conn for Link<'_> {
 
     async fn lock(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()> {
         self.run(sql.locking(), args).await.map(drop)
+    }
+
+    async fn fetch_locked(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
+        self.read(sql.locking(), args).await
     }
 
     async fn at_last(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()> {

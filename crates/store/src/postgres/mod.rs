@@ -45,6 +45,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0007_sight.sql"),
     include_str!("../../../../migrations/postgres/0008_limits.sql"),
     include_str!("../../../../migrations/postgres/0009_unsent_traces.sql"),
+    include_str!("../../../../migrations/postgres/0010_waiting.sql"),
 ];
 
 /// What every statement runs under. A client that is gone loses its locks within seconds.

@@ -10,7 +10,7 @@ use bench_proto::{
     facts::QuestionFacts,
     ids::{Role, RunNo, TaskKey, TaskKind},
     step::{Effect, Opens, StepFacts, StepNo, StepRecord},
-    task::{TaskEvent, TaskState},
+    task::{TaskEvent, TaskState, transition},
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
     guards::{allowed_in_batch, change},
     money::{self, Books},
     task_key,
-    tasks::{self, pairs},
+    tasks::{self, Standings, pairs},
 };
 use crate::{
     CommitOutcome, Conclusion, StoreError, StoreResult,
@@ -132,6 +132,9 @@ fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
     if failed != (record.effect == Effect::Failed) || failed != (record.step == StepNo::FAILED) {
         return refuse("mixes a failure with a result");
     }
+    if record.text.is_some() && (failed || matches!(kind, TaskKind::Retain | TaskKind::Ready)) {
+        return refuse("may be forgotten, and brings a text");
+    }
     match &record.effect {
         Effect::Continue => Ok((End::Goes, Vec::new())),
         Effect::Failed => Ok((End::Failed, Vec::new())),
@@ -182,9 +185,9 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     let Prepared { mut steps, skipped, ended, calls, runs, mut conclusions } = prepared;
     let mut locked: BTreeSet<(RunNo, TaskKey)> = steps.iter().map(|s| (s.run, s.task)).collect();
     locked.extend(&ended);
-    lock(conn, &steps, locked.into_iter().collect()).await?;
+    let standings = lock(conn, &steps, locked.into_iter().collect()).await?;
 
-    let inserted = insert_steps(conn, &mut steps).await?;
+    let inserted = insert_steps(conn, &mut steps, &standings).await?;
     let is_new = |step: &Step| inserted.contains(&(step.run, step.task, step.step));
     // a question of which something was stored before is concluded from the store
     let known: HashSet<_> = steps.iter().filter(|s| !is_new(s)).map(|s| (s.run, s.task)).collect();
@@ -238,7 +241,7 @@ async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, bo
 
 /// Locks the tasks of a batch. A bank that fails takes its questions with it: they are locked now, in one order with the
 /// others, because tasks are never locked after a bank.
-async fn lock(conn: &mut dyn Conn, steps: &[Step], tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<()> {
+async fn lock(conn: &mut dyn Conn, steps: &[Step], tasks: Vec<(RunNo, TaskKey)>) -> StoreResult<Standings> {
     let fails = |s: &&Step| s.end == End::Failed && matches!(s.task.kind(), TaskKind::Retain | TaskKind::Ready);
     let questions = |s: &Step| {
         let (low, high) = TaskKey::range(TaskKind::Question, s.task.bank());
@@ -246,28 +249,33 @@ async fn lock(conn: &mut dyn Conn, steps: &[Step], tasks: Vec<(RunNo, TaskKey)>)
     };
     let mut ranges: Vec<_> = steps.iter().filter(fails).map(questions).collect();
     if ranges.is_empty() {
-        return tasks::lock(conn, &tasks).await;
+        return tasks::lock_and_read(conn, &tasks).await;
     }
     ranges.extend(tasks.into_iter().map(|(run, task)| (run, task, task)));
-    tasks::lock_ranges(conn, &ranges).await
+    tasks::lock_and_read_ranges(conn, &ranges).await
 }
 
 type StepKey = (RunNo, TaskKey, StepNo);
 
-/// Inserts the records that the guards of their tasks allow and that are not there; returns their keys.
-async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<HashSet<StepKey>> {
+/// Whether the transition table lets a task in this state and epoch take the record (P27).
+fn is_allowed(step: &Step, standings: &Standings) -> bool {
+    let event = if step.end == End::Failed { TaskEvent::GiveUp } else { TaskEvent::Finish };
+    let standing = standings.get(&(step.run, step.task));
+    standing.is_some_and(|(state, epoch)| transition(*state, event, *epoch == step.epoch).is_some())
+}
+
+/// Inserts the records that the guards of their tasks allow and that are not there; returns their keys. The tasks are locked,
+/// so where they stand need not be looked up for each record again.
+async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step], standings: &Standings) -> StoreResult<HashSet<StepKey>> {
     static INSERT: Sql = Sql::new(|| {
-        format!(
-            "INSERT INTO checkpoints (run_no, task_key, step_no, facts, stored_us) SELECT b.run, b.task, b.step, b.facts, @now \
-             FROM @rows($1: run int, task int, step int, epoch int, fails int, bank int, generation int, facts text) AS b \
-             JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task \
-             WHERE ((b.fails = 0 AND {finish}) OR (b.fails = 1 AND {give_up})) AND (b.generation IS NULL OR EXISTS \
-             (SELECT 1 FROM banks AS k WHERE k.run_no = b.run AND k.bank_no = b.bank AND k.generation = b.generation)) \
-             ON CONFLICT (run_no, task_key, step_no) DO NOTHING RETURNING run_no, task_key, step_no",
-            finish = allowed_in_batch(TaskEvent::Finish, "b.epoch"),
-            give_up = allowed_in_batch(TaskEvent::GiveUp, "b.epoch"),
-        )
+        "INSERT INTO checkpoints (run_no, task_key, step_no, facts, stored_us) SELECT b.run, b.task, b.step, b.facts, @now \
+         FROM @rows($1: run int, task int, step int, bank int, generation int, facts text) AS b \
+         WHERE b.generation IS NULL OR EXISTS \
+         (SELECT 1 FROM banks AS k WHERE k.run_no = b.run AND k.bank_no = b.bank AND k.generation = b.generation) \
+         ON CONFLICT (run_no, task_key, step_no) DO NOTHING RETURNING run_no, task_key, step_no"
+            .to_owned()
     });
+    let mut steps: Vec<&mut Step> = steps.iter_mut().filter(|step| is_allowed(step, standings)).collect();
     if steps.is_empty() {
         return Ok(HashSet::new());
     }
@@ -275,8 +283,6 @@ async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<Ha
         .int(steps.iter().map(|s| s.run.0))
         .int(steps.iter().map(|s| s.task.0))
         .int(steps.iter().map(|s| i64::from(s.step.0)))
-        .int(steps.iter().map(|s| s.epoch))
-        .int(steps.iter().map(|s| i64::from(s.end == End::Failed)))
         .int(steps.iter().map(|s| i64::from(s.task.bank())))
         .opt_int(steps.iter().map(|s| s.generation))
         .text(steps.iter_mut().map(|s| std::mem::take(&mut s.facts)));
@@ -312,11 +318,12 @@ async fn stored_before(conn: &mut dyn Conn, missed: Vec<(usize, StepKey)>) -> St
     Ok(found)
 }
 
+/// Inserts the texts of records that were stored now: without a look for earlier ones, because a text comes with its record, and
+/// records that may be forgotten again have none ([`check`]).
 async fn insert_texts(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<()> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO texts (run_no, task_key, step_no, body) SELECT b.run, b.task, b.step, b.body \
-         FROM @rows($1: run int, task int, step int, body blob) AS b WHERE true \
-         ON CONFLICT (run_no, task_key, step_no) DO NOTHING"
+         FROM @rows($1: run int, task int, step int, body blob) AS b"
             .to_owned()
     });
     let mut with: Vec<&mut Step> = steps.iter_mut().filter(|step| step.text.is_some()).collect();

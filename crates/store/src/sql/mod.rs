@@ -63,6 +63,9 @@ pub(crate) trait Conn: Send {
     /// writer. `FOR UPDATE` is added by the backend.
     async fn lock(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()>;
 
+    /// The same for rows that are wanted: as they are once they are locked.
+    async fn fetch_locked(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>>;
+
     /// Changes rows on which all writers meet, as the end of a transaction: Postgres gets it in one message with the commit, so
     /// that they are not locked while an answer travels. In the order of the calls; numbers only, and nobody learns what it did.
     async fn at_last(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()>;

@@ -1,6 +1,6 @@
 //! Handing out tasks (P1 to P4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
 use bench_proto::{
@@ -40,18 +40,39 @@ pub(super) async fn lock(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> Sto
     conn.lock(&LOCK, args![pairs(tasks)]).await
 }
 
-/// Locks the task rows within ranges of keys (run, lowest, highest), in key order.
-pub(super) async fn lock_ranges(conn: &mut dyn Conn, ranges: &[(RunNo, TaskKey, TaskKey)]) -> StoreResult<()> {
+/// State and lease epoch of tasks that are locked.
+pub(super) type Standings = HashMap<(RunNo, TaskKey), (TaskState, i64)>;
+
+/// Locks task rows in key order and reads where they stand.
+pub(super) async fn lock_and_read(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Standings> {
     static LOCK: Sql = Sql::new(|| {
-        "SELECT t.task_key FROM @rows($1: run int, low int, high int) AS b JOIN tasks AS t ON t.run_no = b.run \
-         AND t.task_key BETWEEN b.low AND b.high ORDER BY t.run_no, t.task_key"
+        "SELECT t.run_no, t.task_key, t.state, t.lease_epoch FROM @rows($1: run int, task int) AS b \
+         JOIN tasks AS t ON t.run_no = b.run AND t.task_key = b.task ORDER BY t.run_no, t.task_key"
+            .to_owned()
+    });
+    standings(conn.fetch_locked(&LOCK, args![pairs(tasks)]).await?)
+}
+
+/// The same for the rows within ranges of keys (run, lowest, highest).
+pub(super) async fn lock_and_read_ranges(
+    conn: &mut dyn Conn,
+    ranges: &[(RunNo, TaskKey, TaskKey)],
+) -> StoreResult<Standings> {
+    static LOCK: Sql = Sql::new(|| {
+        "SELECT t.run_no, t.task_key, t.state, t.lease_epoch FROM @rows($1: run int, low int, high int) AS b \
+         JOIN tasks AS t ON t.run_no = b.run AND t.task_key BETWEEN b.low AND b.high ORDER BY t.run_no, t.task_key"
             .to_owned()
     });
     let batch = Batch::default()
         .int(ranges.iter().map(|(run, ..)| run.0))
         .int(ranges.iter().map(|(_, low, _)| low.0))
         .int(ranges.iter().map(|(.., high)| high.0));
-    conn.lock(&LOCK, args![batch]).await
+    standings(conn.fetch_locked(&LOCK, args![batch]).await?)
+}
+
+fn standings(rows: Vec<Row>) -> StoreResult<Standings> {
+    let read = |row: &Row| Ok(((RunNo(row.int(0)?), task_key(row, 1)?), (task_state(row, 2)?, row.int(3)?)));
+    rows.iter().map(read).collect()
 }
 
 /// Makes tasks (run, key, first lease epoch) ready; those that have a row stay. Returns the new ones.
@@ -257,33 +278,33 @@ impl<B: Backend> Tasks for SqlStore<B> {
         }
     }
 
-    async fn open_tasks_of(&self, runs: &[RunNo]) -> StoreResult<BTreeMap<RunNo, OpenByRole>> {
-        // `+ 0`: leased tasks are found by the index of all leased ones, not among all tasks of the run
+    async fn open_tasks_of(&self, runs: &[RunNo], at_most: u32) -> StoreResult<BTreeMap<RunNo, OpenByRole>> {
+        // What is next is as many as the run has questions, so it is counted to a bound, in the order of the index; all else is
+        // found by indexes that hold little. `+ 0`: leased tasks are found by the index of all leased ones, not among all of the run.
         static COUNT: Sql = Sql::new(|| {
-            let roles = Role::ALL.into_iter().enumerate().fold(String::new(), |cases, (number, role)| {
-                let (low, high) = role_range(role);
-                format!("{cases} WHEN task_key BETWEEN {} AND {} THEN {number}", low.0, high.0)
-            });
             format!(
-                "SELECT run_no, CAST(CASE{roles} END AS bigint) AS role, \
-                 COALESCE(sum(CASE WHEN leased = 0 AND not_before <= @now AND published_at IS NULL THEN 1 ELSE 0 END), 0), \
-                 COALESCE(sum(CASE WHEN leased = 0 AND not_before <= @now AND published_at IS NOT NULL THEN 1 ELSE 0 END), 0), \
-                 COALESCE(sum(CASE WHEN leased = 0 AND not_before > @now THEN 1 ELSE 0 END), 0), \
-                 COALESCE(sum(leased), 0), min(CASE WHEN leased = 0 AND not_before > @now THEN not_before - @now END) FROM (\
-                 SELECT t.run_no, t.task_key, t.not_before, t.published_at, 0 AS leased FROM @rows($1: run int) AS b \
-                 JOIN tasks AS t ON t.run_no = b.run WHERE t.state = {} UNION ALL \
-                 SELECT t.run_no, t.task_key, t.not_before, t.published_at, 1 AS leased FROM tasks AS t WHERE t.state = {} \
-                 AND t.run_no + 0 IN (SELECT run FROM @rows($1: run int) AS b)) AS open GROUP BY 1, 2",
-                TaskState::Ready.code(),
-                TaskState::Leased.code()
+                "SELECT run_no, role, CAST(sum(next) AS bigint), CAST(sum(queued) AS bigint), CAST(sum(put_off) AS bigint), \
+                 CAST(sum(leased) AS bigint), min(due) FROM (\
+                 SELECT b.run AS run_no, b.role, (SELECT count(*) FROM (SELECT t.task_key FROM tasks AS t WHERE t.run_no = b.run \
+                 AND t.task_key BETWEEN b.low AND b.high AND t.state = {ready} AND t.published_at IS NULL AND t.not_before = 0 \
+                 ORDER BY t.task_key LIMIT $2) AS few) AS next, 0 AS queued, 0 AS put_off, 0 AS leased, CAST(NULL AS bigint) AS due \
+                 FROM @rows($1: run int, role int, low int, high int) AS b UNION ALL \
+                 SELECT b.run, b.role, CASE WHEN t.not_before <= @now AND t.published_at IS NULL THEN 1 ELSE 0 END, \
+                 CASE WHEN t.not_before <= @now AND t.published_at IS NOT NULL THEN 1 ELSE 0 END, \
+                 CASE WHEN t.not_before > @now THEN 1 ELSE 0 END, 0, CASE WHEN t.not_before > @now THEN t.not_before - @now END \
+                 FROM @rows($1: run int, role int, low int, high int) AS b JOIN tasks AS t ON t.run_no = b.run \
+                 AND t.task_key BETWEEN b.low AND b.high WHERE {WAITING} UNION ALL \
+                 SELECT b.run, b.role, 0, 0, 0, 1, NULL FROM tasks AS t JOIN @rows($1: run int, role int, low int, high int) AS b \
+                 ON b.run = t.run_no + 0 AND t.task_key + 0 BETWEEN b.low AND b.high WHERE t.state = {leased}) AS open \
+                 GROUP BY run_no, role",
+                ready = TaskState::Ready.code(),
+                leased = TaskState::Leased.code()
             )
         });
-        let rows = self.fetch(&COUNT, args![Batch::default().int(runs.iter().map(|run| run.0))]).await?;
+        let rows = self.fetch(&COUNT, args![by_role(runs), at_most]).await?;
         let none: OpenByRole = Role::ALL.into_iter().map(|role| (role, OpenTasks::default())).collect();
         let mut open: BTreeMap<RunNo, OpenByRole> = runs.iter().map(|run| (*run, none.clone())).collect();
         for row in rows {
-            let role = usize::try_from(row.int(1)?).ok().and_then(|number| Role::ALL.get(number).copied());
-            let role = role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".to_owned()))?;
             let counts = OpenTasks {
                 unpublished: row.int(2)?,
                 queued: row.int(3)?,
@@ -291,8 +312,29 @@ impl<B: Backend> Tasks for SqlStore<B> {
                 leased: row.int(5)?,
                 next_due_ms: row.opt_int(6)?.map(|us| us.div_euclid(1000) + 1),
             };
-            open.entry(RunNo(row.int(0)?)).or_default().insert(role, counts);
+            open.entry(RunNo(row.int(0)?)).or_default().insert(role_of(&row, 1)?, counts);
         }
         Ok(open)
     }
+}
+
+/// The condition of the index `tasks_waiting` on row `t`: ready, and published or put off (perhaps due by now).
+pub(super) const WAITING: &str = "t.state = 0 AND (t.published_at IS NOT NULL OR t.not_before > 0)";
+
+/// A batch of (run, number of the role, lowest key, highest key) for each role of each run.
+pub(super) fn by_role(runs: &[RunNo]) -> Batch {
+    let all: Vec<(RunNo, usize)> =
+        runs.iter().flat_map(|run| (0..Role::ALL.len()).map(|number| (*run, number))).collect();
+    let ranges: Vec<(TaskKey, TaskKey)> = all.iter().map(|(_, number)| role_range(Role::ALL[*number])).collect();
+    Batch::default()
+        .int(all.iter().map(|(run, _)| run.0))
+        .int(all.iter().map(|(_, number)| *number as i64))
+        .int(ranges.iter().map(|(low, _)| low.0))
+        .int(ranges.iter().map(|(_, high)| high.0))
+}
+
+/// The role behind a number of [`by_role`].
+pub(super) fn role_of(row: &Row, column: usize) -> StoreResult<Role> {
+    let role = usize::try_from(row.int(column)?).ok().and_then(|number| Role::ALL.get(number).copied());
+    role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".to_owned()))
 }

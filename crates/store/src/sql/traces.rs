@@ -12,10 +12,11 @@ use bench_proto::{
 use super::{
     Backend, Batch, Conn, Row, Sql, SqlStore, args,
     results::{distinct, of_questions},
-    role_range, task_key, tasks,
+    task_key,
+    tasks::{self, WAITING, by_role, role_of},
 };
 use crate::{
-    SessionId, StoreError, StoreResult, Traces,
+    SessionId, StoreResult, Traces,
     codec::{escape, from_json, to_json, unescape},
 };
 
@@ -36,6 +37,8 @@ fn facts(mut row: Row) -> StoreResult<QuestionFacts> {
     from_json(&row.text(0)?, || "the facts of a question".to_owned())
 }
 
+/// Ready tasks, next in the order of their keys, among which the oldest is looked for.
+const NEXT: u32 = 1000;
 /// How long whoever decided or took a trace has to send it, before others do.
 const HOLD_US: i64 = 30_000_000;
 
@@ -193,25 +196,25 @@ impl<B: Backend> Traces for SqlStore<B> {
     }
 
     async fn oldest_ready(&self, runs: &[RunNo]) -> StoreResult<Vec<(RunNo, Role, i64)>> {
+        // among those that were published or put off, and the next ones to be published
         static SELECT: Sql = Sql::new(|| {
-            let roles = Role::ALL.into_iter().enumerate().fold(String::new(), |cases, (number, role)| {
-                let (low, high) = role_range(role);
-                format!("{cases} WHEN t.task_key BETWEEN {} AND {} THEN {number}", low.0, high.0)
-            });
             format!(
-                "SELECT t.run_no, CAST(CASE{roles} END AS bigint) AS role, @now - min(t.ready_at) \
-                 FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
-                 WHERE t.state = {} AND t.not_before <= @now AND t.ready_at <= @now GROUP BY 1, 2 ORDER BY 1, 2",
+                "SELECT b.run, b.role, @now - (SELECT min(t.ready_at) FROM tasks AS t WHERE t.run_no = b.run \
+                 AND t.task_key BETWEEN b.low AND b.high AND {WAITING} AND t.not_before <= @now AND t.ready_at <= @now), \
+                 @now - (SELECT min(few.ready_at) FROM (SELECT t.ready_at FROM tasks AS t WHERE t.run_no = b.run \
+                 AND t.task_key BETWEEN b.low AND b.high AND t.state = {} AND t.published_at IS NULL AND t.not_before = 0 \
+                 AND t.ready_at <= @now ORDER BY t.task_key LIMIT {NEXT}) AS few) \
+                 FROM @rows($1: run int, role int, low int, high int) AS b ORDER BY b.run, b.role",
                 TaskState::Ready.code()
             )
         });
-        let rows = self.fetch(&SELECT, args![Batch::default().int(runs.iter().map(|run| run.0))]).await?;
-        let read = |row: &Row| {
-            let role = usize::try_from(row.int(1)?).ok().and_then(|number| Role::ALL.get(number).copied());
-            let role = role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".to_owned()))?;
-            Ok((RunNo(row.int(0)?), role, row.int(2)?.max(0) / 1000))
-        };
-        rows.iter().map(read).collect()
+        let mut oldest = Vec::new();
+        for row in self.fetch(&SELECT, args![by_role(runs)]).await? {
+            if let Some(age_us) = row.opt_int(2)?.max(row.opt_int(3)?) {
+                oldest.push((RunNo(row.int(0)?), role_of(&row, 1)?, age_us.max(0) / 1000));
+            }
+        }
+        Ok(oldest)
     }
 
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>> {

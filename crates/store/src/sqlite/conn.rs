@@ -41,6 +41,10 @@ impl Conn for Link<'_> {
         Ok(()) // BEGIN IMMEDIATE holds the whole file
     }
 
+    async fn fetch_locked(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
+        self.fetch(sql, args).await
+    }
+
     async fn at_last(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()> {
         self.execute(sql, args).await.map(drop)
     }

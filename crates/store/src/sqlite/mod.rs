@@ -44,6 +44,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0007_sight.sql"),
     include_str!("../../../../migrations/sqlite/0008_limits.sql"),
     include_str!("../../../../migrations/sqlite/0009_unsent_traces.sql"),
+    include_str!("../../../../migrations/sqlite/0010_waiting.sql"),
 ];
 
 /// The store in one file.

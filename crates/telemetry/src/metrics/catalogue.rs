@@ -61,7 +61,7 @@ catalogue! {
     Gauge SLOTS = "bench_slots" ["role"]: "slots of this worker";
     Gauge SLOTS_BUSY = "bench_slots_busy" ["role"]: "slots in use of this worker";
     Gauge LEADING = "bench_coordinator_leading" []: "1 while this coordinator leads";
-    Gauge TASKS = "bench_tasks" ["pool", "role", "state"]: "open tasks: unpublished, queued, delayed, leased";
+    Gauge TASKS = "bench_tasks" ["pool", "role", "state"]: "open tasks: unpublished (up to 100,000 of a run are counted), queued, delayed, leased";
     Gauge OLDEST_TASK_SECONDS = "bench_oldest_task_seconds" ["pool", "role"]: "age of the oldest task that is due and not claimed";
     Gauge QUEUE_DEPTH = "bench_queue_depth" ["pool", "role"]: "messages ready in the broker's queue";
     Gauge QUEUE_CONSUMERS = "bench_queue_consumers" ["pool", "role"]: "consumers of the broker's queue";

@@ -167,6 +167,23 @@ async fn malformed_replies_are_paid_recorded_and_asked_again() {
 }
 
 #[tokio::test]
+async fn what_a_provider_withholds_is_paid_once_and_not_asked_for_again() {
+    for (finish, code) in [("content_filter", "content_filter"), ("refusal", "refusal")] {
+        let mut withheld = good("");
+        if let Ok(reply) = &mut withheld.result {
+            reply.finish = finish.to_owned();
+        }
+        let Setup { parts, model, .. } = setup(vec![withheld]);
+        let result = call(parts).await;
+        assert_eq!(result.outcome, Err(CallStop::Failed(Failure::permanent(code, "'' is no verdict"))));
+        assert_eq!(
+            (model.sent.lock().expect("no panic").len(), outcomes(&result).as_slice()),
+            (1, &[CallOutcome::Rejected][..])
+        );
+    }
+}
+
+#[tokio::test]
 async fn p10_what_may_have_been_billed_is_uncertain_at_its_worst_case() {
     let Setup { parts, budget, .. } =
         setup(vec![broken(Transport::Timeout), answered(500, "", None), broken(Transport::Connect)]);

@@ -42,10 +42,10 @@ fn p10_killed_workers_and_lost_replies_never_lift_the_cap() {
     let provider = Provider::start(&[&["--price", "gpt-4o-mini=0.15/0.60"], &faults[..]].concat());
     let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
     let stage = Stage::of(Size::Middle, provider, cluster);
-    let (_coordinator, mut workers) = stage.people(4);
+    let (_coordinator, mut workers) = stage.people(16);
     let mut client = stage.submit(&["--max-cost", "0.02"]);
     stage.provider.wait_for_requests(8);
-    for victim in [0, 1, 2, 3, 0] {
+    for victim in [0, 5, 10, 15, 0, 7] {
         if !client.runs() {
             break;
         }
