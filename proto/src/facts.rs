@@ -179,7 +179,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         kept: None,
     };
     let mut scored = false;
-    let mut slowest_vote = (0, 0);
+    let mut slowest_vote = (0, 0, 0);
     let mut votes: Vec<Vec<f64>> = vec![Vec::new(); judges.metrics.len()];
     let mut votes_missing = judges.metrics.len() * judges.votes as usize;
     for stored in steps {
