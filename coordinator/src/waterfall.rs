@@ -60,7 +60,7 @@ impl View {
 /// All lines: a heading, the time line, one line a span, and a legend.
 #[must_use]
 pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: View) -> String {
-    let mut lines = vec![heading(trace, run)];
+    let mut lines = wrapped(&heading(trace, run), view.width);
     lines.push(match link {
         Some(link) => format!("trace {}  {link}", trace.trace_id),
         None => format!("trace {}", trace.trace_id),
@@ -69,7 +69,7 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: V
         lines.push("nothing of it has happened yet".to_owned());
         return lines.join("\n");
     };
-    lines.extend(totals(trace));
+    lines.extend(totals(trace).map(|parts| wrapped(&parts, view.width)).unwrap_or_default());
     let (spans, votes) = (in_reading_order(trace), votes(trace));
     let names: Vec<String> = spans.iter().map(|span| name(trace, span, &votes)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -95,7 +95,26 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: V
     lines.join("\n")
 }
 
-fn heading(trace: &QuestionTrace, run: &str) -> String {
+/// Joins parts by commas, in as many lines as the terminal needs.
+fn wrapped(parts: &[String], width: Option<usize>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if width.is_none_or(|width| line.chars().count() + part.chars().count() + 3 <= width) => {
+                line.push_str(", ");
+                line.push_str(part);
+            }
+            Some(line) => {
+                line.push(',');
+                lines.push(format!("  {part}"));
+            }
+            None => lines.push(part.clone()),
+        }
+    }
+    lines
+}
+
+fn heading(trace: &QuestionTrace, run: &str) -> Vec<String> {
     let subject = &trace.subject;
     let mut words = vec![format!("question {} ({}) of run {run}", subject.question_id, subject.category)];
     match &trace.facts {
@@ -114,7 +133,7 @@ fn heading(trace: &QuestionTrace, run: &str) -> String {
             }
         }
     }
-    words.join(", ")
+    words
 }
 
 /// What had to be done again.
@@ -165,7 +184,7 @@ fn in_reading_order(trace: &QuestionTrace) -> Vec<&Span> {
 }
 
 /// Where the time went, in one line. What went on at the same time is counted more than once.
-fn totals(trace: &QuestionTrace) -> Option<String> {
+fn totals(trace: &QuestionTrace) -> Option<Vec<String>> {
     let of = |classes: &[SpanClass]| {
         let spans = trace.spans.iter().filter(|span| classes.contains(&span.class));
         spans.map(|span| span.end_us - span.start_us).sum::<i64>()
@@ -178,7 +197,7 @@ fn totals(trace: &QuestionTrace) -> Option<String> {
     ];
     let words: Vec<String> =
         parts.iter().filter(|(_, us)| *us > 0).map(|(what, us)| format!("{} {what}", duration(*us))).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    (!words.is_empty()).then_some(words)
 }
 
 struct Scale {
@@ -196,6 +215,9 @@ impl Scale {
 
     fn ruler(&self) -> String {
         let (middle, end) = (duration(self.whole_us / 2), duration(self.whole_us));
+        // a narrow ruler has its ends alone
+        let narrow = self.columns < 2 * (middle.chars().count() + end.chars().count()) + 4;
+        let middle = if narrow { "" } else { middle.as_str() };
         let mut ruler = format!("{:<width$}{middle}", "0", width = self.columns / 2 - middle.chars().count() / 2);
         let room = self.columns.saturating_sub(ruler.chars().count() + end.chars().count());
         ruler.push_str(&" ".repeat(room));
