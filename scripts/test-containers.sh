@@ -6,6 +6,7 @@
 # and as root, an engine of our own is started, which is gone afterwards with everything that it did to the machine's network; images of the official names are
 # then made of Debian's packages (scripts/containers/), because no hub may be in reach. BENCH_TEST_KEEP=1 leaves that engine running and
 # says how to use it and how to end it. What was built stays below target/containers: the second time takes minutes.
+# BENCH_TEST_PROFILE=demo builds with that profile of Cargo.toml instead of `release`: in a third of the time.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -30,6 +31,7 @@ docker compose version >/dev/null || { say "Compose v2 is missing (docker compos
 
 say "== containers: building the image"
 docker build --network="$network" --file deploy/Dockerfile --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
+    --build-arg CARGO_PROFILE="${BENCH_TEST_PROFILE:-release}" \
     --tag bench-coord:local .
 sh scripts/deploy-venv.sh
 say "== containers: image, compose, faults"

@@ -62,6 +62,21 @@ pub struct GlobalArgs {
     pub verbose: u8,
 }
 
+impl Verb {
+    /// Whether it runs for long, with a log that machines may read.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        {
+            matches!(self, Self::Serve(_))
+        }
+        #[cfg(not(feature = "cluster"))]
+        {
+            false
+        }
+    }
+}
+
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {

@@ -1,9 +1,10 @@
 //! `gc`: drops what no run needs any more. Runs and their results stay.
 //!
 //! Of memory systems it removes the banks of cancelled runs, generations that were begun anew (P5), and with `--banks RUN` all
-//! banks of an ended run. Systems that were computed from the stored items hold nothing of their own.
+//! banks of an ended run. Systems that were computed from the stored items hold nothing of their own. What a system that was
+//! started for a run has stored lies on the machine of its worker: each machine removes its own.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bench_store::{BANKS_GONE_EVENT, BankRow, RunFilter, RunRow, RunState, Store};
 use bench_worker::systems::{BankRef, BuildContext, MemorySystem, adapter, registry};
@@ -36,13 +37,21 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
         let events = store.events(run.run_no).await?;
         let has = |message: &str| events.iter().any(|e| e.kind == BANKS_GONE_EVENT && e.message == message);
         let what = if all { ALL } else { OLD };
-        if has(ALL) || has(what) {
+        let told = has(ALL) || has(what);
+        // another machine may have told of its own part
+        if told && !(all && was_started(&run)) {
             continue;
         }
         match remove(app, store.as_ref(), &run, all).await {
-            Ok(number) => {
-                removed += number;
-                store.add_event(run.run_no, BANKS_GONE_EVENT, what).await?;
+            Ok(Removed { banks, elsewhere }) => {
+                removed += banks;
+                if !told {
+                    if !elsewhere.is_empty() {
+                        let machines = elsewhere.join(", ");
+                        out::note(&format!("{}: `gc` on {machines} removes the banks that are there", run.run_id));
+                    }
+                    store.add_event(run.run_no, BANKS_GONE_EVENT, what).await?;
+                }
             }
             Err(problem) => {
                 failed += 1;
@@ -81,22 +90,52 @@ pub(super) async fn check_banks(store: &dyn Store, run: &RunRow) -> Result<(), C
     Ok(())
 }
 
-async fn remove(app: &App, store: &dyn Store, run: &RunRow, all: bool) -> Result<usize, String> {
-    let spec = &run.spec.system;
-    if spec.settings[adapter::ADAPTER].get("start").is_some() && !spec.settings.contains_key(adapter::URL) {
-        // started for the run alone: what it stored lies in its folder
-        return if all {
-            adapter::remove_data(&app.home(), &run.run_id.0).await.map_err(|e| e.to_string())
-        } else {
-            Ok(0)
-        };
+/// Whether the run's system was started for it alone.
+fn was_started(run: &RunRow) -> bool {
+    let settings = &run.spec.system.settings;
+    let adapter = settings.get(adapter::ADAPTER);
+    adapter.is_some_and(|spec| spec.get("start").is_some()) && !settings.contains_key(adapter::URL)
+}
+
+/// What of a run was removed.
+#[derive(Debug, Default)]
+struct Removed {
+    banks: usize,
+    /// Machines that hold banks of the run which only they can remove.
+    elsewhere: Vec<String>,
+}
+
+async fn remove(app: &App, store: &dyn Store, run: &RunRow, all: bool) -> Result<Removed, String> {
+    if was_started(run) {
+        // generations that were begun anew go with the rest
+        return if all { remove_started(app, store, run).await } else { Ok(Removed::default()) };
     }
+    let spec = &run.spec.system;
     let environment = app.environment_for_check().map_err(|error| error.message)?;
     let context = BuildContext { run: Some(run.run_id.0.clone()), ..environment.systems.clone() };
     let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
     let result = reset_all(&system, store, run, all).await;
     system.close().await;
-    result
+    result.map(|banks| Removed { banks, elsewhere: Vec::new() })
+}
+
+/// Removes what a system that was started for the run has stored on this machine.
+async fn remove_started(app: &App, store: &dyn Store, run: &RunRow) -> Result<Removed, String> {
+    let had_data = adapter::remove_data(&app.home(), &run.run_id.0).await.map_err(|error| error.to_string())? > 0;
+    let banks = store.banks(run.run_no, None).await.map_err(|error| error.to_string())?;
+    let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+    for handle in banks.iter().filter_map(|bank| bank.handle.as_deref()) {
+        *hosts.entry(host_of(handle)).or_default() += 1;
+    }
+    let here = hosts.remove(adapter::host().as_str()).unwrap_or(0);
+    let elsewhere = hosts.into_keys().map(str::to_owned).collect();
+    Ok(Removed { banks: if had_data { here } else { 0 }, elsewhere })
+}
+
+/// The machine in the handle of a bank of a started system: `host|bank`, or `host/instance|bank`.
+fn host_of(handle: &str) -> &str {
+    let before = handle.split_once('|').map_or(handle, |(before, _)| before);
+    before.split_once('/').map_or(before, |(host, _)| host)
 }
 
 async fn reset_all(
@@ -146,6 +185,13 @@ mod tests {
     use bench_store::BankState;
 
     use super::*;
+
+    #[test]
+    fn the_machine_of_a_bank_is_in_its_handle() {
+        for handle in ["host|mem_bench_12_g3", "host/17-4711|bench-12-g3"] {
+            assert_eq!(host_of(handle), "host", "{handle}");
+        }
+    }
 
     #[test]
     fn handles_of_earlier_generations_follow_from_the_current_one() {

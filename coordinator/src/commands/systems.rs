@@ -11,6 +11,7 @@ use crate::{
     app::App,
     cli::SystemsVerb,
     exit::{CliError, CliResult, Exit},
+    local::Interrupts,
     out,
     tables::{render, table},
 };
@@ -118,12 +119,32 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let (name, settings) = app.system(given)?;
     adapter::end_orphans(&app.home()).await;
     let environment = app.environment_for_check()?;
-    let context = BuildContext { run: Some(format!("check-{}", std::process::id())), ..environment.systems.clone() };
+    let own = format!("check-{}", std::process::id());
+    let folder = app.home().join("systems").join(&own);
+    let is_ours = !folder.exists();
+    let context = BuildContext { run: Some(own.clone()), ..environment.systems.clone() };
     let system = registry::build(&name, &settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
-    let steps = check::run(system.as_ref(), &format!("bench-check-{}", std::process::id())).await;
+    let banks = format!("bench-check-{}", std::process::id());
+    let interrupts = Interrupts::listen();
+    let steps = tokio::select! {
+        steps = check::run(system.as_ref(), &banks) => Some(steps),
+        () = interrupts.stop.cancelled() => None,
+    };
+    // however it ends: what was started does not stay
     system.close().await;
     context.instances.close_all().await;
+    let steps = steps.ok_or_else(|| {
+        CliError::resumable(format!(
+            "interrupted: banks named {banks}-… may be left in a system that runs on; check again"
+        ))
+    })?;
     let failed = steps.iter().filter(|step| step.outcome == Outcome::Fail).count();
+    if failed == 0 && is_ours {
+        // nobody comes back to what a check has stored
+        let _ = std::fs::remove_dir_all(&folder);
+    } else if folder.is_dir() {
+        out::note(&format!("what the system has said and stored is in {}", folder.display()));
+    }
     if json {
         out::json(&json!({ "system": name, "failed": failed, "steps": steps }));
     } else {

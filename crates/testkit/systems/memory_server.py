@@ -1,8 +1,10 @@
-"""A memory server for tests: python3 memory_server.py PORT. It keeps users apart, in this process."""
-import json, os, re, sys, threading
+"""A memory server for tests: python3 memory_server.py PORT. It keeps users apart, in this process or in MEMORY_FILE."""
+import json, os, re, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-users, lock = {}, threading.Lock()
+users, lock, file = {}, threading.Lock(), os.environ.get("MEMORY_FILE")
+if file and os.path.exists(file):
+    users = json.load(open(file))
 
 
 def words(text):
@@ -15,6 +17,8 @@ def answer(method, path, body):
         return {"version": os.environ.get("MEMORY_VERSION", "1.2.3")}
     if path == "/add":
         users.setdefault(user, []).append(body)
+        if file:
+            json.dump(users, open(file, "w"))
         return {"ok": True}
     if path == "/count":
         return {"memories": len(users.get(user, [])), "characters": sum(len(m["text"]) for m in users.get(user, []))}
@@ -36,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def reply(self):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if self.path == "/add":
+            time.sleep(float(os.environ.get("MEMORY_TAKES", "0")))
         with lock:
             found = answer(self.command, self.path, json.loads(body or "{}"))
         text = json.dumps(found).encode()

@@ -1,6 +1,6 @@
 //! Every shipped adapter passes the checks against its contract, and its traps are handled.
 
-use bench_testkit::fakes::{Fake, SYSTEMS};
+use bench_testkit::fakes::{Fake, SYSTEMS, World};
 use bench_worker::systems::{adapter::shipped::SHIPPED, check::Outcome};
 
 use super::{changes_of, checked, outcome, robust::bank, start, system};
@@ -49,14 +49,28 @@ async fn a_dead_worker_of_graphiti_is_no_readiness() {
     assert!(store.outcome == Outcome::Fail && store.detail.contains("system_stalled"), "{store:?}");
 }
 
+/// A trouble, a system that has it, and the check that finds it.
+type Trouble = (&'static str, fn(&mut World), &'static str);
+
+const TROUBLES: &[Trouble] = &[
+    ("mem0", |world| world.loses_every = 1, "ready is true"),
+    ("hindsight", |world| world.loses_every = 3, "counts"),
+    ("mem0", |world| world.ascii_only = true, "unicode and length"),
+    ("astrocyte", |world| world.stores_twice = true, "repeat"),
+    ("mem0", |world| world.mixes_banks = true, "isolation"),
+    ("mem0", |world| world.resets_everything = true, "reset"),
+    ("mem0", |world| world.resets_nothing = true, "reset"),
+    ("astrocyte", |world| world.always_answers = Some("I am not sure.".to_owned()), "real answers"),
+];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_document_of_supermemory_that_is_gone_is_not_done() {
-    let (fake, system) = start("supermemory");
-    fake.with(|world| world.loses_every = 0);
-    let (_, steps) = checked(system.as_ref()).await;
-    assert_eq!(outcome(&steps, "store"), Outcome::Pass, "{steps:#?}");
-    let seen = fake.with(|world| world.requests.clone());
-    assert!(seen.iter().any(|request| request.starts_with("GET /v3/documents/bench-check-1-red-D1")), "{seen:?}");
+async fn every_trouble_is_found_by_its_check() {
+    for (name, trouble, check) in TROUBLES {
+        let (fake, system) = start(name);
+        fake.with(*trouble);
+        let (_, steps) = checked(system.as_ref()).await;
+        assert_eq!(outcome(&steps, check), Outcome::Fail, "{name}: {steps:#?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,8 @@ mod process;
 mod recorded;
 mod robust;
 mod schema;
+mod started;
+mod traps;
 
 use std::sync::Arc;
 
@@ -36,7 +38,8 @@ fn of_text(text: &str, url: Option<&str>) -> Arc<dyn MemorySystem> {
     if let Some(url) = url {
         settings.insert(adapter::URL.to_owned(), url.into());
     }
-    registry::build(&spec.name, &settings, &BuildContext::default()).expect("builds")
+    let context = BuildContext { home: Some(env!("CARGO_TARGET_TMPDIR").into()), ..BuildContext::default() };
+    registry::build(&spec.name, &settings, &context).expect("builds")
 }
 
 /// Runs the checks; each as `name: result`.

@@ -1,9 +1,12 @@
 //! What goes wrong between a runner and a system, and what is said about it.
 
+use std::{sync::Arc, time::Duration};
+
+use axum::{Json, Router, response::Redirect, routing::post};
 use bench_proto::failure::FailureClass;
 use bench_testkit::fakes::Fake;
 use bench_worker::systems::{BankRef, MemorySystem, RecallQuery};
-use std::{sync::Arc, time::Duration};
+use serde_json::{Value, json};
 
 use super::{of_text, start, system};
 
@@ -61,6 +64,40 @@ async fn troubles_have_their_class_and_name_their_place() {
     fake.with(|world| world.slow = Duration::from_secs(3));
     note("hangs", failure(&mine, 5).await);
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+/// A server with addresses that lead elsewhere.
+async fn server_that_redirects() -> String {
+    let found = async |Json(asked): Json<Value>| Json(json!({ "results": [{ "memory": asked["query"], "id": "m1" }] }));
+    let router = Router::new()
+        .route("/search", post(found))
+        .route("/old/search", post(async || Redirect::temporary("/search")))
+        .route("/far/search", post(async || Redirect::temporary("http://127.0.0.1:9/search")))
+        .route("/round/search", post(async || Redirect::temporary("/round/search")));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listens");
+    let url = format!("http://{}", listener.local_addr().expect("has an address"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+#[tokio::test]
+async fn redirects_are_followed_when_allowed_and_to_the_same_server_only() {
+    let url = server_that_redirects().await;
+    let at = |path: &str, more: &str| of_text(&format!("{SMALL}{more}"), Some(&format!("{url}{path}")));
+    let query =
+        RecallQuery { question_id: "q", text: "heron", time_text: None, k: 5, visible_entries: 1, evidence: None };
+    let allowed = "allow: [redirects]\n";
+    let found = at("/old", allowed).recall(&bank(), &query).await.expect("is followed, with its body");
+    assert_eq!(found.hits[0].text, "heron");
+    for (path, allow, said) in [
+        ("/old", "", "redirected to '/search': use that address, or write `allow: [redirects]`"),
+        ("/far", allowed, "redirected to another server: 'http://127.0.0.1:9/search'"),
+        ("/round", allowed, "more than 3 redirects"),
+    ] {
+        let refused = failure(&at(path, allow), 5).await;
+        assert_eq!((refused.class, refused.code.as_str()), (FailureClass::Permanent, "system_redirect"), "{path}");
+        assert!(refused.message.contains(said), "{path}: {refused}");
+    }
 }
 
 #[tokio::test]

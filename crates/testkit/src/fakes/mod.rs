@@ -40,6 +40,8 @@ pub struct World {
     pub banks: BTreeMap<String, Vec<Stored>>,
     /// Requests so far, as `METHOD /path`.
     pub requests: Vec<String>,
+    /// Their bodies; `null` without one.
+    pub bodies: Vec<Value>,
     /// Items that wait to be taken in; one is, with each request.
     pub waiting: Vec<(String, Stored)>,
     /// Its worker has ended: what waits stays where it is.
@@ -56,6 +58,18 @@ pub struct World {
     pub redirects_to: Option<String>,
     /// Responses begin with this many blanks.
     pub bloat: usize,
+    /// A search finds what is in any bank.
+    pub mixes_banks: bool,
+    /// Letters of other scripts are thrown away.
+    pub ascii_only: bool,
+    /// What is there already is stored once more.
+    pub stores_twice: bool,
+    /// The last item of a batch is not taken in, and the answer does not name it.
+    pub takes_part: bool,
+    /// Removing a bank removes all of them.
+    pub resets_everything: bool,
+    /// Removing a bank removes nothing.
+    pub resets_nothing: bool,
     /// Every question gets this answer: a fake model.
     pub always_answers: Option<String>,
     /// It wants this key.
@@ -96,21 +110,30 @@ pub type System = fn(&mut World, &Ask<'_>) -> Reply;
 impl World {
     /// Takes an item in, unless it is one of those that are lost.
     pub fn store(&mut self, bank: &str, text: &str, meta: Value) -> String {
-        self.next += 1;
-        let id = format!("m{}", self.next);
-        if self.loses_every == 0 || !self.next.is_multiple_of(self.loses_every as u64) {
-            let stored = Stored { id: id.clone(), text: text.to_owned(), meta };
+        let (stored, kept) = self.item(text, meta);
+        let id = stored.id.clone();
+        if kept {
             self.banks.entry(bank.to_owned()).or_default().push(stored);
         }
         id
     }
 
-    /// Notes an item that is taken in later.
+    /// Notes an item that is taken in later, unless it is one of those that are lost.
     pub fn accept(&mut self, bank: &str, text: &str, meta: Value) -> String {
-        self.next += 1;
-        let id = format!("m{}", self.next);
-        self.waiting.push((bank.to_owned(), Stored { id: id.clone(), text: text.to_owned(), meta }));
+        let (stored, kept) = self.item(text, meta);
+        let id = stored.id.clone();
+        if kept {
+            self.waiting.push((bank.to_owned(), stored));
+        }
         id
+    }
+
+    /// The next item, and whether it is kept.
+    fn item(&mut self, text: &str, meta: Value) -> (Stored, bool) {
+        self.next += 1;
+        let kept = self.loses_every == 0 || !self.next.is_multiple_of(self.loses_every as u64);
+        let text = text.chars().filter(|c| !self.ascii_only || c.is_ascii()).collect();
+        (Stored { id: format!("m{}", self.next), text, meta }, kept)
     }
 
     /// Takes in everything that waits.
@@ -124,7 +147,8 @@ impl World {
     #[must_use]
     pub fn search(&self, bank: &str, query: &str, k: usize) -> Vec<(Stored, usize)> {
         let words = words(query);
-        let stored = self.banks.get(bank).into_iter().flatten();
+        let all = self.banks.iter().filter(|(name, _)| self.mixes_banks || name.as_str() == bank);
+        let stored = all.flat_map(|(_, items)| items);
         let common = |item: &Stored| self::words(&item.text).iter().filter(|word| words.contains(*word)).count();
         let mut found: Vec<(Stored, usize)> =
             stored.map(|item| (item.clone(), common(item))).filter(|(_, score)| *score > 0).collect();
@@ -295,7 +319,9 @@ fn answer(
     headers: &HeaderMap,
     body: &[u8],
 ) -> Response {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
     world.requests.push(format!("{method} {}", uri.path()));
+    world.bodies.push(body.clone());
     if let Some(to) = &world.redirects_to {
         return (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, format!("{to}{uri}"))]).into_response();
     }
@@ -318,9 +344,16 @@ fn answer(
         path: uri.path().split('/').filter(|part| !part.is_empty()).collect(),
         query: query.map(|(key, value)| (key.to_owned(), value.replace("%2F", "/"))).collect(),
         headers,
-        body: serde_json::from_slice(body).unwrap_or_default(),
+        body,
     };
-    match (served.system)(world, &ask) {
+    let before = (world.resets_nothing && method == Method::DELETE).then(|| world.banks.clone());
+    let reply = (served.system)(world, &ask);
+    if let Some(before) = before {
+        world.banks = before;
+    } else if world.resets_everything && method == Method::DELETE {
+        world.banks.clear();
+    }
+    match reply {
         Reply::Json(status, value) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::IM_A_TEAPOT);
             let value = if world.other_shape { serde_json::json!({ "unexpected": value }) } else { value };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ask, Reply, System, World};
+use super::{Ask, Reply, Stored, System, World};
 
 /// Name of the adapter → its system.
 pub const SYSTEMS: &[(&str, System)] = &[
@@ -41,7 +41,8 @@ fn astrocyte(world: &mut World, ask: &Ask<'_>) -> Reply {
                     json!({ "stored": false, "memory_id": null, "deduplicated": false, "error": "Content is empty" }),
                 );
             }
-            if world.banks.get(bank).is_some_and(|items| items.iter().any(|item| item.text == content)) {
+            let is_there = |items: &Vec<Stored>| items.iter().any(|item| item.text == content);
+            if !world.stores_twice && world.banks.get(bank).is_some_and(is_there) {
                 let error = "All chunks are near-duplicates";
                 return Reply::Json(
                     200,
@@ -180,8 +181,11 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(201, json!({ "id": id }))
         }
         ("POST", ["api", "v1", "memories", "batch"]) => {
-            let mut made = Vec::new();
-            for item in body.as_array().cloned().unwrap_or_default() {
+            let (mut made, mut items) = (Vec::new(), body.as_array().cloned().unwrap_or_default());
+            if world.takes_part {
+                items.pop();
+            }
+            for item in items {
                 let (bank, content) = (text(&item, "partition_id"), text(&item, "content"));
                 if !world.banks.contains_key(bank) {
                     return not_found();

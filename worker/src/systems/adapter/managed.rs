@@ -1,6 +1,7 @@
 //! Systems that the runner starts itself: on a free loopback port, waited for until healthy, their log kept with the run,
 //! ended on every kind of exit. Every instance has a folder with a lock that its owner holds: a folder with a record and
 //! without an owner is an orphan, and the next start ends it. Processes of one machine share an instance through its folder.
+//! Where each bank has an instance of its own, those that nobody has asked for longest make room for new ones.
 
 mod child;
 mod record;
@@ -9,16 +10,16 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs::{File, OpenOptions, TryLockError},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex as SyncMutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use bench_proto::failure::Failure;
 use reqwest::Url;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{info, warn};
 
-pub use self::record::{InstanceRecord, end_orphans, remove_data};
+pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
 use self::{child::Child, record::folder_name};
 use super::{
     super::BuildContext,
@@ -36,27 +37,54 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const MAX_STARTS: usize = 5;
 const RESTART_WINDOW: Duration = Duration::from_secs(600);
 
+/// Instances of a run with one for each bank that this process keeps, unless more are in use: each is a process.
+const MOST_KEPT: usize = 16;
+
 /// What this process has started or uses, by folder. One per process: a run that is resumed finds its instances again.
 #[derive(Clone, Default)]
-pub struct Instances(Arc<Mutex<HashMap<PathBuf, Slot>>>);
+pub struct Instances(Arc<SyncMutex<HashMap<PathBuf, Arc<Mutex<Slot>>>>>);
 
 impl Instances {
+    /// Lets go of what has ended by itself: another process of this machine may start it anew.
+    pub async fn let_go(&self) {
+        for (folder, slot) in self.slots(|_| true) {
+            // one that is being started is looked at by whoever starts it
+            let Ok(mut slot) = slot.try_lock_owned() else { continue };
+            if let Some(Instance::Own { child, .. }) = &mut slot.current
+                && let Some(status) = child.ended()
+            {
+                warn!("the system in {} has ended ({status})", folder.display());
+                slot.end(&folder).await;
+            }
+        }
+    }
+
     /// Ends everything that this process has started.
     pub async fn close_all(&self) {
         self.close(|_| true).await;
     }
 
     async fn close(&self, which: impl Fn(&Path) -> bool) {
-        let mut instances = self.0.lock().await;
-        let folders: Vec<PathBuf> = instances.keys().filter(|folder| which(folder)).cloned().collect();
-        for folder in folders {
-            if let Some(Slot { current: Some(Instance::Own { mut child, lock, .. }), .. }) = instances.remove(&folder) {
-                child.end(Duration::from_secs(5)).await;
-                InstanceRecord::forget(&folder);
-                drop(lock);
-                info!("the system in {} was ended", folder.display());
-            }
-        }
+        let ending = self.slots(&which).into_iter().map(|(folder, slot)| async move {
+            let mut slot = slot.lock_owned().await;
+            slot.end(&folder).await;
+        });
+        futures::future::join_all(ending).await;
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // one that somebody has just asked for stays
+        slots.retain(|folder, slot| !which(folder) || Arc::strong_count(slot) > 1);
+    }
+
+    /// The slot of a folder; whoever holds it starts or ends what is in it.
+    fn slot(&self, folder: &Path) -> Arc<Mutex<Slot>> {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(folder.to_owned()).or_default())
+    }
+
+    fn slots(&self, which: impl Fn(&Path) -> bool) -> Vec<(PathBuf, Arc<Mutex<Slot>>)> {
+        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = slots.iter().filter(|(folder, _)| which(folder));
+        wanted.map(|(folder, slot)| (folder.clone(), Arc::clone(slot))).collect()
     }
 }
 
@@ -67,6 +95,8 @@ pub(super) struct Managed {
     folder: PathBuf,
     timeout: Duration,
     host: String,
+    /// What it has stored outlives its process: it may be ended and started again.
+    survives: bool,
     instances: Instances,
 }
 
@@ -74,6 +104,25 @@ pub(super) struct Managed {
 struct Slot {
     current: Option<Instance>,
     starts: Vec<Instant>,
+    /// When it was last asked for.
+    used: Option<Instant>,
+}
+
+impl Slot {
+    /// Ends what this process has started in it; another process's is only forgotten.
+    async fn end(&mut self, folder: &Path) {
+        if let Some(Instance::Own { mut child, lock, .. }) = self.current.take() {
+            child.end(Duration::from_secs(5)).await;
+            InstanceRecord::forget(folder);
+            drop(lock);
+            info!("the system in {} was ended", folder.display());
+        }
+    }
+
+    /// Whether it was started here and nobody waits for an answer of it.
+    fn is_idle(&self) -> bool {
+        matches!(&self.current, Some(Instance::Own { at, .. }) if Arc::strong_count(&at.in_use) == 1)
+    }
 }
 
 enum Instance {
@@ -83,13 +132,14 @@ enum Instance {
     Shared(Address),
 }
 
-/// Where an instance listens, and which one it is: after a restart it is another one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where an instance listens, and which one it is: after a restart it is another one. Whoever holds it keeps the instance.
+#[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) url: Url,
     pub(super) id: String,
     /// Version that it reported.
     pub(super) version: Option<String>,
+    in_use: Arc<()>,
 }
 
 impl Managed {
@@ -108,14 +158,13 @@ impl Managed {
             .as_deref()
             .map_or(Ok(DEFAULT_START), time::parse)
             .map_err(|e| format!("start.timeout: {e}"))?;
-        let home = context.home.clone().unwrap_or_else(std::env::temp_dir);
-        let run = context.run.as_deref().unwrap_or("no-run");
         Ok(Self {
             name: spec.name.clone(),
             start: start.clone(),
-            folder: home.join("systems").join(folder_name(run)).join(&spec.name),
+            folder: folder_of(context, &spec.name),
             timeout,
             host: record::host(),
+            survives: spec.can.survives_restart,
             instances: context.instances.clone(),
         })
     }
@@ -140,10 +189,13 @@ impl Managed {
     /// Where the bank's instance listens; started first when nobody has.
     pub(super) async fn address(&self, bank: Option<&str>, system: &HttpSystem) -> Result<Address, Failure> {
         let folder = self.folder_of(bank);
-        let mut instances = self.instances.0.lock().await;
-        let slot = instances.entry(folder.clone()).or_default();
+        let mut slot = self.instances.slot(&folder).lock_owned().await;
+        slot.used = Some(Instant::now());
         if let Some(Instance::Own { at, .. } | Instance::Shared(at)) = &slot.current {
             return Ok(at.clone());
+        }
+        if self.start.per == InstancePer::Bank && self.survives {
+            self.make_room().await;
         }
         let begun = Instant::now();
         let instance = loop {
@@ -173,7 +225,8 @@ impl Managed {
                     if let Some(record) = InstanceRecord::read(&folder).filter(|record| record.healthy)
                         && let Ok(url) = Url::parse(&record.url)
                     {
-                        break Instance::Shared(Address { url, id: record.id(), version: record.version });
+                        let (id, in_use) = (record.id(), Arc::default());
+                        break Instance::Shared(Address { url, id, version: record.version, in_use });
                     }
                     if begun.elapsed() > self.timeout {
                         let message = format!(
@@ -191,6 +244,39 @@ impl Managed {
         let at = at.clone();
         slot.current = Some(instance);
         Ok(at)
+    }
+
+    /// Ends the idle instances of the run that were asked for longest ago, so that one more is not too many.
+    async fn make_room(&self) {
+        let slots = self.instances.slots(|folder| folder.starts_with(&self.folder));
+        let (mut running, mut idle) = (0, Vec::<(PathBuf, OwnedMutexGuard<Slot>)>::new());
+        for (folder, slot) in slots {
+            match slot.try_lock_owned() {
+                Ok(slot) if slot.is_idle() => idle.push((folder, slot)),
+                Ok(slot) => running += usize::from(slot.current.is_some()),
+                // being started, or asked for right now
+                Err(_) => running += 1,
+            }
+        }
+        // whoever makes room holds a slot of its own, which is counted
+        let too_many = (running + idle.len()).saturating_sub(MOST_KEPT).min(idle.len());
+        idle.sort_by_key(|(_, slot)| slot.used);
+        idle.truncate(too_many);
+        for (folder, mut slot) in idle {
+            slot.end(&folder).await;
+            // it has not died
+            let _ = slot.starts.pop();
+        }
+    }
+
+    /// Where the bank's instance listens, when this process has used it before.
+    pub(super) fn known_address(&self, bank: Option<&str>) -> Option<Url> {
+        let folder = self.folder_of(bank);
+        let (_, slot) = self.instances.slots(|other| other == folder).pop()?;
+        // one that is being started has no address yet
+        let slot = slot.try_lock().ok()?;
+        let (Instance::Own { at, .. } | Instance::Shared(at)) = slot.current.as_ref()?;
+        Some(at.url.clone())
     }
 
     async fn start_instance(&self, folder: &Path, system: &HttpSystem) -> Result<(Address, Child), Failure> {
@@ -212,7 +298,7 @@ impl Managed {
                     InstanceRecord { healthy: true, version: version.clone(), ..record }
                         .write(folder)
                         .map_err(|e| cannot(&self.name, &e))?;
-                    return Ok((Address { url, id, version }, child));
+                    return Ok((Address { url, id, version, in_use: Arc::default() }, child));
                 }
                 Err(failure) if failure.code == "system_ended" => {
                     last = failure.message;
@@ -300,8 +386,8 @@ impl Managed {
 
     /// Told that an instance could not be reached: an ended one is started anew at the next use.
     pub(super) async fn doubt(&self, bank: Option<&str>, base: &Url) {
-        let mut instances = self.instances.0.lock().await;
-        let Some(slot) = instances.get_mut(&self.folder_of(bank)) else { return };
+        let folder = self.folder_of(bank);
+        let mut slot = self.instances.slot(&folder).lock_owned().await;
         let gone = match &mut slot.current {
             Some(Instance::Own { at, child, .. }) if at.url == *base => child.ended().is_some(),
             Some(Instance::Shared(at)) => at.url == *base,
@@ -309,7 +395,7 @@ impl Managed {
         };
         if gone {
             warn!("{} is gone from {base}", self.name);
-            slot.current = None;
+            slot.end(&folder).await;
         }
     }
 
@@ -331,7 +417,17 @@ fn cannot(name: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::terminal("system_start", format!("{name} cannot be started: {error}"))
 }
 
-fn log_path(folder: &Path) -> PathBuf {
+/// Where a system of a run has its log and what it stores: `$BENCH_HOME/systems/RUN/NAME`. Absolute, for a system works in a
+/// folder of its own.
+pub(super) fn folder_of(context: &BuildContext, name: &str) -> PathBuf {
+    let home = context.home.clone().unwrap_or_else(std::env::temp_dir);
+    let run = context.run.as_deref().unwrap_or("no-run");
+    let folder = home.join("systems").join(folder_name(run)).join(folder_name(name));
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
+/// The log of an instance.
+pub(super) fn log_path(folder: &Path) -> PathBuf {
     folder.join("system.log")
 }
 
@@ -351,9 +447,18 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 /// The last words of a log.
-fn tail(path: &Path) -> String {
-    let bytes = std::fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4096)..]).into_owned();
+pub(super) fn tail(path: &Path) -> String {
+    let text = String::from_utf8_lossy(&last_bytes(path, 4096).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(4).collect();
     lines.into_iter().rev().map(str::trim).collect::<Vec<_>>().join(" / ")
+}
+
+fn last_bytes(path: &Path, number: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(number)))?;
+    let mut bytes = Vec::new();
+    file.take(number).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

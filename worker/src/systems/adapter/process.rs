@@ -1,9 +1,10 @@
 //! Systems that are no servers: one long-lived process that reads requests and writes replies, one JSON object per line.
-//! Requests carry a number, replies give it back; several may be under way at the same time. What it writes to stderr goes
-//! to the runner's log.
+//! Requests carry a number, replies give it back; several may be under way at the same time. What it writes to stderr is its
+//! log, which is kept with the run.
 
 use std::{
     collections::{BTreeMap, HashMap},
+    path::PathBuf,
     process::Stdio,
     sync::{
         Arc, PoisonError,
@@ -13,7 +14,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_proto::{call::Usage, dataset::StreamEntry, failure::Failure, step::RetrievedHit};
+use bench_proto::{
+    call::Usage,
+    dataset::StreamEntry,
+    failure::{Failure, FailureClass},
+    step::RetrievedHit,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,7 +29,7 @@ use tokio::{
     sync::{Mutex, oneshot},
     task::JoinHandle,
 };
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::{
     super::{
@@ -36,6 +42,7 @@ use super::{
     http::SHAPE,
     index::Indexes,
     items::{Item, items_of},
+    managed,
     spec::{AdapterSpec, ReadyRule},
     time,
 };
@@ -201,6 +208,8 @@ pub struct ProcessHit {
 struct ProcessSystem {
     spec: AdapterSpec,
     command: Vec<String>,
+    /// Its log.
+    log: PathBuf,
     capabilities: Capabilities,
     timeout: Duration,
     every: Duration,
@@ -217,12 +226,12 @@ struct Running {
     stdin: ChildStdin,
     waiting: Waiting,
     child: Child,
-    readers: [JoinHandle<()>; 2],
+    reader: JoinHandle<()>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.readers.iter().for_each(JoinHandle::abort);
+        self.reader.abort();
     }
 }
 
@@ -265,7 +274,7 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
 
 pub(super) fn build(
     spec: AdapterSpec,
-    _context: &BuildContext,
+    context: &BuildContext,
     consolidated: bool,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let mut capabilities = capabilities(&spec)?;
@@ -274,6 +283,7 @@ pub(super) fn build(
     let duration = |text: &Option<String>, default| text.as_deref().map_or(Ok(default), time::parse);
     Ok(Arc::new(ProcessSystem {
         command: words.collect::<Result<_, _>>()?,
+        log: managed::log_path(&managed::folder_of(context, &spec.name)),
         timeout: duration(&spec.timeout, DEFAULT_TIMEOUT).map_err(|e| format!("timeout: {e}"))?,
         every: duration(&spec.ready.every, Duration::from_secs(1)).map_err(|e| format!("ready.every: {e}"))?,
         spec,
@@ -292,17 +302,20 @@ impl ProcessSystem {
         let cannot = |error: std::io::Error| {
             Failure::terminal("system_start", format!("{}: '{program}' cannot be started: {error}", self.spec.name))
         };
+        if let Some(folder) = self.log.parent() {
+            std::fs::create_dir_all(folder).map_err(cannot)?;
+        }
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).map_err(cannot)?;
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log)
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(cannot)?;
-        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Failure::terminal("system_start", "a pipe of the process is missing"));
         };
         let waiting: Waiting = Arc::new(std::sync::Mutex::new(Some(HashMap::new())));
@@ -313,14 +326,7 @@ impl ProcessSystem {
             // whoever waits is told that nothing comes any more
             drop(take_all(&replies));
         });
-        let name = self.spec.name.clone();
-        let logger = tokio::spawn(async move {
-            let mut lines = BufReader::new(stderr).split(b'\n');
-            while let Ok(Some(line)) = lines.next_segment().await {
-                debug!("{name}: {}", String::from_utf8_lossy(&line));
-            }
-        });
-        Ok(Running { stdin, waiting, child, readers: [reader, logger] })
+        Ok(Running { stdin, waiting, child, reader })
     }
 
     async fn ask(&self, op: ProcessOp) -> Result<ProcessReply, Failure> {
@@ -367,8 +373,9 @@ impl ProcessSystem {
                     }
                     Err(_) => {
                         let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
+                        let said = managed::tail(&self.log);
                         let message =
-                            format!("{}: the process ended before its first reply ({status})", self.spec.name);
+                            format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
                         return Err(Failure::transient(UNREACHABLE, message));
                     }
                 }
@@ -455,6 +462,11 @@ fn handle(bank: &BankRef) -> String {
 
 fn usage(reply: &ProcessReply) -> Usage {
     Usage { prompt_tokens: reply.prompt_tokens, completion_tokens: reply.completion_tokens, ..Usage::default() }
+}
+
+/// Whether the process does not have what it was asked for: it said no, and not that another try may help.
+fn is_lacking(failure: &Failure) -> bool {
+    failure.code == "system_refused" && failure.class == FailureClass::Permanent
 }
 
 fn missing(what: &str, field: &str) -> Failure {
@@ -549,9 +561,12 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
-        let reply = self.ask(ProcessOp::Verify { bank: handle(bank) }).await?;
-        let expected = self.expected(bank, entries);
-        Ok(reply.count.map(|found| Counted { expected, found }))
+        match self.ask(ProcessOp::Verify { bank: handle(bank) }).await {
+            Ok(reply) => Ok(reply.count.map(|found| Counted { expected: self.expected(bank, entries), found })),
+            // a process that does not count
+            Err(failure) if is_lacking(&failure) => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
@@ -559,7 +574,7 @@ impl MemorySystem for ProcessSystem {
         match self.ask(ProcessOp::Statistics { bank: handle(bank) }).await {
             Ok(reply) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
             // a process without numbers
-            Err(failure) if failure.code == "system_refused" => Ok(SystemStats { version, numbers: BTreeMap::new() }),
+            Err(failure) if is_lacking(&failure) => Ok(SystemStats { version, numbers: BTreeMap::new() }),
             Err(failure) => Err(failure),
         }
     }

@@ -132,8 +132,12 @@ pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> 
     Ok(text.trim().to_owned())
 }
 
-/// One list of several, best first; hits of the same id and text once.
-fn merge(lists: Vec<Vec<RetrievedHit>>, how: Merge) -> Vec<RetrievedHit> {
+/// One list of several, best first; what several of them hold once. A single list is what the system gave: hits that it gives
+/// twice stay, for they have taken a place.
+fn merge(mut lists: Vec<Vec<RetrievedHit>>, how: Merge) -> Vec<RetrievedHit> {
+    if lists.len() == 1 {
+        return lists.pop().unwrap_or_default();
+    }
     let mut merged: Vec<RetrievedHit> = match how {
         Merge::Append => lists.into_iter().flatten().collect(),
         Merge::Score => {

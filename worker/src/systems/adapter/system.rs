@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_proto::{dataset::StreamEntry, failure::Failure};
+use bench_proto::{dataset::StreamEntry, failure::Failure, server::ServerAddress};
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::{Url, header::HeaderMap};
 use serde_json::Value;
@@ -22,12 +22,13 @@ use super::{
     file::{self, Adapter},
     index::Indexes,
     items::{Item, items_of},
-    managed::Managed,
+    managed::{Address, Managed},
     path::Path,
     readiness::Progress,
     spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
 };
+use crate::sight::server_of;
 
 /// Bytes of a response when nothing is said.
 const DEFAULT_RESPONSE_BYTES: usize = 8 << 20;
@@ -51,6 +52,18 @@ pub(super) struct HttpSystem {
 enum Place {
     Fixed(Url),
     Managed(Managed),
+}
+
+/// Where a request goes. A started instance stays while its address is held.
+struct Base {
+    url: Url,
+    _instance: Option<Address>,
+}
+
+impl From<Address> for Base {
+    fn from(at: Address) -> Self {
+        Self { url: at.url.clone(), _instance: Some(at) }
+    }
 }
 
 /// Builds it; nothing is sent or started.
@@ -122,15 +135,15 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
 }
 
 impl HttpSystem {
-    async fn base(&self, bank: Option<&BankRef>) -> Result<Url, Failure> {
+    async fn base(&self, bank: Option<&BankRef>) -> Result<Base, Failure> {
         match &self.place {
-            Place::Fixed(url) => Ok(url.clone()),
-            Place::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.url),
+            Place::Fixed(url) => Ok(Base { url: url.clone(), _instance: None }),
+            Place::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.into()),
         }
     }
 
     /// Where the bank is. A system that keeps its memories in its process has lost those of an earlier one.
-    async fn base_of(&self, call: &Call, bank: &BankRef) -> Result<Url, Failure> {
+    async fn base_of(&self, call: &Call, bank: &BankRef) -> Result<Base, Failure> {
         let Place::Managed(managed) = &self.place else { return self.base(Some(bank)).await };
         let at = managed.address(Some(&bank.name), self).await?;
         let made_by = bank.handle.as_deref().and_then(|handle| handle.split_once('|')?.0.split_once('/'));
@@ -146,7 +159,7 @@ impl HttpSystem {
                 Failure::permanent(crate::guard::MEMORIES_LOST, message)
             });
         }
-        Ok(at.url)
+        Ok(at.into())
     }
 
     pub(super) async fn send(&self, call: &Call, bank: Option<&BankRef>, vars: &Vars) -> Result<Read, Failure> {
@@ -154,11 +167,11 @@ impl HttpSystem {
             Some(bank) => self.base_of(call, bank).await?,
             None => self.base(None).await?,
         };
-        let sent = self.send_to(&base, call, vars).await;
+        let sent = self.send_to(&base.url, call, vars).await;
         if let (Err(failure), Place::Managed(managed)) = (&sent, &self.place)
             && matches!(failure.code.as_str(), super::UNREACHABLE | "system_connection")
         {
-            managed.doubt(bank.map(|bank| bank.name.as_str()), &base).await;
+            managed.doubt(bank.map(|bank| bank.name.as_str()), &base.url).await;
         }
         sent
     }
@@ -342,8 +355,8 @@ impl MemorySystem for HttpSystem {
 
     async fn health(&self) -> Result<String, Failure> {
         let base = self.base(None).await?;
-        let version = self.probe(&base).await?;
-        let place = if matches!(self.place, Place::Managed(_)) { "started by the runner" } else { base.as_str() };
+        let version = self.probe(&base.url).await?;
+        let place = if matches!(self.place, Place::Managed(_)) { "started by the runner" } else { base.url.as_str() };
         Ok(match version {
             Some(version) => format!("{} {version}, {place}", self.adapter.spec.name),
             None => format!("{}, {place}", self.adapter.spec.name),
@@ -367,6 +380,13 @@ impl MemorySystem for HttpSystem {
         match &self.place {
             Place::Fixed(url) => url.origin().ascii_serialization(),
             Place::Managed(managed) => managed.place(),
+        }
+    }
+
+    async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
+        match &self.place {
+            Place::Fixed(url) => server_of(url),
+            Place::Managed(managed) => server_of(&managed.known_address(Some(&bank.name))?),
         }
     }
 

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "local-embeddings")]
 mod bert;
+#[cfg(any(test, feature = "local-embeddings"))]
+mod kept;
 #[cfg(all(test, feature = "local-embeddings"))]
 mod tests;
 

@@ -9,7 +9,8 @@ use bench_testkit::{
 };
 
 use super::{
-    PATIENCE, assert_ended, digest, gone, killed_in_a_cluster, killed_while_filled, lives, retained, started, submit,
+    PATIENCE, assert_ended, digest, gone, killed_in_a_cluster, killed_while_filled, lives, logs, retained, started,
+    submit,
 };
 
 fn env(provider: &Provider) -> [(&'static str, String); 3] {
@@ -52,8 +53,9 @@ fn hebb_mind_is_checked_and_benchmarked_in_one_command() {
     assert!(report["system_stats"]["items"].as_f64().is_some_and(|items| items > 500.0), "{report}");
     let home = bench.path().join(".bench");
     assert_ended(&home);
-    let log = home.join("systems/hebb/hebb-mind/system.log");
-    assert!(log.exists(), "its log is kept with the run");
+    let logs = logs(&bench, "hebb", "hebb-mind");
+    assert_eq!(logs.len(), 2, "one instance for each bank, and their logs are kept with the run");
+    assert!(logs.iter().all(|log| log.contains("Application startup complete")), "{logs:?}");
     let found: u64 =
         bench.questions("hebb").iter().map(|q| q["retrieved"].as_array().map_or(0, |h| h.len() as u64)).sum();
     assert!(found > 0, "it finds something");

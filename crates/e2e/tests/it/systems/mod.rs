@@ -62,6 +62,14 @@ fn instances(home: &Path) -> Vec<(PathBuf, Value)> {
     .collect()
 }
 
+/// The logs of the instances of a run's system.
+fn logs(bench: &Bench, run: &str, system: &str) -> Vec<String> {
+    let system = bench.path().join(".bench/systems").join(run).join(system);
+    let inside = std::fs::read_dir(&system).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = inside.filter(|path| path.is_dir()).chain([system.clone()]);
+    folders.filter_map(|folder| std::fs::read_to_string(folder.join("system.log")).ok()).collect()
+}
+
 /// Waits for a started and healthy system; its process id.
 fn started(home: &Path) -> i64 {
     let mut pid = None;

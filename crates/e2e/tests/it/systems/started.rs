@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use bench_testkit::bench::Bench;
+use bench_testkit::{
+    bench::{Bench, signal, wait},
+    process::wait_until,
+};
 use serde_json::Value;
 
-use super::{assert_ended, digest, program, submit};
+use super::{PATIENCE, assert_ended, digest, lives, logs, program, retained, started, submit};
 
 /// An adapter for the testkit's memory server; `start` is how it comes about.
 fn adapter(folder: &Path, start: &str) -> String {
@@ -35,14 +38,6 @@ health: {{request: GET /health, version: version}}
 
 fn command() -> String {
     format!("command: [python3, '{}', '{{port}}']", program("memory_server.py"))
-}
-
-/// Folders of instances that had a log.
-fn logs(bench: &Bench, run: &str) -> Vec<String> {
-    let system = bench.path().join(".bench/systems").join(run).join("mine");
-    let inside = std::fs::read_dir(&system).into_iter().flatten().flatten().map(|entry| entry.path());
-    let folders = inside.filter(|path| path.is_dir()).chain([system.clone()]);
-    folders.filter_map(|folder| std::fs::read_to_string(folder.join("system.log")).ok()).collect()
 }
 
 #[test]
@@ -75,12 +70,41 @@ fn each_bank_has_an_instance_of_its_own_when_the_file_says_so() {
     let checked = bench.run(["systems", "check", &alone]);
     assert_eq!(checked.code, 0, "{}\n{}", checked.stdout, checked.stderr);
     let each = bench.run(submit(&alone, "each")).expect_code(0);
-    assert_eq!(logs(&bench, "each").len(), 2, "one for each bank");
+    assert_eq!(logs(&bench, "each", "mine").len(), 2, "one for each bank");
     let shared = adapter(bench.path(), &format!("{{{}}}", command()));
     let one = bench.run(submit(&shared, "one")).expect_code(0);
-    assert_eq!(logs(&bench, "one").len(), 1, "one for the run");
+    assert_eq!(logs(&bench, "one", "mine").len(), 1, "one for the run");
     assert_eq!(digest(&each), digest(&one));
     assert_ended(&bench.path().join(".bench"));
+}
+
+#[test]
+fn p33_gc_removes_what_started_systems_have_stored() {
+    let bench = Bench::new();
+    let folder = |run: &str| bench.path().join(".bench/systems").join(run).join("mine");
+    let stored = |run: &str| folder(run).join("data/notes.txt").exists();
+    let start = |takes: &str| {
+        let env = format!("env: {{MEMORY_TAKES: '{takes}'}}, files: {{notes.txt: 'what it has stored'}}");
+        adapter(bench.path(), &format!("{{{}, {env}}}", command()))
+    };
+    let _kept = bench.run(submit(&start("0"), "kept")).expect_code(0);
+    let child = bench.start(submit(&start("0.08"), "given-up"));
+    wait_until("a session is stored", PATIENCE, || retained(&bench, "given-up") >= 1);
+    let _ = bench.run(["gc"]).expect_code(0);
+    assert!(stored("given-up") && stored("kept"), "what is in use stays, and what has a result");
+    let _ = bench.run(["cancel", "given-up"]).expect_code(0);
+    let _ = wait(child);
+    assert!(stored("given-up"), "a cancelled run leaves its banks");
+    let removed = bench.run(["gc"]).expect_code(0).stdout;
+    assert!(!removed.starts_with("0 banks"), "{removed}");
+    assert!(!stored("given-up") && stored("kept"));
+    assert!(folder("given-up").join("system.log").exists(), "the log stays with the run");
+    let refused = bench.run(["resume", "given-up", "--reopen"]).expect_code(2);
+    assert!(refused.stderr.contains("removed from its memory system"), "{}", refused.stderr);
+    let named = bench.run(["gc", "--banks", "kept"]).expect_code(0).stdout;
+    assert!(named.starts_with("2 banks") && !stored("kept"), "{named}");
+    let again = bench.run(["gc", "--banks", "kept"]).expect_code(0).stdout;
+    assert!(again.starts_with("0 banks"), "once is enough: {again}");
 }
 
 #[test]
@@ -95,7 +119,7 @@ fn consolidation_has_its_own_time_and_cost() {
     assert_eq!((&used["prompt_tokens"], &used["completion_tokens"]), (&Value::from(80), &Value::from(8)), "{used}");
     assert_eq!(report["usage"]["retain"]["prompt_tokens"], 0, "{report}");
     assert_eq!(report["usage"]["total"]["prompt_tokens"], 80, "{report}");
-    let log = logs(&bench, "better").concat();
+    let log = logs(&bench, "better", "mine").concat();
     assert_eq!(log.matches("consolidate ").count(), 2, "once for each bank: {log}");
     let text = bench.run(["report", "better", "--format", "md"]).expect_code(0).stdout;
     assert!(text.contains("consolidate"), "{text}");
@@ -103,6 +127,29 @@ fn consolidation_has_its_own_time_and_cost() {
     let compared = bench.run(["compare", "raw", "better"]);
     assert!(compared.stdout.contains("system.mode") || compared.stderr.contains("system.mode"), "{}", compared.stdout);
     assert_eq!(raw.json()["usage"].get("consolidate"), None);
+}
+
+#[test]
+fn a_started_system_ends_with_every_exit_of_its_runner() {
+    let bench = Bench::new();
+    let home = bench.path().join(".bench");
+    let mine = adapter(bench.path(), &format!("{{{}, env: {{MEMORY_TAKES: '0.05'}}}}", command()));
+    for (how, code) in [("INT", 3), ("TERM", 3), ("pause", 3), ("cancel", 3), ("check", 3)] {
+        let child = match how {
+            "check" => bench.start(["systems", "check", &mine]),
+            run => bench.start(submit(&mine, run)),
+        };
+        let pid = started(&home);
+        match how {
+            "INT" | "TERM" => signal(&child, how),
+            "check" => signal(&child, "INT"),
+            verb => drop(bench.run([verb, verb]).expect_code(0)),
+        }
+        let done = wait(child);
+        assert_eq!(done.code, code, "{how}: {}", done.stderr);
+        assert!(!lives(pid), "{how}");
+        assert_ended(&home);
+    }
 }
 
 /// No container engine is needed: a program named `docker` stands for its client.

@@ -80,6 +80,19 @@ fn p33_gc_removes_the_banks_of_cancelled_runs_and_of_those_that_are_named() {
 }
 
 #[test]
+fn a_model_that_only_says_ok_is_seen_by_the_checks() {
+    let fake = Fake::start("jeffs-brain");
+    fake.with(|world| world.always_answers = Some("ok".to_owned()));
+    let bench = Bench::new().with_env("JB_URL", fake.url());
+    let table = bench.run(["systems", "check", "jeffs-brain"]).expect_code(5).stdout;
+    let row = table.lines().find(|line| line.contains("real answers")).expect("is checked");
+    assert!(row.contains("fail") && row.contains("three different questions"), "{table}");
+    let failed = |line: &&str| line.contains(" fail ");
+    assert_eq!(table.lines().filter(failed).count(), 1, "and nothing else is wrong: {table}");
+    assert_eq!(fake.with(|world| world.banks.len()), 0, "it has cleaned up");
+}
+
+#[test]
 fn a_system_that_loses_memories_makes_the_run_invalid() {
     let fake = Fake::start("jeffs-brain");
     fake.with(|world| world.loses_every = 7);

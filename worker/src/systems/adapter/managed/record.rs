@@ -126,32 +126,40 @@ pub async fn end_orphans(home: &Path) -> usize {
     ended
 }
 
-/// Removes what started systems have stored for a run, unless one of them is still in use. Their logs stay. Returns how many.
+/// Removes what started systems have stored on this machine for a run. Their logs stay. Returns how many of them had stored
+/// something.
 ///
 /// # Errors
-/// When a folder cannot be removed.
+/// When one of them is in use, or a folder cannot be removed.
 pub async fn remove_data(home: &Path, run: &str) -> std::io::Result<usize> {
     let mut removed = 0;
     for folder in folders(&home.join("systems").join(folder_name(run)), 2) {
         let data = folder.join("data");
-        if let Some(_lock) = super::lock(&folder)?.filter(|_| data.is_dir()) {
-            if let Some(record) = InstanceRecord::read(&folder) {
-                record.end(&folder).await;
-            }
-            std::fs::remove_dir_all(&data)?;
-            removed += 1;
+        if !data.is_dir() {
+            continue;
         }
+        let Some(_lock) = super::lock(&folder)? else {
+            return Err(std::io::Error::other(format!("the system in {} is in use", folder.display())));
+        };
+        if let Some(record) = InstanceRecord::read(&folder) {
+            record.end(&folder).await;
+        }
+        std::fs::remove_dir_all(&data)
+            .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", data.display())))?;
+        removed += 1;
     }
     Ok(removed)
 }
 
-/// Folders below `root`, at most `depth` deep.
+/// Folders below `root` that are an instance's or hold those of instances, at most `depth` deep. What an instance has stored
+/// is its own: nothing in it is looked at.
 fn folders(root: &Path, depth: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+    let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    for entry in entries.filter(|entry| is_folder(entry) && entry.file_name() != "data") {
         let path = entry.path();
-        if depth > 1 && !entry.file_name().eq_ignore_ascii_case("data") {
+        if depth > 1 {
             found.extend(folders(&path, depth - 1));
         }
         found.push(path);
@@ -174,8 +182,9 @@ fn boot() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
-/// Name of this machine.
-pub(super) fn host() -> String {
+/// Name of this machine, as it begins the handles of banks in systems that were started on it.
+#[must_use]
+pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().replace('|', "-")
 }
 

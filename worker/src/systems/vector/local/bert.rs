@@ -10,10 +10,12 @@ use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokenizers::{Tokenizer, TruncationParams};
+use tokio::sync::Semaphore;
 
 use super::{
     super::{Embed, EmbeddingModel},
     LocalModel,
+    kept::Kept,
 };
 
 /// Windows that are computed at once: more fill the caches of a processor and gain nothing.
@@ -43,16 +45,23 @@ pub(super) fn load(folder: &Path) -> Result<LocalModel, String> {
     let bert = Bert::new(&config, &tokenizer, weights, &lengths, &pooling)
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     let hash = Sha256Hash::of(hashes.as_bytes()).hex()[..8].to_owned();
-    Ok(LocalModel { embed: Arc::new(LocalEmbeddings(Arc::new(bert))), hash })
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let computed = LocalEmbeddings { bert: Arc::new(bert), free: Semaphore::new(cores) };
+    Ok(LocalModel { embed: Arc::new(Kept::of(Arc::new(computed))), hash })
 }
 
-struct LocalEmbeddings(Arc<Bert>);
+struct LocalEmbeddings {
+    bert: Arc<Bert>,
+    /// Processors: more computations at once would only hold more memory.
+    free: Semaphore,
+}
 
 #[async_trait]
 impl Embed for LocalEmbeddings {
     async fn embed(&self, _model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
-        let (bert, texts) = (Arc::clone(&self.0), texts.to_vec());
+        let (bert, texts) = (Arc::clone(&self.bert), texts.to_vec());
         let failed = |error: String| Failure::permanent("embedding_local", format!("the local model failed: {error}"));
+        let _processor = self.free.acquire().await.map_err(|error| failed(error.to_string()))?;
         let computed = tokio::task::spawn_blocking(move || bert.embed(&texts)).await;
         computed.map_err(|error| failed(error.to_string()))?.map_err(failed)
     }
