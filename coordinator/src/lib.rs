@@ -3,6 +3,7 @@
 //! `cli` says what can be typed, `commands` holds one file per verb. `planning` and `planner` turn settings into a spec and
 //! a plan, `dispatch` and `local` keep a run going, `results` turns what is stored into a report.
 
+mod answer_key;
 mod app;
 #[cfg(feature = "archive")]
 mod archive;

@@ -23,8 +23,8 @@ pub use memory::{ContextSummary, FailureAttribution, PassCount, RecallAnswer, Re
 pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, TimingLine};
 pub use run::{CheckState, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
-    Agreement, CategoryScore, ControlScore, Estimator, Headline, Interval, MetricScore, Outcomes, PartScore,
-    WorstQuestion,
+    Agreement, AnswerKeyScore, CategoryScore, ControlScore, Estimator, Headline, Interval, MetricScore, Outcomes,
+    PartScore, WorstQuestion,
 };
 pub use settings::{DatasetSummary, SampleSummary, SpecSummary};
 pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQuestion};
@@ -60,6 +60,9 @@ pub struct Summary {
     /// The headline metric without the category `adversarial`, when the sample has that category among others.
     #[serde(default)]
     pub without_adversarial: Option<PartScore>,
+    /// The headline metric by a corrected answer key; absent unless a report was asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_key: Option<AnswerKeyScore>,
     /// All metrics, the headline's first.
     pub scores: Vec<MetricScore>,
     /// Retrieval quality against the dataset's evidence ids.

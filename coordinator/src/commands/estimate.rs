@@ -166,7 +166,11 @@ impl RunEstimate {
     /// One or two lines for the start of a run.
     #[must_use]
     pub(crate) fn line(&self) -> String {
-        let interval = format!("expected 95 % interval {}", half_width(&self.announcement));
+        let interval = format!(
+            "expected 95 % interval {}; a paired comparison can detect {:.1} points",
+            half_width(&self.announcement),
+            self.announcement.detectable_points
+        );
         if self.estimate.calls == 0 {
             return interval;
         }

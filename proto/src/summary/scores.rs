@@ -169,6 +169,30 @@ pub struct CategoryScore {
     pub naive_ci95: Option<Interval>,
 }
 
+/// What known mistakes of the dataset's answer key mean for the headline metric: plain means over the scored questions of the
+/// categories that were looked through.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerKeyScore {
+    /// Name of the file with the mistakes.
+    pub source: String,
+    /// The headline metric.
+    pub metric: String,
+    /// Categories that the file names questions of.
+    pub categories: Vec<String>,
+    /// Questions of the sample in them.
+    pub n: u64,
+    /// Those whose expected answer is wrong.
+    pub wrong: u64,
+    /// What a perfect system reaches by the published key: 1 − wrong / n.
+    pub ceiling: Option<f64>,
+    /// By the published key.
+    pub published: Option<f64>,
+    /// By the corrected key; null for judges, which would have to be asked again.
+    pub corrected: Option<f64>,
+    /// Without the questions whose expected answer is wrong.
+    pub without_wrong: Option<f64>,
+}
+
 /// How far graders of the same answers agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agreement {
