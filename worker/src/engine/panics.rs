@@ -49,7 +49,7 @@ mod tests {
     async fn a_panic_is_a_failure_with_its_place() {
         catch_all();
         assert_eq!(caught(async { 7 }).await, Ok(7));
-        let failure = caught(async { panic!("no such {}", "luck") }).await.map(|()| ()).expect_err("it panicked");
+        let failure = caught::<()>(async { panic!("no such {}", "luck") }).await.expect_err("it panicked");
         assert_eq!(failure.code, "panic");
         let message = failure.message.as_str();
         assert!(message.contains("panics.rs:") && message.ends_with(": no such luck"), "{message}");
