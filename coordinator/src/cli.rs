@@ -62,6 +62,21 @@ pub struct GlobalArgs {
     pub verbose: u8,
 }
 
+impl Verb {
+    /// Whether it runs for long, with a log that machines may read.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        {
+            matches!(self, Self::Serve(_))
+        }
+        #[cfg(not(feature = "cluster"))]
+        {
+            false
+        }
+    }
+}
+
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
@@ -491,6 +506,10 @@ pub struct ReportArgs {
     /// Show paired differences from this run in html: a forest plot, and flips among the questions
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
+    /// Known mistakes of the dataset's answer key (JSON: question_id, correct_answer, error_type): the score by the corrected key, and
+    /// the ceiling that the published one leaves
+    #[arg(long, value_name = "FILE")]
+    pub answer_key: Option<PathBuf>,
     /// Where traces can be seen, for links in html; {trace_id} stands for the trace
     #[arg(long, value_name = "URL")]
     pub trace_url: Option<String>,

@@ -3,6 +3,7 @@
 //! `cli` says what can be typed, `commands` holds one file per verb. `planning` and `planner` turn settings into a spec and
 //! a plan, `dispatch` and `local` keep a run going, `results` turns what is stored into a report.
 
+mod answer_key;
 mod app;
 #[cfg(feature = "archive")]
 mod archive;
@@ -44,8 +45,8 @@ pub fn run(cli: cli::Cli) -> u8 {
             return Exit::Usage as u8;
         }
     };
-    // a panic is a failed attempt of its task: one line in the log, never a trace on the person's screen
-    std::panic::set_hook(Box::new(|panic| tracing::warn!("caught {panic}")));
+    // one line in the log, never a trace on the person's screen
+    bench_worker::engine::catch_all();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -53,13 +54,18 @@ pub fn run(cli: cli::Cli) -> u8 {
             return Exit::Infrastructure as u8;
         }
     };
+    let is_service = cli.verb.is_service();
     // a panic anywhere becomes one readable line and an exit code: nothing else reaches a person
     let outcome = runtime.block_on(async { tokio::spawn(commands::run(cli)).await });
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     match outcome {
         Ok(Ok(exit)) => exit as u8,
         Ok(Err(error)) => {
-            out::note(&format!("error: {}", error.message));
+            if is_service {
+                bench_telemetry::last_words(&error.message);
+            } else {
+                out::note(&format!("error: {}", error.message));
+            }
             error.exit as u8
         }
         Err(failure) => {

@@ -7,14 +7,14 @@ use bench_proto::ids::{Role, RunNo};
 use bench_proto::task::QueueName;
 use bench_queue::Queue;
 use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
-use bench_telemetry::{process, process_span};
+use bench_telemetry::{outage, process, process_span};
 use bench_worker::{
     context::WorkerEnvironment,
     engine::{Worker, WorkerConfig},
 };
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, debug, info, warn};
+use tracing::{Instrument as _, debug, info};
 
 use crate::{
     cluster::trouble::Trouble,
@@ -199,6 +199,8 @@ impl LocalRun {
     async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
         end_dead_sessions(self.store.as_ref(), run_no).await?;
         self.store.forget_published(run_no, 0).await?;
+        // nor will they send the traces that they have decided
+        self.store.inherit_traces(run_no).await?;
         Ok(())
     }
 
@@ -210,7 +212,7 @@ impl LocalRun {
         interrupts: &Interrupts,
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
-        let mut broken = worker.broken.clone();
+        let (mut broken, mut waiting) = (worker.broken.clone(), None);
         let mut next_sweep = tokio::time::Instant::now() + SWEEP_EVERY;
         loop {
             tokio::select! {
@@ -233,9 +235,12 @@ impl LocalRun {
                 )));
             }
             let row = match self.store.run(run_no).await {
-                Ok(row) => row,
+                Ok(row) => {
+                    waiting = None;
+                    row
+                }
                 Err(error) if error.is_transient() => {
-                    warn!("the run's state could not be read: {error}");
+                    outage::STORE.met(&mut waiting, &error);
                     continue;
                 }
                 Err(error) => return Err(error.into()),

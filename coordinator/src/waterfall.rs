@@ -1,6 +1,8 @@
 //! A question's trace as a waterfall in the terminal. Pure: spans in, lines out.
 
-use bench_proto::trace::{Span, SpanClass, SpanValue};
+use std::collections::BTreeSet;
+
+use bench_proto::trace::{Span, SpanClass, SpanValue, own_us};
 use bench_worker::sight::QuestionTrace;
 use console::{Color, Style};
 
@@ -58,7 +60,7 @@ impl View {
 /// All lines: a heading, the time line, one line a span, and a legend.
 #[must_use]
 pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: View) -> String {
-    let mut lines = vec![heading(trace, run)];
+    let mut lines = wrapped(&heading(trace, run), view.width);
     lines.push(match link {
         Some(link) => format!("trace {}  {link}", trace.trace_id),
         None => format!("trace {}", trace.trace_id),
@@ -67,14 +69,15 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: V
         lines.push("nothing of it has happened yet".to_owned());
         return lines.join("\n");
     };
-    lines.extend(totals(trace));
-    let names: Vec<String> = trace.spans.iter().map(|span| name(trace, span)).collect();
+    lines.extend(totals(trace).map(|parts| wrapped(&parts, view.width)).unwrap_or_default());
+    let (spans, votes) = (in_reading_order(trace), votes(trace));
+    let names: Vec<String> = spans.iter().map(|span| name(trace, span, &votes)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let scale =
         Scale { start_us: root.start_us, whole_us: (root.end_us - root.start_us).max(1), columns: view.bar(width) };
     lines.push(String::new());
     lines.push(format!("{:width$}  {}", "", scale.ruler()));
-    for (span, name) in trace.spans.iter().zip(&names) {
+    for (span, name) in spans.iter().zip(&names) {
         lines.push(line(trace, span, &format!("{name:width$}"), &scale, view));
     }
     lines.push(String::new());
@@ -92,7 +95,26 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: V
     lines.join("\n")
 }
 
-fn heading(trace: &QuestionTrace, run: &str) -> String {
+/// Joins parts by commas, in as many lines as the terminal needs.
+fn wrapped(parts: &[String], width: Option<usize>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if width.is_none_or(|width| line.chars().count() + part.chars().count() + 3 <= width) => {
+                line.push_str(", ");
+                line.push_str(part);
+            }
+            Some(line) => {
+                line.push(',');
+                lines.push(format!("  {part}"));
+            }
+            None => lines.push(part.clone()),
+        }
+    }
+    lines
+}
+
+fn heading(trace: &QuestionTrace, run: &str) -> Vec<String> {
     let subject = &trace.subject;
     let mut words = vec![format!("question {} ({}) of run {run}", subject.question_id, subject.category)];
     match &trace.facts {
@@ -100,13 +122,9 @@ fn heading(trace: &QuestionTrace, run: &str) -> String {
         Some(facts) => {
             words.push(facts.outcome.name().to_owned());
             words.extend(facts.scores.iter().map(|(metric, score)| format!("{metric} {score:.3}")));
-            words.push(format!("own time {}", duration(i64::try_from(facts.times.question_us).unwrap_or(i64::MAX))));
-            let attempts = if facts.attempts == 1 { "1 attempt" } else { "attempts" };
-            words.push(if facts.attempts == 1 {
-                attempts.to_owned()
-            } else {
-                format!("{} {attempts}", facts.attempts)
-            });
+            // what makes a question slow: queues and waits are left out
+            words.push(format!("own time {}", duration(i64::try_from(own_us(facts)).unwrap_or(i64::MAX))));
+            words.extend(repeats(trace));
             if let Some(failure) = &facts.failure {
                 words.push(clipped(&failure.to_string(), REMARK));
             }
@@ -115,11 +133,58 @@ fn heading(trace: &QuestionTrace, run: &str) -> String {
             }
         }
     }
-    words.join(", ")
+    words
+}
+
+/// What had to be done again.
+fn repeats(trace: &QuestionTrace) -> Option<String> {
+    let failed = |span: &&Span| span.error.is_some();
+    let of = |class| trace.spans.iter().filter(move |span| span.class == class);
+    let refused = of(SpanClass::Call).filter(|span| number(span, "http.response.status_code") == Some(429)).count();
+    let calls = of(SpanClass::Call).filter(failed).count() - refused;
+    let tries = of(SpanClass::Attempt).filter(failed).count();
+    let counted = [(calls, "failed calls", "failed call"), (refused, "calls refused (429)", "call refused (429)")];
+    let counted = counted.into_iter().chain([(tries, "tries given back", "try given back")]);
+    let words: Vec<String> = counted
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, many, one)| format!("{count} {}", if count == 1 { one } else { many }))
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn number(span: &Span, attribute: &str) -> Option<i64> {
+    span.attributes.iter().find_map(|(name, value)| match value {
+        SpanValue::Int(number) if *name == attribute => Some(*number),
+        _ => None,
+    })
+}
+
+/// Judge and vote that a span belongs to; none for the question's own steps.
+fn vote_of(span: &Span) -> Option<(i64, i64)> {
+    Some((number(span, "bench.judge")?, number(span, "bench.vote")?))
+}
+
+fn votes(trace: &QuestionTrace) -> BTreeSet<(i64, i64)> {
+    trace.spans.iter().filter_map(vote_of).collect()
+}
+
+/// Spans as people read them: what belongs to one vote stands together, although votes are cast at the same time.
+fn in_reading_order(trace: &QuestionTrace) -> Vec<&Span> {
+    let Some((root, spans)) = trace.spans.split_first() else { return Vec::new() };
+    // children stand behind their parents: a span directly below the root begins a block
+    let mut blocks: Vec<(Option<(i64, i64)>, Vec<&Span>)> = Vec::new();
+    for span in spans {
+        match blocks.last_mut() {
+            Some((_, block)) if span.parent != Some(root.id) => block.push(span),
+            _ => blocks.push((vote_of(span), vec![span])),
+        }
+    }
+    blocks.sort_by_key(|(vote, _)| *vote);
+    std::iter::once(root).chain(blocks.into_iter().flat_map(|(_, block)| block)).collect()
 }
 
 /// Where the time went, in one line. What went on at the same time is counted more than once.
-fn totals(trace: &QuestionTrace) -> Option<String> {
+fn totals(trace: &QuestionTrace) -> Option<Vec<String>> {
     let of = |classes: &[SpanClass]| {
         let spans = trace.spans.iter().filter(|span| classes.contains(&span.class));
         spans.map(|span| span.end_us - span.start_us).sum::<i64>()
@@ -132,7 +197,7 @@ fn totals(trace: &QuestionTrace) -> Option<String> {
     ];
     let words: Vec<String> =
         parts.iter().filter(|(_, us)| *us > 0).map(|(what, us)| format!("{} {what}", duration(*us))).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    (!words.is_empty()).then_some(words)
 }
 
 struct Scale {
@@ -150,6 +215,9 @@ impl Scale {
 
     fn ruler(&self) -> String {
         let (middle, end) = (duration(self.whole_us / 2), duration(self.whole_us));
+        // a narrow ruler has its ends alone
+        let narrow = self.columns < 2 * (middle.chars().count() + end.chars().count()) + 4;
+        let middle = if narrow { "" } else { middle.as_str() };
         let mut ruler = format!("{:<width$}{middle}", "0", width = self.columns / 2 - middle.chars().count() / 2);
         let room = self.columns.saturating_sub(ruler.chars().count() + end.chars().count());
         ruler.push_str(&" ".repeat(room));
@@ -172,8 +240,13 @@ impl Scale {
     }
 }
 
-fn name(trace: &QuestionTrace, span: &Span) -> String {
-    clipped(&format!("{}{}", "  ".repeat(depth(trace, span)), span.name), NAME)
+fn name(trace: &QuestionTrace, span: &Span, votes: &BTreeSet<(i64, i64)>) -> String {
+    let which = match vote_of(span).filter(|_| span.class == SpanClass::Step && votes.len() > 1) {
+        Some((judge, vote)) if votes.iter().any(|(other, _)| *other != judge) => format!(" {}.{}", judge + 1, vote + 1),
+        Some((_, vote)) => format!(" {}", vote + 1),
+        None => String::new(),
+    };
+    clipped(&format!("{}{}{which}", "  ".repeat(depth(trace, span)), span.name), NAME)
 }
 
 fn line(trace: &QuestionTrace, span: &Span, name: &str, scale: &Scale, view: View) -> String {
@@ -203,6 +276,12 @@ fn remarks(trace: &QuestionTrace, span: &Span) -> String {
         words.push(format!("HTTP {status}"));
     } else if let Some(error) = &span.error {
         words.push(error.clone());
+    }
+    if let (SpanClass::Call, Some(SpanValue::Text(server)), Some(SpanValue::Int(port))) =
+        (span.class, attribute("server.address"), attribute("server.port"))
+    {
+        // the port of HTTPS is no news
+        words.push(if *port == 443 { server.clone() } else { format!("{server}:{port}") });
     }
     if let (SpanClass::Wait | SpanClass::Attempt, Some(SpanValue::Text(reason))) =
         (span.class, attribute("bench.reason"))
@@ -254,8 +333,12 @@ pub(crate) fn overview(questions: &[Slow]) -> String {
             bar.push_str(&mark.repeat(until.min(BAR).saturating_sub(bar.chars().count())));
         }
         let kept = if slow.kept { "  trace kept" } else { "" };
+        let waits = match slow.wait_ms {
+            below if below < 1.0 => String::new(),
+            ms => format!("  {} of it waiting", duration((ms * 1e3) as i64)),
+        };
         let time = duration((slow.ms * 1e3) as i64);
-        format!("{:width$}  {bar:BAR$}  {time:>9}{kept}", clipped(&slow.question_id, NAME)).trim_end().to_owned()
+        format!("{:width$}  {bar:BAR$}  {time:>9}{waits}{kept}", clipped(&slow.question_id, NAME)).trim_end().to_owned()
     };
     let mut lines: Vec<String> = questions.iter().map(line).collect();
     lines.push("▓ recall  █ answer  ▒ judge".to_owned());
@@ -275,6 +358,8 @@ pub(crate) struct Slow {
     pub answer_ms: f64,
     /// Its slowest judgement.
     pub judge_ms: f64,
+    /// Of all that, waiting for allowances, money and repeats.
+    pub wait_ms: f64,
     /// Whether its trace is kept.
     pub kept: bool,
 }
@@ -365,6 +450,44 @@ mod tests {
         assert!(wide.contains(&"─".repeat(BARS.1)) && wide.contains("\u{1b}[32m█"), "{wide}");
     }
 
+    #[test]
+    fn votes_are_numbered_and_what_belongs_to_one_stands_together() {
+        let of_vote = |span: Span, vote: u64| span.with("bench.judge", 0_u64).with("bench.vote", vote);
+        let mut failed = span(9, Some(6), "chat gpt-4o-mini", SpanClass::Call, 20_000, 30_000);
+        failed.error = Some("HTTP 500".into());
+        failed = failed.with("http.response.status_code", 500_u64).with("server.address", "api.openai.com");
+        failed = failed.with("server.port", 443_u64);
+        let called = span(10, Some(6), "chat gpt-4o-mini", SpanClass::Call, 30_000, 70_000);
+        let called = called.with("http.response.status_code", 200_u64);
+        let called = called.with("server.address", "10.0.0.3").with("server.port", 8080_u64);
+        let trace = QuestionTrace {
+            subject: Subject {
+                task: TaskKey::question(0, 0),
+                question_id: "conv-26:0".into(),
+                bank_id: "conv-26".into(),
+                category: "temporal".into(),
+            },
+            trace_id: "ab".repeat(16),
+            spans: vec![
+                span(1, None, "question", SpanClass::Question, 0, 100_000),
+                span(2, Some(1), "recall", SpanClass::Step, 0, 10_000),
+                of_vote(span(3, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 0),
+                of_vote(span(4, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 1),
+                of_vote(span(5, Some(1), "judge", SpanClass::Step, 20_000, 60_000), 0),
+                of_vote(span(6, Some(1), "judge", SpanClass::Step, 20_000, 70_000), 1),
+                failed,
+                called,
+                of_vote(span(7, Some(1), "checkpoint", SpanClass::Checkpoint, 60_000, 61_000), 0),
+                of_vote(span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 70_000, 71_000), 1),
+            ],
+            linked: Vec::new(),
+            workers: [(1, "worker-1".to_owned())].into(),
+            facts: None,
+        };
+        insta::assert_snapshot!(draw(&trace, "nightly", None, PIPE));
+        assert_eq!(repeats(&trace).as_deref(), Some("1 failed call"));
+    }
+
     const PIPE: View = View { width: None, colour: false };
 
     #[test]
@@ -375,6 +498,7 @@ mod tests {
             recall_ms: ms * 0.1,
             answer_ms: ms * 0.5,
             judge_ms: ms * 0.4,
+            wait_ms: if kept { ms * 0.8 } else { 0.0 },
             kept,
         };
         insta::assert_snapshot!(overview(&[slow("conv-26:0", 12_000.0, true), slow("conv-1:17", 800.0, false)]));

@@ -47,7 +47,7 @@ pub struct PhaseTimes {
     /// Waiting in queues, summed over its tasks.
     #[serde(skip_serializing_if = "is_default")]
     pub queue_wait_us: u64,
-    /// Waiting for pace, connection slots and retries.
+    /// Waiting for pace, connection slots and retries: recall, answer and the slowest vote, as in `question_us`.
     #[serde(skip_serializing_if = "is_default")]
     pub rate_wait_us: u64,
     /// Inside calls to the memory system and the models: recall, answer and the slowest vote.
@@ -179,7 +179,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         kept: None,
     };
     let mut scored = false;
-    let mut slowest_vote = (0, 0);
+    let mut slowest_vote = (0, 0, 0);
     let mut votes: Vec<Vec<f64>> = vec![Vec::new(); judges.metrics.len()];
     let mut votes_missing = judges.metrics.len() * judges.votes as usize;
     for stored in steps {
@@ -217,7 +217,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 }
                 facts.usage.judge += *usage;
                 facts.times.judge_us = facts.times.judge_us.max(Some(timing.total_us));
-                slowest_vote = slowest_vote.max((timing.total_us, timing.provider_us));
+                slowest_vote = slowest_vote.max((timing.total_us, timing.provider_us, timing.rate_wait_us));
                 Some(timing)
             }
             StepFacts::Failed { failure, usage, timing } => {
@@ -238,7 +238,10 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         if let Some(timing) = timing {
             facts.times.started_us = facts.times.started_us.min(timing.started_us);
             facts.times.queue_wait_us += timing.queue_wait_us;
-            facts.times.rate_wait_us += timing.rate_wait_us;
+            // votes are cast at the same time: what all of them waited is more than the question took
+            if !of_judge {
+                facts.times.rate_wait_us += timing.rate_wait_us;
+            }
             facts.attempts += timing.attempts;
         }
     }
@@ -261,6 +264,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         facts.times.started_us = 0;
     }
     facts.times.provider_us += slowest_vote.1;
+    facts.times.rate_wait_us += slowest_vote.2;
     facts.times.question_us =
         [facts.times.recall_us, facts.times.answer_us, facts.times.judge_us].into_iter().flatten().sum();
     Some(facts)
@@ -376,9 +380,12 @@ mod tests {
     }
 
     #[test]
-    fn provider_time_is_that_of_the_answer_and_the_slowest_vote() {
+    fn provider_time_and_waits_are_those_of_the_answer_and_the_slowest_vote() {
         let judges = JudgePlan { metrics: vec!["judge".into()], votes: 2 };
-        let timing = |total_us, provider_us| Timing { total_us, provider_us, ..Timing::default() };
+        let timing = |total_us, provider_us| {
+            let rate_wait_us = total_us - provider_us;
+            Timing { total_us, provider_us, rate_wait_us, ..Timing::default() }
+        };
         let answered = StepFacts::Answered { finish: "stop".into(), usage: Usage::default(), timing: timing(100, 90) };
         let judged = |no, timing| {
             let facts = StepFacts::Judged { score: 1.0, usage: Usage::default(), timing };
@@ -391,6 +398,6 @@ mod tests {
             judged(1, timing(70, 30)),
         ];
         let times = conclude(identity(), &steps, &judges).expect("is complete").times;
-        assert_eq!((times.provider_us, times.question_us), (120, 170));
+        assert_eq!((times.provider_us, times.rate_wait_us, times.question_us), (120, 50, 170));
     }
 }

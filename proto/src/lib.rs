@@ -15,6 +15,7 @@ pub mod ids;
 pub mod money;
 pub mod price;
 pub mod retrieval;
+pub mod server;
 pub mod session;
 pub mod spec;
 pub mod step;

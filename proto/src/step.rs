@@ -8,6 +8,7 @@ use crate::{
     call::{CallRecord, Usage},
     failure::Failure,
     ids::{RunNo, TaskKey},
+    server::ServerAddress,
 };
 
 /// Number of a step within its task: a checkpoint's key is (run, task, step).
@@ -213,6 +214,9 @@ pub struct Timing {
     /// Waits long enough to be seen: (start offset, duration, what for).
     #[serde(rename = "v", skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<(u64, u64, WaitFor)>,
+    /// Where the calls went; none when nothing was sent to a server.
+    #[serde(rename = "h", skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerAddress>,
     /// Number of the worker session that did it; 0 when nobody noted it.
     #[serde(rename = "s", skip_serializing_if = "is_nobody")]
     pub session: i64,

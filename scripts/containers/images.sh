@@ -45,7 +45,7 @@ has() { docker image inspect "$1" >/dev/null 2>&1; }
 
 # root SUITE FILE PACKAGES: a Debian root as a tar file, unless it is there
 root() {
-    [ -s "$2" ] && return 0
+    [ -f "$2" ] && return 0
     say "making $2 ($1: $3)"
-    mmdebstrap --quiet --variant=minbase --mode=root --include="$3" "$1" "$2.part" "$(debian_mirror)" && mv "$2.part" "$2"
+    mmdebstrap --quiet --format=tar --variant=minbase --mode=root --include="$3" "$1" "$2.part" "$(debian_mirror)" && mv "$2.part" "$2"
 }

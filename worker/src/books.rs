@@ -13,8 +13,8 @@ use bench_proto::{
     ids::{RunNo, TaskKey},
 };
 use bench_store::{Store, StoreError};
+use bench_telemetry::outage;
 use tokio::sync::{mpsc, oneshot};
-use tracing::debug;
 
 use crate::models::caller::Bookkeeper;
 
@@ -70,12 +70,12 @@ async fn write_until_closed(store: Arc<dyn Store>, run: RunNo, mut receiver: mps
             calls.extend(next.calls);
             waiting.push(next.done);
         }
-        let (mut delay, longest) = STORE_BACKOFF;
+        let ((mut delay, longest), mut away) = (STORE_BACKOFF, None);
         let result = loop {
             match store.book_calls(run, &calls).await {
                 // every call has an id of its own, so that an unknown commit is simply repeated
                 Err(error) if error.is_transient() => {
-                    debug!("attempts wait for the store: {error}");
+                    outage::STORE.met(&mut away, &error);
                     tokio::time::sleep(delay).await;
                     delay = (delay * 2).min(longest);
                 }

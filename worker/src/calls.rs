@@ -6,14 +6,16 @@ use std::sync::{
 };
 
 use bench_proto::{
+    CLUSTER_DOMAIN,
     call::{CacheScope, CallRecord, Phase, Usage},
     failure::Failure,
-    ids::Sha256Hash,
+    ids::{RunId, Sha256Hash},
+    server::ServerAddress,
     spec::ModelSpec,
     step::{StepNo, Timing},
 };
 use bench_store::{Allowance, CallKind, ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::{
     books::Books,
@@ -27,7 +29,7 @@ use crate::{
         registry::{Account, build_chat, build_embeddings, embedding_account},
         stop::{StopCause, StopFlag},
     },
-    sight::{RunTrace, traced},
+    sight::{RunTrace, server_of_text, traced},
     systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
 };
@@ -134,6 +136,7 @@ impl<'a> RunCallers<'a> {
         let allowed =
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
+        let server = server_of_text(model.endpoint());
         let caller = Caller::new(CallerParts {
             price: prices::price_of(model.model(), limits),
             model,
@@ -156,6 +159,9 @@ impl<'a> RunCallers<'a> {
             account: account.name.clone(),
             refused: AtomicBool::new(false),
             trace: None,
+            server,
+            run: self.row.run_id.clone(),
+            served: self.row.domain == CLUSTER_DOMAIN,
         }
     }
 }
@@ -171,6 +177,10 @@ pub(crate) struct RunCaller {
     /// The store knows that the account refuses every call.
     refused: AtomicBool,
     trace: Option<RunTrace>,
+    server: Option<ServerAddress>,
+    run: RunId,
+    /// A cluster carries the run out.
+    served: bool,
 }
 
 /// A call that brought a value, as a step needs it.
@@ -225,6 +235,8 @@ impl RunCaller {
         let mut timing = clock.timing(task, 0);
         timing.attempts = 0;
         spent.add_to(&mut timing, 0);
+        // what was served by the call store went nowhere
+        timing.server = self.server.clone().filter(|_| !timing.calls.is_empty());
         match outcome {
             Ok(answered) => Ok(Called { value: answered.value, reply: answered.reply, records, usage, timing }),
             Err(stop) => {
@@ -242,8 +254,16 @@ impl RunCaller {
             return;
         }
         let model = (failure.code == MODEL_NOT_FOUND).then(|| self.caller.model().model());
-        if let Err(error) = self.store.stop_account(task.run, &self.account, model, &failure.message).await {
-            warn!("run {} could not be paused, the next look tries again: {error}", task.run.0);
+        let (run, account, code) = (self.run.0.as_str(), self.account.as_str(), failure.code.as_str());
+        match self.store.stop_account(task.run, account, model, &failure.message).await {
+            // a local run tells its owner by how it ends
+            Ok(paused) if self.served && !paused.is_empty() => {
+                let (others, message) = (paused.len() - 1, &failure.message);
+                warn!(run, account, code, "run {run} is paused, and {others} others of account {account}: {message}");
+            }
+            Ok(_) => {}
+            // the look at the runs at hand pauses it, and says so
+            Err(error) => debug!(run, account, "run {run} is not paused yet: {error}"),
         }
     }
 

@@ -16,9 +16,9 @@ use bench_proto::{
     trace::TracePolicy,
 };
 use bench_store::{Store, StoreError};
-use bench_telemetry::{process, process_span};
+use bench_telemetry::{outage, process, process_span};
 use tokio::sync::{Mutex, Notify, mpsc, watch};
-use tracing::{Instrument as _, Span, error, warn};
+use tracing::{Instrument as _, Span};
 
 use crate::{
     banks::BankCache,
@@ -151,10 +151,8 @@ pub(crate) async fn run(
         for (run, questions) in by_run {
             // whatever is missed here is found again by the sweep
             if let Err(failure) = concluder.conclude(run, questions).await {
-                error!("questions could not be concluded: {failure}");
-                if failure.code == "store" {
-                    broken.send_replace(Some(failure.message));
-                }
+                // the process ends with this reason as its last words
+                broken.send_replace(Some(failure.message));
             }
         }
         concluded.notify_one();
@@ -163,11 +161,11 @@ pub(crate) async fn run(
 
 /// Repeats a store call while the store is unavailable.
 async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(call: impl Fn() -> F) -> Result<T, Failure> {
-    let mut delay = Duration::from_millis(50);
+    let (mut delay, mut waiting) = (Duration::from_millis(50), None);
     loop {
         match call().await {
             Err(error) if error.is_transient() => {
-                warn!("store unavailable: {error}");
+                outage::STORE.met(&mut waiting, &error);
                 tokio::time::sleep(delay).await;
                 delay = (delay * 2).min(Duration::from_secs(2));
             }

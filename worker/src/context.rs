@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_proto::{
     failure::{Failure, FailureClass},
     ids::RunNo,
+    server::ServerAddress,
     spec::{IMPORTED_SYSTEM, SystemSpec},
 };
 use bench_store::{BankRow, RunRow, SessionId, Store};
@@ -58,6 +59,8 @@ pub struct WorkerEnvironment {
 /// Why a run stopped by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopReason {
+    /// Short stable word.
+    pub code: String,
     /// One line, with the provider's own words where they are the cause.
     pub message: String,
 }
@@ -146,6 +149,14 @@ impl RunContext {
         self.system.as_ref()
     }
 
+    /// Where an operation of the system went: to the server that made its embeddings, where it asked for any, else to its own.
+    pub(crate) async fn server(&self, bank: &BankRef, embedded: Option<ServerAddress>) -> Option<ServerAddress> {
+        match embedded {
+            Some(embedded) => Some(embedded),
+            None => self.system.server(bank).await,
+        }
+    }
+
     /// Ends what this process has started for the run.
     pub(crate) async fn close_system(&self) {
         self.system.close().await;
@@ -189,7 +200,7 @@ impl RunContext {
     pub fn stop_reason(&self) -> Option<StopReason> {
         match self.stop.cause()? {
             StopCause::Asked(_) => None,
-            StopCause::Terminal(failure) => Some(StopReason { message: failure.message }),
+            StopCause::Terminal(failure) => Some(StopReason { code: failure.code, message: failure.message }),
         }
     }
 

@@ -107,6 +107,7 @@ impl Payer {
         timing.rate_wait_us += spent.rate_wait_us;
         timing.calls.extend(spent.calls.iter().map(|&(at, took, status)| (at + offset_us, took, status)));
         timing.waits.extend(spent.waits.iter().map(|&(at, took, what)| (at + offset_us, took, what)));
+        timing.server = spent.server.clone().or(timing.server.take());
     }
 
     /// A call brought nothing, and the first of them decides how the task ends. Returns the attempts that are still to be

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use bench_proto::{
     dataset::StreamEntry,
     failure::{Failure, FailureClass},
+    server::ServerAddress,
 };
 use bench_store::{BreakerEvent, BreakerState, Store};
 use tokio::sync::Semaphore;
@@ -74,7 +75,9 @@ impl Guarded {
             Ok(state) => state,
             // without the store nothing is stored either, and the task will fail there
             Err(error) => {
-                warn!("the breaker of {} could not be read: {error}", self.name);
+                if !error.is_transient() {
+                    warn!(code = "store", "the breaker of {} could not be read: {error}", self.name);
+                }
                 BreakerState::default()
             }
         };
@@ -136,7 +139,8 @@ impl Guarded {
             Err(failure) if is_trouble(failure) => {
                 let state = self.tell(operation, BreakerEvent::Failed).await;
                 if state.wait_ms > 0 {
-                    warn!("{} does not {operation}: {failure}; next try in {} ms", self.name, state.wait_ms);
+                    let code = failure.code.as_str();
+                    warn!(code, "{} does not {operation}: {failure}; next try in {} ms", self.name, state.wait_ms);
                 }
             }
             _ if self.known(operation).is_some_and(|known| known.state.troubled) => {
@@ -257,6 +261,10 @@ impl MemorySystem for Guarded {
 
     fn place(&self) -> String {
         self.system.place()
+    }
+
+    async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
+        self.system.server(bank).await
     }
 
     async fn close(&self) {

@@ -136,8 +136,7 @@ fn main() -> ExitCode {
             Ok(guard) => guard,
             Err(error) => return say(&Stop::usage(error)),
         };
-    // a panic is a failed attempt of its task: one line in the log
-    std::panic::set_hook(Box::new(|panic| tracing::warn!("caught {panic}")));
+    bench_worker::engine::catch_all();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return say(&Stop::infrastructure(format!("the process cannot start its threads: {error}"))),
@@ -158,7 +157,7 @@ fn probe(url: &str) -> ExitCode {
 }
 
 fn say(stop: &Stop) -> ExitCode {
-    note(&format!("error: {}", stop.message));
+    bench_telemetry::last_words(&stop.message);
     ExitCode::from(stop.code)
 }
 

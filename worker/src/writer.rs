@@ -10,9 +10,9 @@ use bench_proto::{
     step::{StepFacts, StepRecord, StepText},
 };
 use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
-use bench_telemetry::{process, process_span};
+use bench_telemetry::{outage, process, process_span};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tracing::{Instrument as _, Span, error, warn};
+use tracing::{Instrument as _, Span};
 
 use crate::sight::{Keeper, link_questions, meter};
 
@@ -171,7 +171,7 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
                 parts.push(part);
             }
             Err(fatal) => {
-                error!("checkpoints cannot be written: {fatal}");
+                // the process ends with this reason as its last words
                 hooks.broken.send_if_modified(|reason| {
                     let first = reason.is_none();
                     if first {
@@ -270,11 +270,11 @@ async fn commit_when_available(
     records: &[StepRecord],
     conclusions: &[Conclusion],
 ) -> Result<CommitOutcome, StoreError> {
-    let (mut delay, longest) = STORE_BACKOFF;
+    let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
     loop {
         match store.commit_and_conclude(records, conclusions).await {
             Err(error) if error.is_transient() => {
-                warn!("store unavailable, {} records wait: {error}", records.len());
+                outage::STORE.met(&mut waiting, &error);
                 tokio::time::sleep(delay).await;
                 delay = (delay * 2).min(longest);
             }

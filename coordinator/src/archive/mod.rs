@@ -29,16 +29,34 @@ impl From<ArchiveError> for CliError {
     }
 }
 
-/// Opens the archive that was named, or the configured one.
+/// Opens the archive that was named, or the configured one; a folder is made when it is not there.
 ///
 /// # Errors
 /// Exit 2 with what to give.
 pub(crate) fn open(app: &App, named: Option<&str>) -> Result<Place, CliError> {
-    let url = named.map(str::to_owned).or_else(|| app.settings().archive_url.clone());
-    let url = url.ok_or_else(|| {
-        CliError::usage("no archive: give --archive URL, set BENCH_ARCHIVE_URL, or archive.url in bench.toml")
-    })?;
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Place::open(&url, environment)?)
+    Ok(Place::open(&url(app, named)?, environment)?)
+}
+
+/// The same for whoever only reads: a folder that is not there is an error, most likely a wrong name, and is not made.
+///
+/// # Errors
+/// Exit 2 with what to give.
+pub(crate) fn open_existing(app: &App, named: Option<&str>) -> Result<Place, CliError> {
+    let url = url(app, named)?;
+    if let Some(folder) = Place::folder_of(&url).filter(|folder| !folder.exists()) {
+        return Err(CliError::usage(format!(
+            "there is no archive {}: check its name; the first `bench-coord archive push` makes it",
+            folder.display()
+        )));
+    }
+    open(app, Some(&url))
+}
+
+fn url(app: &App, named: Option<&str>) -> Result<String, CliError> {
+    let url = named.map(str::to_owned).or_else(|| app.settings().archive_url.clone());
+    url.ok_or_else(|| {
+        CliError::usage("no archive: give --archive URL, set BENCH_ARCHIVE_URL, or archive.url in bench.toml")
+    })
 }

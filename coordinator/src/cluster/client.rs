@@ -8,6 +8,7 @@ use std::{
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
 use bench_store::{RunRow, RunState, SessionRow, Store, StoreError};
+use bench_telemetry::outage;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -39,19 +40,22 @@ pub(crate) fn spawn_planner(store: Arc<dyn Store>, planner: Planner) -> JoinHand
         let writing =
             planner.run(Arc::clone(&store), Arc::new(Notify::new()), CancellationToken::new(), Ahead::Unbounded);
         tokio::pin!(writing);
+        let mut waiting = None;
         let written = loop {
             tokio::select! {
                 written = &mut writing => break written,
                 () = tokio::time::sleep(RENEW_EVERY) => {
                     // an ended session only means that somebody may think nobody writes: planning twice makes the same rows
-                    if let Err(error) = store.renew_session(session).await {
-                        warn!("the plan's session could not be renewed: {error}");
+                    match store.renew_session(session).await {
+                        Err(error) if error.is_transient() => outage::STORE.met(&mut waiting, &error),
+                        Err(error) => warn!(code = "store", "the plan's session could not be renewed: {error}"),
+                        Ok(_) => waiting = None,
                     }
                 }
             }
         };
         if let Err(error) = store.end_session(session).await {
-            warn!("the plan's session could not be ended: {error}");
+            warn!(code = "store", "the plan's session could not be ended: {error}");
         }
         written
     })
@@ -101,6 +105,7 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<RunEnd, CliError> {
     let (mut alive, mut looked, mut said) = (Instant::now(), None::<Instant>, false);
+    let mut waiting = None;
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -111,9 +116,12 @@ pub(crate) async fn follow(
             }
         }
         let row = match store.run(run.run_no).await {
-            Ok(row) => row,
+            Ok(row) => {
+                waiting = None;
+                row
+            }
             Err(error) if error.is_transient() => {
-                warn!("the run's state could not be read: {error}");
+                outage::STORE.met(&mut waiting, &error);
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -140,7 +148,9 @@ pub(crate) async fn follow(
                 out::note(&format!("waiting: {missing}"));
             }
             Ok(Some(_)) => {}
-            Err(error) => warn!("workers could not be looked for: {error}"),
+            // the run's row is read next, and says when the store is away
+            Err(error) if error.is_transient() => {}
+            Err(error) => warn!(code = "store", "workers could not be looked for: {error}"),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bench_store::{LeaderRow, Store, StoreError};
+use bench_telemetry::outage::{self, Upset};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -66,17 +67,17 @@ impl LeaderWatch {
 impl Candidate {
     /// Waits for the lead. `None` when stopped first.
     pub(crate) async fn wait(&self, stop: &CancellationToken) -> Option<i64> {
-        let mut watch = LeaderWatch::default();
+        let (mut watch, mut upset) = (LeaderWatch::default(), Upset::default());
         loop {
             match self.look(&mut watch).await {
                 Ok(Some(epoch)) => {
                     info!("{} leads {} (epoch {epoch})", self.holder, self.scope);
                     return Some(epoch);
                 }
-                Ok(None) => {}
+                Ok(None) => upset.over(),
                 Err(error) => {
                     watch.forget();
-                    warn!("leadership cannot be read: {error}");
+                    tell(&mut upset, &error);
                 }
             }
             tokio::select! {
@@ -98,25 +99,35 @@ impl Candidate {
     /// Keeps the lead until stopped, then resigns; returns early when another has it. While the store is out of reach it goes
     /// on: whatever a leader does goes to the same store, and two of them only publish twice.
     pub(crate) async fn keep(&self, epoch: i64, stop: &CancellationToken) {
+        let mut upset = Upset::default();
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
                     if let Err(error) = self.store.resign_lead(&self.scope, epoch).await {
-                        warn!("the lead could not be given up, others take it after {} s: {error}", PATIENCE.as_secs());
+                        warn!(code = "store", "the lead could not be given up, others take it after {} s: {error}", PATIENCE.as_secs());
                     }
                     return;
                 }
                 () = tokio::time::sleep(BEAT) => {}
             }
             match self.store.renew_lead(&self.scope, epoch, &self.trouble.get()).await {
-                Ok(true) => {}
+                Ok(true) => upset.over(),
                 Ok(false) => {
-                    warn!("another coordinator leads {} now", self.scope);
+                    warn!(code = "lead_lost", "another coordinator leads {} now", self.scope);
                     return;
                 }
-                Err(error) => warn!("the lead could not be renewed: {error}"),
+                Err(error) => tell(&mut upset, &error),
             }
         }
+    }
+}
+
+/// Says what keeps the row from being read and renewed.
+fn tell(upset: &mut Upset, error: &StoreError) {
+    if error.is_transient() {
+        upset.away(&outage::STORE, error);
+    } else if upset.is_news(&error.to_string()) {
+        warn!(code = "store", "who leads can be neither read nor written: {error}");
     }
 }
 

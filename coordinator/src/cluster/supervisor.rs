@@ -9,14 +9,18 @@ use std::{
 
 use bench_proto::ids::{RunNo, TaskKey};
 use bench_queue::Queue;
-use bench_store::{RunFilter, RunRow, RunState, Store};
-use bench_telemetry::{metrics::catalogue, process, process_span};
+use bench_store::{RunFilter, RunRow, RunState, Store, StoreError};
+use bench_telemetry::{
+    metrics::catalogue,
+    outage::{self, Upset},
+    process, process_span,
+};
 use bench_worker::{banks::BankCache, concluder::Concluder, sight::Keeper};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
 use super::{planner_domain, sessions::SessionWatch, trouble::Trouble};
-use crate::{app::App, exit::CliError, results};
+use crate::{app::App, results};
 
 /// How often it looks around.
 const TICK: Duration = Duration::from_millis(250);
@@ -45,6 +49,15 @@ pub(crate) struct Supervisor {
     pub keeper: Option<Arc<Keeper>>,
 }
 
+/// Why a look around came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum TickError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Other(String),
+}
+
 /// What a supervisor remembers between two ticks; all of it can be learned anew.
 struct Memory {
     workers: SessionWatch,
@@ -67,9 +80,16 @@ impl Supervisor {
             dead_letters: None,
             concluder: Concluder::new(Arc::clone(&self.store), banks, self.keeper.clone()),
         };
+        let mut upset = Upset::default();
         loop {
-            if let Err(error) = self.tick(&mut memory).await {
-                warn!("supervising waits: {}", error.message);
+            match self.tick(&mut memory).await {
+                Ok(()) => upset.over(),
+                Err(TickError::Store(error)) if error.is_transient() => upset.away(&outage::STORE, &error),
+                Err(error) => {
+                    if upset.is_news(&error.to_string()) {
+                        warn!(code = "supervise", "supervising waits: {error}");
+                    }
+                }
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -78,7 +98,7 @@ impl Supervisor {
         }
     }
 
-    async fn tick(&self, memory: &mut Memory) -> Result<(), CliError> {
+    async fn tick(&self, memory: &mut Memory) -> Result<(), TickError> {
         let running = self.store.running_runs(&self.domain).await?;
         if memory.watched.is_none_or(|watched| watched.elapsed() >= WATCH_SESSIONS) {
             memory.watched = Some(Instant::now());
@@ -101,14 +121,14 @@ impl Supervisor {
         Ok(())
     }
 
-    async fn watch_sessions(&self, memory: &mut Memory, running: &[(RunNo, i64)]) -> Result<(), CliError> {
+    async fn watch_sessions(&self, memory: &mut Memory, running: &[(RunNo, i64)]) -> Result<(), TickError> {
         let now = Instant::now();
         let workers = self.store.open_sessions(&self.domain).await?;
         for session in memory.workers.see(&workers, now) {
             let lost = self.store.end_session(session).await?;
             let name = workers.iter().find(|row| row.session == session).map_or("?", |row| row.worker.as_str());
             catalogue::LEASES_LOST.add(lost as f64, &[]);
-            warn!("worker {name} is silent: {lost} of its tasks go to others");
+            warn!(worker = name, code = "worker_silent", "worker {name} is silent: {lost} of its tasks go to others");
         }
         memory.planners.retain(|run, _| running.iter().any(|(running, _)| running == run));
         for (run, _) in running {
@@ -118,14 +138,19 @@ impl Supervisor {
             }
             for session in memory.planners.entry(*run).or_default().see(&planners, now) {
                 self.store.end_session(session).await?;
-                warn!("who wrote the plan of run number {} is gone", run.0);
+                let run = self.store.run(*run).await?.run_id.0;
+                warn!(
+                    run,
+                    code = "planner_gone",
+                    "who wrote the plan of run {run} is gone: `bench-coord resume {run}` writes the rest"
+                );
             }
         }
         Ok(())
     }
 
     /// Sweeps a run when it is time or everything seems to have ended; ends it when everything has.
-    async fn look_after(&self, memory: &mut Memory, run: RunNo) -> Result<(), CliError> {
+    async fn look_after(&self, memory: &mut Memory, run: RunNo) -> Result<(), TickError> {
         let row = self.store.run(run).await?;
         let due = memory.next_sweep.get(&run).is_none_or(|next| Instant::now() >= *next);
         if !due && !all_ended(&row) {
@@ -135,7 +160,7 @@ impl Supervisor {
         let span = process::started(process_span!("sweep", run = row.run_id.0.as_str()));
         let swept = self.sweep(memory, run).instrument(span.clone()).await;
         if let Err(error) = &swept {
-            process::failed(&span, &error.message);
+            process::failed(&span, &error.to_string());
         }
         drop(span);
         swept?;
@@ -148,7 +173,7 @@ impl Supervisor {
         Ok(())
     }
 
-    async fn sweep(&self, memory: &Memory, run: RunNo) -> Result<(), CliError> {
+    async fn sweep(&self, memory: &Memory, run: RunNo) -> Result<(), TickError> {
         let outcome = self.store.sweep(run).await?;
         let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();
         for (run, question) in outcome.to_conclude {
@@ -156,12 +181,12 @@ impl Supervisor {
         }
         for (run, questions) in by_run {
             let concluded = memory.concluder.conclude(run, questions).await;
-            concluded.map_err(|failure| CliError::infrastructure(failure.to_string()))?;
+            concluded.map_err(|failure| TickError::Other(failure.to_string()))?;
         }
         Ok(())
     }
 
-    async fn finish(&self, row: &RunRow) -> Result<(), CliError> {
+    async fn finish(&self, row: &RunRow) -> Result<(), TickError> {
         let filter = RunFilter { control_of: Some(row.run_no), controls: true, ..RunFilter::default() };
         let controls = self.store.list_runs(&filter).await?;
         if controls.iter().any(|control| control.state == RunState::Running) {
@@ -171,13 +196,16 @@ impl Supervisor {
         if !self.store.set_run_state(row.run_no, &[RunState::Running], RunState::Finished, None).await? {
             return Ok(());
         }
-        info!("run {} is finished", row.run_id);
+        let run = row.run_id.0.as_str();
+        info!(run, "run {run} is finished");
         let row = self.store.run(row.run_no).await?;
-        results::summary_of(&self.app, self.store.as_ref(), &row).await.map(drop)
+        // whoever asks for it makes it
+        let summary = results::summary_of(&self.app, self.store.as_ref(), &row).await;
+        summary.map(drop).map_err(|error| TickError::Other(error.message))
     }
 
     /// Tasks among the dead letters are handed out again if the store still wants them; what cannot be read stays there.
-    async fn take_back_dead_letters(&self) -> Result<(), CliError> {
+    async fn take_back_dead_letters(&self) -> Result<(), TickError> {
         let dead = match self.queue.take_dead_letters(DEAD_LETTERS).await {
             Ok(dead) => dead,
             Err(error) => {
@@ -201,10 +229,13 @@ impl Supervisor {
         }
         for (run, tasks) in by_run {
             let again = self.store.put_back(run, &tasks, 0, None).await?;
+            // the run of an odd message may be nowhere
+            let run = self.store.run(run).await.map_or_else(|_| run.0.to_string(), |row| row.run_id.0);
+            let count = tasks.len();
             warn!(
-                "{} messages of run number {} were dead letters, {again} of their tasks are handed out again",
-                tasks.len(),
-                run.0
+                run,
+                code = "dead_letters",
+                "{count} messages of run {run} were dead letters, {again} of their tasks are handed out again"
             );
         }
         Ok(())

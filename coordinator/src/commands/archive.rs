@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    archive::{auto, open, restore},
+    archive::{auto, open, open_existing, restore},
     cli::{ArchiveAt, ArchiveVerb},
     exit::{CliError, CliResult, Exit},
     out, results,
@@ -24,9 +24,9 @@ use crate::{
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
-    let at = |at: &ArchiveAt| open(app, at.archive.as_deref());
+    let at = |at: &ArchiveAt| open_existing(app, at.archive.as_deref());
     match verb {
-        ArchiveVerb::Push { run, at: place } => push(app, &at(place)?, run.as_deref()).await,
+        ArchiveVerb::Push { run, at } => push(app, &open(app, at.archive.as_deref())?, run.as_deref()).await,
         ArchiveVerb::List { at: place, json } => show(&list(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore } => {
             let place = at(place)?;

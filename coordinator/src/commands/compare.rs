@@ -1,6 +1,6 @@
 //! `compare A B …`: paired differences, flips, and what else stands side by side.
 
-use bench_aggregate::compare::{CompareOptions, common_metric, compare, correct_over_pairs};
+use bench_aggregate::compare::{CompareOptions, common_metric, compare, correct_over_pairs, fingerprints::TESTABLE};
 use bench_proto::comparison::{Comparison, Word};
 use bench_store::Store;
 use serde_json::json;
@@ -34,8 +34,9 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
         tolerance: args.tolerance,
         category_tolerance: args.category_tolerance,
         flips: args.flips,
-        ..options(app, &args.pairing)
+        ..options(app, &args.pairing)?
     };
+    runs.iter().try_for_each(|run| check_metric(&args.pairing, run))?;
     let mut pairs = Vec::new();
     for (i, a) in runs.iter().enumerate() {
         for b in &runs[i + 1..] {
@@ -104,12 +105,34 @@ fn exit_of(pairs: &[Comparison]) -> Exit {
 }
 
 /// The options that `compare` and `gate` share.
-pub(super) fn options(app: &App, pairing: &PairingArgs) -> CompareOptions {
-    CompareOptions {
+///
+/// # Errors
+/// Exit 2 for groups that cannot be under test.
+pub(super) fn options(app: &App, pairing: &PairingArgs) -> Result<CompareOptions, CliError> {
+    if let Some(unknown) = pairing.under_test.iter().find(|name| !TESTABLE.contains(&name.as_str()) && *name != "all") {
+        return Err(CliError::usage(format!("--under-test {unknown}: give {}, or all", TESTABLE.join(", "))));
+    }
+    Ok(CompareOptions {
         metric: pairing.metric.clone(),
         under_test: pairing.under_test.clone(),
         seed: app.settings().stats_seed,
         ..CompareOptions::default()
+    })
+}
+
+/// Refuses a metric that a person named and a run does not have.
+///
+/// # Errors
+/// Exit 2 with those that it has.
+pub(super) fn check_metric(pairing: &PairingArgs, run: &LoadedRun) -> Result<(), CliError> {
+    let known: Vec<&str> = run.summary.scores.iter().map(|score| score.metric.as_str()).collect();
+    match pairing.metric.as_deref().filter(|metric| !known.contains(metric)) {
+        None => Ok(()),
+        Some(metric) => Err(CliError::usage(format!(
+            "--metric {metric}: run {} has {}; `bench-coord rescore` and `rejudge` add others",
+            run.summary.run.id,
+            known.join(", ")
+        ))),
     }
 }
 

@@ -85,6 +85,10 @@ pub(crate) struct RunEstimate {
 
 /// Runs the verb.
 pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
+    if let (Some(source), Some(from)) = (&args.fork, args.from) {
+        let dry = SubmitArgs { dry_run: true, ..args.clone() };
+        return super::fork::run(app, &dry, source, from).await;
+    }
     let planned = plan_run(app, args, false).await?;
     RunEstimate::of(app, &planned, Counting::Exact).await.print(args.output.json)
 }
@@ -162,7 +166,11 @@ impl RunEstimate {
     /// One or two lines for the start of a run.
     #[must_use]
     pub(crate) fn line(&self) -> String {
-        let interval = format!("expected 95 % interval {}", half_width(&self.announcement));
+        let interval = format!(
+            "expected 95 % interval {}; a paired comparison can detect {:.1} points",
+            half_width(&self.announcement),
+            self.announcement.detectable_points
+        );
         if self.estimate.calls == 0 {
             return interval;
         }

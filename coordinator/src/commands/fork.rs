@@ -11,19 +11,16 @@ use bench_proto::{
     failure::Failure,
     ids::{RunId, TaskKey},
     money::PicoUsd,
-    spec::{IMPORTED_SYSTEM, RunSpec},
+    spec::RunSpec,
     step::{StepFacts, StepNo, StepText, Timing},
 };
 use bench_settings::ModelRole;
-use bench_store::{AdoptedQuestion, BankRow, NewBank, NewRun, RunRow, RunState, Store, StoreError};
-use bench_worker::{
-    banks::BankData,
-    systems::{BuildContext, registry as systems},
-};
+use bench_store::{AdoptedQuestion, BankRow, NewBank, NewRun, RunRow, Store, StoreError};
+use bench_worker::banks::BankData;
 
 use super::{
     estimate::Counting,
-    fork_estimate,
+    fork_estimate, fork_source,
     submit::{self, Ending},
 };
 use crate::{
@@ -41,11 +38,16 @@ use crate::{
 /// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
 const FORK_EVENT: &str = "forked";
 
+/// Questions whose texts are read at once.
+pub(super) const TEXTS_AT_ONCE: usize = 256;
+/// Provider of answerers that are the memory system itself.
+const ANSWERS_ITSELF: &str = "system";
+
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFrom) -> CliResult {
     let store = app.open_store().await?;
     let source = find_run(store.as_ref(), source).await?;
-    check_source(&source, from)?;
+    fork_source::check(store.as_ref(), &source, from).await?;
     let spec = forked_spec(app, args, &source.spec, from)?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = fork_estimate::of(app, store.as_ref(), &source, &spec, from, counting).await?;
@@ -114,44 +116,12 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     submit::conclude(app, store.as_ref(), &run, end, &ending).await
 }
 
-const fn phase(from: ForkFrom) -> &'static str {
+pub(super) const fn phase(from: ForkFrom) -> &'static str {
     match from {
         ForkFrom::Recall => "recall",
         ForkFrom::Answer => "answer",
         ForkFrom::Judge => "judge",
     }
-}
-
-/// What can be taken over.
-fn check_source(source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
-    if source.state != RunState::Finished {
-        return Err(CliError::usage(format!(
-            "run {0} is not finished: `bench-coord resume {0}` first, so that the fork has all its questions",
-            source.run_id
-        )));
-    }
-    let system = &source.spec.system;
-    if from == ForkFrom::Judge {
-        return Ok(());
-    }
-    if system.version == IMPORTED_SYSTEM && from == ForkFrom::Recall {
-        return Err(CliError::usage(format!(
-            "run {0} was imported: there is no system that could recall; `--from judge` grades its answers again",
-            source.run_id
-        )));
-    }
-    if from == ForkFrom::Recall {
-        let built = systems::build(&system.name, &system.settings, &BuildContext::default())
-            .map_err(|e| CliError::usage(e.to_string()))?;
-        if !built.capabilities().from_items {
-            return Err(CliError::usage(format!(
-                "{0} keeps its banks in a service, and those belong to run {1}: `bench-coord submit --fork {1} --from answer` asks \
-                 the answerer again on what was recalled, `bench-coord submit --system {0}` retains and recalls anew",
-                system.name, source.run_id
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// The source's settings with what flags change; a flag for a phase that is taken over is refused.
@@ -161,10 +131,8 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
     let prices = planning::user_prices(app, args)?;
     let priced = planning::limits(app, prices.clone())?;
     let mut spec = source.clone();
-    if args.system.is_some() {
-        return Err(refused("--system"));
-    }
-    if let Some(top_k) = args.top_k {
+    fork_source::check_same_questions(args, source, from)?;
+    if let Some(top_k) = args.top_k.filter(|top_k| *top_k != source.system.top_k) {
         if from != ForkFrom::Recall {
             return Err(refused("--top-k"));
         }
@@ -175,6 +143,13 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
             return Err(refused("--answerer"));
         }
         spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app, args)?)?;
+    }
+    if from != ForkFrom::Judge && spec.answerer.provider == ANSWERS_ITSELF {
+        return Err(CliError::usage(format!(
+            "a fork --from {} answers from what is recalled, and {} would answer by itself: name another with --answerer",
+            phase(from),
+            source.system.name
+        )));
     }
     if !args.judge.is_empty() {
         let judge =
@@ -265,17 +240,12 @@ async fn adopted(
     row: BankRow,
     from: ForkFrom,
 ) -> Result<Vec<AdoptedQuestion>, CliError> {
-    let (bank_no, bank_id, segments) = (row.bank_no, row.bank_id.clone(), row.segments.len());
-    if from == ForkFrom::Recall && segments > 1 {
-        return Err(CliError::usage(format!(
-            "bank {bank_id} is asked at {segments} points of its stream: a recall from its end would see the future; fork --from answer"
-        )));
-    }
+    let bank_no = row.bank_no;
     let bank = BankData::read(store, row).await?;
     let mut facts: HashMap<TaskKey, QuestionFacts> = results::facts_of_bank(store, source.run_no, &bank).await?;
     let keys: Vec<TaskKey> = bank.questions().iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
     let mut texts: HashMap<TaskKey, Vec<(StepNo, StepText)>> = HashMap::new();
-    for part in keys.chunks(256) {
+    for part in keys.chunks(TEXTS_AT_ONCE) {
         for (task, step, text) in store.question_texts(source.run_no, part).await? {
             texts.entry(task).or_default().push((step, text));
         }

@@ -18,7 +18,7 @@ use bench_proto::{
 use bench_report::gate as view;
 use bench_store::{RunFilter, RunState, Store};
 
-use super::compare::{options, pair};
+use super::compare::{check_metric, options, pair};
 use crate::{
     app::App,
     cli::GateArgs,
@@ -86,9 +86,11 @@ async fn against(
     named: &str,
     new: &LoadedRun,
 ) -> Result<(String, Comparison), CliError> {
-    let options = options(app, &args.pairing);
+    let options = options(app, &args.pairing)?;
+    check_metric(&args.pairing, new)?;
     let Some(k) = named.strip_prefix("last:") else {
         let old = LoadedRun::named(app, store, named, Some(&new.spec)).await?;
+        check_metric(&args.pairing, &old)?;
         let name = old.summary.run.id.clone();
         return Ok((name, pair(store, &old, new, &options, true).await?));
     };

@@ -12,6 +12,7 @@ pub(crate) mod estimate;
 mod export;
 pub(crate) mod fork;
 mod fork_estimate;
+mod fork_source;
 mod gate;
 mod gc;
 mod import;

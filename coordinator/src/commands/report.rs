@@ -5,6 +5,7 @@ use bench_report::{Format, html::Page};
 
 use super::compare;
 use crate::{
+    answer_key,
     app::App,
     cli::ReportArgs,
     exit::{CliError, CliResult, Exit},
@@ -23,7 +24,10 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
     }
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
-    let summary = results::summary_of(app, store.as_ref(), &run).await?;
+    let mut summary = results::summary_of(app, store.as_ref(), &run).await?;
+    if let Some(file) = &args.answer_key {
+        summary.answer_key = Some(answer_key::score(app, store.as_ref(), &run, file).await?);
+    }
     let comparison = match &args.baseline {
         None => None,
         Some(baseline) => {

@@ -68,6 +68,7 @@ async fn overview(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
             recall_ms: ms(facts.times.recall_us),
             answer_ms: ms(facts.times.answer_us),
             judge_ms: ms(facts.times.judge_us),
+            wait_ms: facts.times.rate_wait_us as f64 / 1e3,
             kept: facts.kept.is_some(),
         })
         .collect();

@@ -21,7 +21,10 @@ use bench_proto::{
 };
 use bench_queue::{Outgoing, Queue, QueueError};
 use bench_store::{OpenByRole, ReadyTask, Store, StoreError};
-use bench_telemetry::{process, process_span};
+use bench_telemetry::{
+    outage::{self, Upset},
+    process, process_span,
+};
 use bench_worker::sight::link_messages;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -103,6 +106,20 @@ enum DispatchError {
     Queue(#[from] QueueError),
 }
 
+/// Says what keeps tasks from being handed out.
+fn tell(upset: &mut Upset, error: &DispatchError) {
+    match error {
+        DispatchError::Store(error) if error.is_transient() => upset.away(&outage::STORE, error),
+        DispatchError::Queue(QueueError::Unavailable(_)) => upset.away(&outage::BROKER, error),
+        DispatchError::Queue(QueueError::Closed) => {}
+        other => {
+            if upset.is_news(&other.to_string()) {
+                warn!(code = "dispatch", "nothing can be handed out: {other}");
+            }
+        }
+    }
+}
+
 /// What a dispatcher remembers between two looks; all of it can be learned anew.
 #[derive(Default)]
 struct Memory {
@@ -121,12 +138,15 @@ struct Memory {
 impl Dispatcher {
     /// Publishes until stopped. What was published before this dispatcher began is published again: it may be gone (P2).
     pub(crate) async fn run(self, stop: CancellationToken) {
-        let mut memory = Memory::default();
+        let (mut memory, mut upset) = (Memory::default(), Upset::default());
         let mut idle = QUICK_POLL;
         loop {
             let began = Instant::now();
             let looked = self.look(&mut memory).await;
             let cost = began.elapsed();
+            if looked.is_ok() {
+                upset.over();
+            }
             let pause = match looked {
                 Ok(Looked { published: 1.., full, .. }) => {
                     self.trouble.set("dispatcher", "");
@@ -143,7 +163,7 @@ impl Dispatcher {
                     next_due.unwrap_or(POLL).min(idle)
                 }
                 Err(error) => {
-                    warn!("dispatching waits: {error}");
+                    tell(&mut upset, &error);
                     self.trouble.set("dispatcher", format!("nothing can be handed out: {error}"));
                     self.after_error(&mut memory, &error);
                     ERROR_PAUSE

@@ -44,16 +44,24 @@ pub(crate) fn grade(record: &Map<String, Value>, fields: &Fields<'_>, reading: &
     }
     if let Some(path) = &reading.score_field {
         let value = at(record, path).ok_or_else(|| {
-            format!("it has no field '{path}' (--score-field); fields with figures: {}", fields.figures().join(", "))
+            let figures = fields.figures();
+            let hint = if figures.is_empty() {
+                String::new()
+            } else {
+                format!("; fields with figures: {}", figures.join(", "))
+            };
+            format!("it has no field '{path}' (--score-field){hint}")
         })?;
         return Ok((read(path, value, reading)?, Some(path.clone())));
     }
     // a questions.jsonl of ours has judgements beside its scores, and those are not the grade
     if let (Some(scores), None) = (record.get("scores").and_then(Value::as_object), record.get("score")) {
-        return match of_ours(scores, reading.metric.as_deref()) {
-            Some((name, value)) => Ok((read(name, value, reading)?, Some(name.to_owned()))),
-            None => Ok((Grade::None, None)),
-        };
+        match of_ours(scores, reading.metric.as_deref()) {
+            Some((name, value)) => return Ok((read(name, value, reading)?, Some(name.to_owned()))),
+            None if ours.is_some() => return Ok((Grade::None, None)),
+            // other projects keep figures there, and the grade elsewhere
+            None => {}
+        }
     }
     let mut first_problem = None;
     for (name, value) in fields.all(GRADE) {
@@ -129,7 +137,7 @@ fn collect(value: &Value, grades: &mut Vec<f64>) -> Result<(), String> {
         }
         Value::String(word) if is_missing(word) => {}
         Value::String(word) => {
-            grades.push(word_grade(word).ok_or_else(|| format!("'{}' is no grade", shown(word)))?);
+            grades.push(word_grade(word).ok_or_else(|| no_grade(word))?);
         }
         Value::Array(values) => values.iter().try_for_each(|value| collect(value, grades))?,
         Value::Object(object) => match Fields::of(object).all(INNER).find(|(_, inner)| !inner.is_null()) {
@@ -148,6 +156,12 @@ fn collect(value: &Value, grades: &mut Vec<f64>) -> Result<(), String> {
         },
     }
     Ok(())
+}
+
+fn no_grade(word: &str) -> String {
+    let decimal_comma = word.matches(',').count() == 1 && word.replace(',', ".").trim().parse::<f64>().is_ok();
+    let hint = if decimal_comma { "; decimals are written with a point" } else { "" };
+    format!("'{}' is no grade{hint}", shown(word))
 }
 
 fn shown(text: &str) -> String {
@@ -226,6 +240,7 @@ mod tests {
             (json!({"isCorrect": 0}), 0.0),
             (json!({"llmScore": "62.5%"}), 0.625),
             (json!({"scores": {"f1": 0.5, "judge": 1}}), 1.0),
+            (json!({"scores": {"f1": 0.5, "bleu": 0.2}, "is_correct": true}), 1.0),
             (json!({"judge": {"model": "gpt", "verdict": "CORRECT", "reason": "because"}}), 1.0),
             (json!({"judge": "gpt-4o-mini", "f1_score": 0.5}), 0.5),
             (json!({"judgements": [{"judge": "a", "verdict": "yes"}, {"judge": "b", "verdict": "no"}]}), 0.5),
@@ -261,6 +276,12 @@ mod tests {
         assert_eq!(by(json!({"score": true, "m": {"F1": 62.5}}), &reading), Ok(Grade::Score(0.625)));
         let missing = by(json!({"score": 0.5}), &reading).expect_err("has no such field");
         assert!(missing.contains("m.f1") && missing.contains("score"), "{missing}");
+        let missing = by(json!({"figure": "0.5", "scores": {"f1": 1, "note": "x"}}), &reading).expect_err("has none");
+        assert!(missing.ends_with("fields with figures: figure, scores.f1"), "{missing}");
+        assert_eq!(
+            graded(json!({"outcome": "scored", "scores": {"f1": 1, "exact": 0}, "judgements": [1]})),
+            Grade::None
+        );
     }
 
     #[test]
@@ -268,6 +289,7 @@ mod tests {
         for (fields, word) in [
             (json!({"score": 1.5}), "--scale"),
             (json!({"score": "maybe"}), "maybe"),
+            (json!({"score": "0,75"}), "with a point"),
             (json!({"metrics": {"f1": 0.3, "bleu_1": 0.2}}), "--score-field"),
         ] {
             let problem = by(fields, &PLAIN).expect_err("is refused");

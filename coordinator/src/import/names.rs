@@ -244,14 +244,24 @@ impl<'a> Fields<'a> {
         Some((stem, list.into_iter().map(|(_, value)| value).collect()))
     }
 
-    /// Names of the fields that hold a number or a truth value, for a message.
-    pub(crate) fn figures(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = self
-            .by_name
-            .values()
-            .filter(|(_, value)| value.is_number() || value.is_boolean())
-            .map(|(n, _)| *n)
-            .collect();
+    /// Dotted names of the fields that hold a number or a truth value (tables hold both as text), for a message.
+    pub(crate) fn figures(&self) -> Vec<String> {
+        fn is_figure(value: &Value) -> bool {
+            match value {
+                Value::Number(_) | Value::Bool(_) => true,
+                Value::String(text) => text.trim().trim_end_matches('%').parse::<f64>().is_ok(),
+                _ => false,
+            }
+        }
+        let mut names = Vec::new();
+        for (name, value) in self.by_name.values() {
+            if is_figure(value) {
+                names.push((*name).to_owned());
+            } else if let Value::Object(inner) = value {
+                let inner = inner.iter().filter(|(_, value)| is_figure(value));
+                names.extend(inner.map(|(inner, _)| format!("{name}.{inner}")));
+            }
+        }
         names.sort_unstable();
         names
     }

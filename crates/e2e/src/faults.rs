@@ -11,7 +11,7 @@ use std::{
 use bench_testkit::{
     bench::Done,
     cluster::{Cluster, Setup, wait_until_ready},
-    process::Process,
+    process::{Process, wait_until},
     provider::{KEY, Provider},
 };
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
@@ -169,6 +169,22 @@ impl Stage {
         let counts = (ids.len(), questions.len());
         assert_eq!(counts, (self.size.questions(), self.size.questions()), "every question exactly once");
         report
+    }
+}
+
+/// Checks that each of these processes has said once that something was away, however often it tried, and once that it is back.
+///
+/// # Panics
+/// When one has not, or has said more.
+pub fn check_told(people: &[&Process], code: &str) {
+    let told = |process: &Process, level: &str| {
+        let level = format!(" {level} ");
+        process.stderr().lines().filter(|line| line.contains(&level) && line.contains(code)).count()
+    };
+    wait_until("everybody goes on", PATIENCE, || people.iter().all(|process| told(process, "INFO") > 0));
+    for process in people {
+        let counts = (told(process, "WARN"), told(process, "INFO"));
+        assert_eq!(counts, (1, 1), "lines of {code} of {}:\n{}", process.name(), process.stderr());
     }
 }
 

@@ -5,3 +5,4 @@
 pub mod amqp;
 pub mod collector;
 pub mod faults;
+pub mod mute;

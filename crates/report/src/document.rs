@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::summary::{Estimator, Headline, MetricScore, PartScore, Percentiles, Summary, Verdict};
+use bench_proto::summary::{
+    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Percentiles, Summary, Verdict,
+};
 
 use crate::figures::{
     NONE, count, count_or_none, counted, duration, fraction, interval, interval_with_width, ms, one_line, percent,
@@ -192,7 +194,28 @@ fn result(summary: &Summary) -> Vec<Block> {
         ));
         blocks.push(totals(headline, rest));
     }
+    blocks.extend(summary.answer_key.as_ref().map(answer_key));
     blocks
+}
+
+/// What the known mistakes of the answer key mean.
+fn answer_key(key: &AnswerKeyScore) -> Block {
+    let corrected = match key.corrected {
+        Some(value) => format!("{} by the corrected one", percent(value)),
+        None => "the corrected one needs the judge again".to_owned(),
+    };
+    Block::Text(format!(
+        "Answer key ({}): {} of {} ({}) have a wrong expected answer, so a perfect system reaches {} by the published key. {} {} by the published key, {corrected}, {} \
+         without those questions (plain means).",
+        one_line(&key.source, TEXT_WIDTH),
+        count(key.wrong),
+        counted(key.n, "question"),
+        key.categories.join(", "),
+        percent_or_none(key.ceiling),
+        key.metric,
+        percent_or_none(key.published),
+        percent_or_none(key.without_wrong),
+    ))
 }
 
 fn totals(all: &Headline, rest: &PartScore) -> Block {

@@ -11,7 +11,7 @@ use serde_json::{Value, json, value::RawValue};
 use crate::{
     draw::KeyBuilder,
     error::ApiError,
-    reply::Choice,
+    reply::{Choice, REFUSAL},
     request::{ChatRequest, Message, ReplyForm, draw, field, model, parameters, positive, range, read_fields},
     wire::{ReplyHead, to_json},
 };
@@ -136,7 +136,7 @@ fn structured<'a>(fields: &crate::request::Fields<'a>) -> Result<Structured<'a>,
 pub(crate) fn message_body(head: &ReplyHead<'_>, choice: &Choice, tool: Option<&str>) -> Vec<u8> {
     let stop_reason = match (choice.finish_reason, tool) {
         ("length", _) => "max_tokens",
-        ("content_filter", _) => "refusal",
+        ("content_filter" | REFUSAL, _) => "refusal",
         (_, Some(_)) => "tool_use",
         _ => "end_turn",
     };

@@ -121,6 +121,9 @@ pub(crate) struct Args {
     /// Probability of a content filter, per request
     #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = FAULTS)]
     fault_filter: f64,
+    /// Probability of a refusal in the model's own words, per request
+    #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = FAULTS)]
+    fault_refusal: f64,
     /// Probability of ten times the latency, per try
     #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = FAULTS)]
     fault_slow: f64,
@@ -191,6 +194,7 @@ impl Args {
                     empty: self.fault_empty,
                     length: self.fault_length,
                     filter: self.fault_filter,
+                    refusal: self.fault_refusal,
                     slow: self.fault_slow,
                     max_in_a_row: self.max_faults_in_a_row,
                     permanent: self.permanent_faults,

@@ -235,6 +235,7 @@ pub struct FaultConfig {
     pub empty: f64,
     pub length: f64,
     pub filter: f64,
+    pub refusal: f64,
     pub slow: f64,
     /// A request is never failed more often than this in a row.
     pub max_in_a_row: u32,
@@ -255,6 +256,7 @@ impl Default for FaultConfig {
             empty: 0.0,
             length: 0.0,
             filter: 0.0,
+            refusal: 0.0,
             slow: 0.0,
             max_in_a_row: 3,
             permanent: false,
@@ -275,11 +277,13 @@ impl FaultConfig {
             ("empty", self.empty),
             ("length", self.length),
         ];
-        for (name, value) in failing.iter().chain(&[("filter", self.filter), ("slow", self.slow)]) {
+        for (name, value) in
+            failing.iter().chain(&[("filter", self.filter), ("refusal", self.refusal), ("slow", self.slow)])
+        {
             probability(&format!("fault {name}"), *value)?;
         }
         if failing.iter().map(|(_, value)| value).sum::<f64>() > 1.0 + 1e-9
-            || self.empty + self.length + self.filter > 1.0 + 1e-9
+            || self.empty + self.length + self.filter + self.refusal > 1.0 + 1e-9
         {
             return Err(ConfigError("the probabilities of all faults must not sum to more than 1".into()));
         }

@@ -10,7 +10,7 @@ use crate::{
 /// Kinds of faults.
 ///
 /// Faults that every client repeats are drawn per try and bounded in a row. What a client may take as the model's own reply
-/// (a filter; for ordinary chat also an empty or a cut-off answer) is drawn per request and comes again at each try:
+/// (a filter, a refusal; for ordinary chat also an empty or a cut-off answer) is drawn per request and comes again at each try:
 /// otherwise a resumed run could end differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,6 +35,8 @@ pub enum FaultKind {
     Length,
     /// `finish_reason` `content_filter`, per request.
     Filter,
+    /// The model refuses in words of its own, per request.
+    Refusal,
     /// Ten times the latency; not a failure, and never counted in a row.
     Slow,
 }
@@ -54,6 +56,7 @@ impl FaultKind {
             Self::Empty => "empty",
             Self::Length => "length",
             Self::Filter => "filter",
+            Self::Refusal => "refusal",
             Self::Slow => "slow",
         }
     }
@@ -106,9 +109,13 @@ fn per_try(config: &FaultConfig, seed: u64, key: RequestKey, nth: u32, kind: Req
 
 fn per_request(config: &FaultConfig, seed: u64, key: RequestKey, kind: RequestKind) -> Option<FaultKind> {
     let chat = |probability| if kind == RequestKind::Chat { probability } else { 0.0 };
-    let filter = if kind == RequestKind::Embedding { 0.0 } else { config.filter };
-    let table =
-        [(FaultKind::Filter, filter), (FaultKind::Empty, chat(config.empty)), (FaultKind::Length, chat(config.length))];
+    let words = |probability| if kind == RequestKind::Embedding { 0.0 } else { probability };
+    let table = [
+        (FaultKind::Filter, words(config.filter)),
+        (FaultKind::Empty, chat(config.empty)),
+        (FaultKind::Length, chat(config.length)),
+        (FaultKind::Refusal, words(config.refusal)),
+    ];
     pick(&table, || unit(seed, key, Purpose::ReplyFault, 0))
 }
 

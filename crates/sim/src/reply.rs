@@ -17,9 +17,13 @@ const ABSTENTION: &str = "No information available";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) content: String,
+    /// `stop`, `length`, `content_filter`, or [`REFUSAL`], which each wire says in its own way.
     pub(crate) finish_reason: &'static str,
     pub(crate) tokens: u64,
 }
+
+/// The end of a reply in which the model refuses.
+pub(crate) const REFUSAL: &str = "refusal";
 
 /// How a judge is asked to reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +72,9 @@ pub(crate) fn choice(config: &SimConfig, request: &ChatRequest<'_>, index: u64, 
         Some(FaultKind::MalformedJudge) => content = malformed(&content, bits(seed, key, Purpose::Shape, index)).into(),
         Some(FaultKind::Empty) => content = "".into(),
         Some(FaultKind::Filter) => (content, finish_reason) = ("".into(), "content_filter"),
+        Some(FaultKind::Refusal) => {
+            (content, finish_reason) = ("I'm sorry, but I can't help with that.".into(), REFUSAL)
+        }
         Some(FaultKind::Length) => {
             (content, finish_reason) = (head(&content, content.len() / 2).to_owned().into(), "length")
         }
@@ -290,6 +297,7 @@ mod tests {
         }
         assert_eq!(ask(&config(), user("hi there"), Some(FaultKind::Empty)).content, "");
         assert_eq!(ask(&config(), user("hi there"), Some(FaultKind::Filter)).finish_reason, "content_filter");
+        assert_eq!(ask(&config(), user("hi there"), Some(FaultKind::Refusal)).finish_reason, REFUSAL);
         assert_eq!(ask(&config(), user("hi there"), Some(FaultKind::Length)).finish_reason, "length");
         let mut short = user(&"many words ".repeat(50));
         short["max_tokens"] = 1.into();

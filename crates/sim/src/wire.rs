@@ -4,7 +4,11 @@ use axum::body::Bytes;
 use base64::Engine as _;
 use serde::Serialize;
 
-use crate::{config::Used, draw::RequestKey, reply::Choice};
+use crate::{
+    config::Used,
+    draw::RequestKey,
+    reply::{Choice, REFUSAL},
+};
 
 /// The creation time that every reply carries: a constant, so that equal requests get equal bytes (2024-01-01).
 const CREATED: u64 = 1_704_067_200;
@@ -44,16 +48,18 @@ struct WireChoice<'a> {
 #[derive(Serialize)]
 struct WireMessage<'a> {
     role: &'static str,
-    content: &'a str,
-    refusal: Option<()>,
+    content: Option<&'a str>,
+    refusal: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Delta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -100,14 +106,28 @@ impl ReplyHead<'_> {
 
 /// The body of a chat completion.
 pub(crate) fn chat_body(head: &ReplyHead<'_>, choices: &[Choice]) -> Vec<u8> {
-    let choices = choices.iter().enumerate().map(|(index, choice)| WireChoice {
-        index,
-        message: Some(WireMessage { role: "assistant", content: &choice.content, refusal: None }),
-        delta: None,
-        logprobs: None,
-        finish_reason: Some(choice.finish_reason),
+    let choices = choices.iter().enumerate().map(|(index, choice)| {
+        let (said, refused) = said_or_refused(choice);
+        WireChoice {
+            index,
+            message: Some(WireMessage { role: "assistant", content: said, refusal: refused }),
+            delta: None,
+            logprobs: None,
+            finish_reason: Some(finish_reason(choice)),
+        }
     });
     to_json(&head.completion("chat.completion", choices.collect(), Some(head.usage())))
+}
+
+/// The words of a choice, as content or as a refusal.
+fn said_or_refused(choice: &Choice) -> (Option<&str>, Option<&str>) {
+    let words = Some(choice.content.as_str());
+    if choice.finish_reason == REFUSAL { (None, words) } else { (words, None) }
+}
+
+/// A refusal ends like any other reply.
+fn finish_reason(choice: &Choice) -> &'static str {
+    if choice.finish_reason == REFUSAL { "stop" } else { choice.finish_reason }
 }
 
 /// The events of a streamed chat completion: role, words, finish, usage when asked for, `[DONE]`.
@@ -119,15 +139,17 @@ pub(crate) fn chat_events(head: &ReplyHead<'_>, choices: &[Choice], include_usag
         event.extend(b"\n\n");
         events.push(Bytes::from(event));
     };
-    let chunk = |index, role, content, finish_reason| {
-        vec![WireChoice { index, message: None, delta: Some(Delta { role, content }), logprobs: None, finish_reason }]
+    let chunk = |index, delta, finish_reason| {
+        vec![WireChoice { index, message: None, delta: Some(delta), logprobs: None, finish_reason }]
     };
     for (index, choice) in choices.iter().enumerate() {
-        push(chunk(index, Some("assistant"), Some(""), None), None);
+        push(chunk(index, Delta { role: Some("assistant"), content: Some(""), ..Delta::default() }, None), None);
         for word in choice.content.split_inclusive(' ') {
-            push(chunk(index, None, Some(word), None), None);
+            let refused = choice.finish_reason == REFUSAL;
+            let (content, refusal) = if refused { (None, Some(word)) } else { (Some(word), None) };
+            push(chunk(index, Delta { content, refusal, ..Delta::default() }, None), None);
         }
-        push(chunk(index, None, None, Some(choice.finish_reason)), None);
+        push(chunk(index, Delta::default(), Some(finish_reason(choice))), None);
     }
     if include_usage {
         push(Vec::new(), Some(head.usage()));

@@ -363,6 +363,9 @@ pub trait Traces: Send + Sync {
     /// settled.
     async fn take_unsent_traces(&self, limit: u32) -> StoreResult<Vec<(RunNo, TaskKey)>>;
 
+    /// Makes the unsent traces of a run due at once: whoever decided them is known to be gone.
+    async fn inherit_traces(&self, run: RunNo) -> StoreResult<()>;
+
     /// Settles traces: they were sent (or are gone) and are forgotten, or they could not be sent and others may have them at once.
     async fn settle_traces(&self, questions: &[(RunNo, TaskKey)], sent: bool) -> StoreResult<()>;
 

@@ -11,13 +11,16 @@ pub mod metrics;
 pub mod names;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+pub mod outage;
 #[cfg(feature = "http")]
 pub mod probe;
 pub mod process;
 mod redact;
 pub mod spans;
 
-pub use logs::{DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, set_filter};
+pub use logs::{
+    DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, last_words, set_filter,
+};
 pub use redact::redact_url;
 
 #[doc(hidden)]

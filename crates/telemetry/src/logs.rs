@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tracing::{Dispatch, Subscriber, level_filters::LevelFilter};
@@ -139,10 +142,25 @@ pub fn init(options: &LogOptions) -> Result<TelemetryGuard, InitError> {
     let from_environment = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let (dispatch, filtering) = dispatch(options, from_environment.as_deref(), io::stderr)?;
     dispatch.try_init()?;
+    MACHINES_READ.store(options.format == LogFormat::Json, Ordering::Relaxed);
     // a second start has failed above
     let _ = FILTERING.set(filtering);
     Ok(TelemetryGuard { _private: () })
 }
+
+/// Says why a service ends: a line of its log where a machine reads that, else a line for people.
+pub fn last_words(why: &str) {
+    if MACHINES_READ.load(Ordering::Relaxed) {
+        tracing::error!(code = "ended", "{why}");
+    } else {
+        use io::Write as _;
+        // a closed standard error is no reason to fail
+        let _ = writeln!(io::stderr().lock(), "error: {why}");
+    }
+}
+
+/// Whether the lines of this process are JSON.
+static MACHINES_READ: AtomicBool = AtomicBool::new(false);
 
 /// The subscriber that `options` describe.
 fn dispatch<W>(options: &LogOptions, rust_log: Option<&str>, writer: W) -> Result<(Dispatch, Filtering), InitError>

@@ -40,6 +40,55 @@ pub fn picture_after(page: &Path, script: &str, width: u32, height: u32, picture
     assert!(picture.exists(), "no picture was taken");
 }
 
+/// A page as it comes out of a printer.
+#[derive(Debug)]
+pub struct Printed {
+    /// What can be read on it, sheet by sheet.
+    pub sheets: Vec<String>,
+    /// Share of the first sheet that is as light as paper.
+    pub light: f64,
+}
+
+/// The page on A4 after `script` ran in it.
+///
+/// # Panics
+/// When Chromium or poppler's programs cannot be installed or do not end.
+#[must_use]
+pub fn printed_after(page: &Path, script: &str) -> Printed {
+    let worked_on = with_script(page, script);
+    let pdf = page.with_file_name("printed.pdf");
+    let mut command = chromium(page);
+    command
+        .args(["--virtual-time-budget=10000", "--no-pdf-header-footer"])
+        .arg(format!("--print-to-pdf={}", pdf.display()))
+        .arg(url(&worked_on));
+    let _ = run(command);
+    let text = poppler("pdftotext", &["-layout", &pdf.display().to_string(), "-"]);
+    let picture = poppler("pdftoppm", &["-r", "30", "-f", "1", "-l", "1", &pdf.display().to_string()]);
+    // each sheet ends with a form feed
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let sheets = text.split_terminator('\u{c}').map(str::to_owned).collect();
+    Printed { sheets, light: light_share(&picture) }
+}
+
+fn poppler(program: &str, args: &[&str]) -> Vec<u8> {
+    if !Path::new("/usr/bin").join(program).exists() {
+        install("poppler-utils").expect("poppler-utils can be installed");
+    }
+    let output = Command::new(program).args(args).output().expect("starts");
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Share of a portable pixmap (P6, one byte a colour) that is nearly white.
+fn light_share(picture: &[u8]) -> f64 {
+    let header: Vec<&[u8]> = picture.splitn(4, |byte| *byte == b'\n').collect();
+    assert!(header.len() == 4 && header[0] == b"P6" && header[2] == b"255", "no pixmap");
+    let pixels = header[3].chunks_exact(3);
+    let all = pixels.len() as f64;
+    pixels.filter(|colour| colour.iter().all(|part| *part > 200)).count() as f64 / all
+}
+
 /// A copy of the page beside it that ends with the script.
 fn with_script(page: &Path, script: &str) -> std::path::PathBuf {
     let html = std::fs::read_to_string(page).expect("the page is there");

@@ -293,9 +293,16 @@ impl Cluster {
     /// Starts `bench-worker` with these flags.
     #[must_use]
     pub fn worker(&self, name: &str, flags: &[&str]) -> Process {
+        self.worker_with(name, flags, &[])
+    }
+
+    /// The same with variables of its own.
+    #[must_use]
+    pub fn worker_with(&self, name: &str, flags: &[&str], env: &[(&str, &str)]) -> Process {
         let mut command = self.command("bench-worker", &self.database.runtime, &self.vhost.worker);
         command.args(["-v", "--name", name]).args(flags);
         command.envs(self.keys.iter().map(|(name, value)| (name, value)));
+        command.envs(env.iter().copied());
         self.spawn(command, name)
     }
 

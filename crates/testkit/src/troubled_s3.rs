@@ -1,9 +1,8 @@
 //! A second S3 server (`s3s-fs`, files below a folder) in the test's own process: another implementation than moto, and one
-//! whose requests fail on demand.
+//! whose requests fail on demand. It can stand before another server too, whose requests fail the same way then.
 
 use std::{
     net::SocketAddr,
-    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -17,7 +16,10 @@ use s3s::{
     auth::SimpleAuth,
     service::{S3Service, S3ServiceBuilder},
 };
-use tokio::{net::TcpListener, runtime::Runtime};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    runtime::Runtime,
+};
 
 use crate::s3::{ACCESS, SECRET};
 
@@ -34,16 +36,56 @@ pub enum Trouble {
     Hang,
 }
 
-/// What happens from which request on.
-type Plan = Arc<Mutex<Option<(u64, Trouble)>>>;
+/// What happens to which requests.
+#[derive(Debug, Clone, Copy)]
+enum Plan {
+    /// To all from this one on.
+    From(u64, Trouble),
+    /// To the first so many that bring this part of a large object.
+    Part(u32, u64, Trouble),
+}
+
+/// What a server is asked for, and what it makes of it.
+#[derive(Debug, Default)]
+struct State {
+    plan: Mutex<Option<Plan>>,
+    requests: AtomicU64,
+    parts: Mutex<Vec<u32>>,
+}
+
+impl State {
+    /// Takes note of a request, and says what happens to it.
+    fn meet(&self, request: &Request<Incoming>) -> Option<Trouble> {
+        let number = self.requests.fetch_add(1, Ordering::SeqCst);
+        let parameters = request.uri().query().unwrap_or_default().split('&');
+        let part = parameters.filter_map(|pair| pair.strip_prefix("partNumber=")?.parse::<u32>().ok()).next();
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).extend(part);
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        match plan.as_mut()? {
+            Plan::From(first, trouble) => (number >= *first).then_some(*trouble),
+            Plan::Part(planned, left, trouble) => {
+                let meets = part == Some(*planned) && *left > 0;
+                *left -= u64::from(meets);
+                meets.then_some(*trouble)
+            }
+        }
+    }
+}
+
+/// Who answers.
+#[derive(Clone)]
+enum Backend {
+    Files(S3Service),
+    /// A server elsewhere, `host:port`.
+    Server(String),
+}
 
 /// A running server with an empty bucket `bench`.
 #[derive(Debug)]
 pub struct TroubledS3 {
     place: String,
-    plan: Plan,
-    requests: Arc<AtomicU64>,
-    folder: tempfile::TempDir,
+    state: Arc<State>,
+    _folder: tempfile::TempDir,
     _runtime: Runtime,
 }
 
@@ -59,14 +101,26 @@ impl TroubledS3 {
         let files = s3s_fs::FileSystem::new(folder.path()).expect("a folder is enough");
         let mut builder = S3ServiceBuilder::new(files);
         builder.set_auth(SimpleAuth::from_single(ACCESS, SECRET));
-        let service = builder.build();
+        Self::with(Backend::Files(builder.build()), folder)
+    }
+
+    /// Stands before the server at `place`.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn before(place: &str) -> Self {
+        Self::with(Backend::Server(place.to_owned()), tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn with(backend: Backend, folder: tempfile::TempDir) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let (plan, requests) = (Plan::default(), Arc::new(AtomicU64::new(0)));
+        let state = Arc::<State>::default();
         let listener = runtime.block_on(TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))).expect("a port");
         let place = listener.local_addr().expect("is bound").to_string();
-        runtime.spawn(serve(listener, service, Arc::clone(&plan), Arc::clone(&requests)));
-        Self { place, plan, requests, folder, _runtime: runtime }
+        runtime.spawn(serve(listener, backend, Arc::clone(&state)));
+        Self { place, state, _folder: folder, _runtime: runtime }
     }
 
     /// `host:port`.
@@ -75,41 +129,47 @@ impl TroubledS3 {
         &self.place
     }
 
-    /// Where the objects of the bucket lie as files.
-    #[must_use]
-    pub fn bucket(&self) -> std::path::PathBuf {
-        Path::new(self.folder.path()).join("bench")
-    }
-
     /// From now on `untroubled` requests succeed, and every later one meets this.
     pub fn trouble_after(&self, untroubled: u64, trouble: Trouble) {
-        let from = self.requests() + untroubled;
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some((from, trouble));
+        self.plan(Some(Plan::From(self.requests() + untroubled, trouble)));
+    }
+
+    /// The next `times` requests that bring this part of a large object (1 is the first) meet this; all others succeed.
+    pub fn trouble_part(&self, part: u32, times: u64, trouble: Trouble) {
+        self.plan(Some(Plan::Part(part, times, trouble)));
     }
 
     /// Every request succeeds.
     pub fn heal(&self) {
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.plan(None);
+    }
+
+    fn plan(&self, plan: Option<Plan>) {
+        *self.state.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
     }
 
     /// Requests so far.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.requests.load(Ordering::SeqCst)
+        self.state.requests.load(Ordering::SeqCst)
+    }
+
+    /// Numbers of the parts of large objects that were brought so far, repeated ones repeatedly, as they came.
+    #[must_use]
+    pub fn parts(&self) -> Vec<u32> {
+        self.state.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-async fn serve(listener: TcpListener, service: S3Service, plan: Plan, requests: Arc<AtomicU64>) {
+async fn serve(listener: TcpListener, backend: Backend, state: Arc<State>) {
     loop {
         let Ok((socket, _)) = listener.accept().await else { continue };
         // without it, small replies wait 40 ms for an acknowledgement
         let _ = socket.set_nodelay(true);
-        let (service, plan, requests) = (service.clone(), Arc::clone(&plan), Arc::clone(&requests));
+        let (backend, state) = (backend.clone(), Arc::clone(&state));
         let answer = service_fn(move |request: Request<Incoming>| {
-            let number = requests.fetch_add(1, Ordering::SeqCst);
-            let planned = *plan.lock().unwrap_or_else(PoisonError::into_inner);
-            let trouble = planned.filter(|(from, _)| number >= *from).map(|(_, trouble)| trouble);
-            answer(service.clone(), request, trouble)
+            let trouble = state.meet(&request);
+            answer(backend.clone(), request, trouble)
         });
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), answer);
         tokio::spawn(async move {
@@ -121,14 +181,13 @@ async fn serve(listener: TcpListener, service: S3Service, plan: Plan, requests: 
 
 /// An answer, or an error that ends the connection.
 async fn answer(
-    service: S3Service,
+    backend: Backend,
     request: Request<Incoming>,
     trouble: Option<Trouble>,
 ) -> Result<Response<Body>, std::io::Error> {
     let ended = || std::io::Error::other("the connection ends here");
-    let done = |service: S3Service| async move { service.call(request.map(Body::from)).await.map_err(|_| ended()) };
     match trouble {
-        None => done(service).await,
+        None => backend.answer(request).await,
         Some(Trouble::Busy) => {
             let mut busy = Response::new(Body::empty());
             *busy.status_mut() = hyper::StatusCode::SERVICE_UNAVAILABLE;
@@ -136,12 +195,34 @@ async fn answer(
         }
         Some(Trouble::Cut) => Err(ended()),
         Some(Trouble::LostReply) => {
-            done(service).await?;
+            backend.answer(request).await?;
             Err(ended())
         }
         Some(Trouble::Hang) => {
             std::future::pending::<()>().await;
             Err(ended())
+        }
+    }
+}
+
+impl Backend {
+    async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, std::io::Error> {
+        match self {
+            Self::Files(service) => {
+                service.call(request.map(Body::from)).await.map_err(|_| std::io::Error::other("the server failed"))
+            }
+            Self::Server(place) => {
+                let socket = TcpStream::connect(place).await?;
+                socket.set_nodelay(true)?;
+                let connection = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await;
+                let (mut sender, connection) = connection.map_err(std::io::Error::other)?;
+                tokio::spawn(async move {
+                    // how it ends is seen by whoever reads the answer
+                    let _ = connection.await;
+                });
+                let answered = sender.send_request(request).await.map_err(std::io::Error::other)?;
+                Ok(answered.map(Body::from))
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::money::PicoUsd;
+use crate::{call::Usage, facts::PhaseUsage, money::PicoUsd};
 
 const GOLDEN: &str = include_str!("../../golden/report.v1.json");
 

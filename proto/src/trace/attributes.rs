@@ -1,32 +1,72 @@
 //! What spans tell, by OpenTelemetry's semantic conventions (1.41: `gen_ai.*`, `messaging.*`, `db.*`, `http.*`, `error.type`); names that
-//! begin with `bench.` are our own. No conventions exist for spans that are built afterwards, so what nobody stored (addresses of
-//! servers) is not there.
+//! begin with `bench.` are our own. Servers are named by `server.address` and `server.port` alone: paths and queries of URLs may hold keys,
+//! and nobody stores them.
 
 use super::{Span, SpanValue, TraceInput};
 use crate::{
     call::Usage,
     facts::QuestionFacts,
     ids::{TaskKey, TaskKind},
-    spec::ModelSpec,
+    server::ServerAddress,
     step::{StepFacts, StepNo},
 };
 
-/// The model that a step calls.
-pub(super) fn model_of<'a>(input: &TraceInput<'a>, task: TaskKey, step: StepNo) -> Option<&'a ModelSpec> {
-    let model = match task.kind() {
-        TaskKind::Judge => input.spec.judges.get(task.judge_no() as usize)?,
-        _ if step == StepNo::ANSWER => &input.spec.answerer,
-        _ => return None,
-    };
-    model.is_remote().then_some(model)
+/// A model that a step calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Model<'a> {
+    /// The conventions' name of what is asked of it.
+    operation: &'static str,
+    provider: &'a str,
+    name: &'a str,
+    account: &'a str,
 }
 
-/// A call to a model.
-pub(super) fn gen_ai(span: Span, model: &ModelSpec) -> Span {
-    span.with("gen_ai.operation.name", "chat")
-        .with("gen_ai.provider.name", provider(&model.provider))
-        .with("gen_ai.request.model", model.name.as_str())
-        .with("bench.account", model.account.as_str())
+impl<'a> Model<'a> {
+    /// The model that a step of a run calls, when it calls one.
+    pub(super) fn of(input: &TraceInput<'a>, task: TaskKey, step: StepNo) -> Option<Self> {
+        let model = match task.kind() {
+            TaskKind::Judge => input.spec.judges.get(task.judge_no() as usize)?,
+            _ if step == StepNo::ANSWER => &input.spec.answerer,
+            _ if step == StepNo::RECALL => return Self::of_embeddings(input),
+            _ => return None,
+        };
+        let chat = Self { operation: "chat", provider: &model.provider, name: &model.name, account: &model.account };
+        model.is_remote().then_some(chat)
+    }
+
+    /// The embedding model of a system that searches by vectors; it is only called where a server makes them.
+    fn of_embeddings(input: &TraceInput<'a>) -> Option<Self> {
+        let setting = |name: &str| input.spec.system.settings.get(name)?.as_str();
+        let account = setting("vector.account").unwrap_or("openai");
+        let provider = if account == "azure" { "azure" } else { "openai" };
+        Some(Self { operation: "embeddings", provider, name: setting("vector.model")?, account })
+    }
+
+    /// Whether every step calls it.
+    pub(super) fn chats(&self) -> bool {
+        self.operation == "chat"
+    }
+
+    /// The conventions' name of a call's span.
+    pub(super) fn span_name(&self) -> String {
+        format!("{} {}", self.operation, self.name)
+    }
+
+    /// A call to the model, or the step that makes it.
+    pub(super) fn describe(&self, span: Span) -> Span {
+        span.with("gen_ai.operation.name", self.operation)
+            .with("gen_ai.provider.name", provider(self.provider))
+            .with("gen_ai.request.model", self.name)
+            .with("bench.account", self.account)
+    }
+}
+
+/// Where a call went.
+pub(super) fn server(span: Span, server: Option<&ServerAddress>) -> Span {
+    match server {
+        None => span,
+        Some(server) => span.with("server.address", server.name.as_str()).with("server.port", u64::from(server.port)),
+    }
 }
 
 /// The conventions' name of a provider.
@@ -47,6 +87,16 @@ pub(super) fn used(span: Span, usage: &Usage) -> Span {
         .with("bench.cost_usd", usage.cost.usd())
         .with("bench.cached_calls", usage.cached_calls)
         .with("bench.rate_limited", usage.rate_limited)
+}
+
+/// Which vote of which judge something belongs to; nothing for the question's own steps.
+pub(super) fn vote(span: Span, task: TaskKey) -> Span {
+    match task.kind() {
+        TaskKind::Judge => {
+            span.with("bench.judge", u64::from(task.judge_no())).with("bench.vote", u64::from(task.vote()))
+        }
+        _ => span,
+    }
 }
 
 /// A message on its way through a broker: `send` or `receive`. Messages go through the default exchange, whose destinations are named by
@@ -111,8 +161,9 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts, ta
         | StepFacts::Ready { .. }
         | StepFacts::Scored { .. } => span,
     };
-    let span = match model_of(input, task, step) {
-        Some(model) => gen_ai(span, model),
+    // an embedding model is named with its calls alone: most steps of such a system are served by what is stored
+    let span = match Model::of(input, task, step).filter(Model::chats) {
+        Some(model) => model.describe(span),
         None => span,
     };
     match facts.usage() {

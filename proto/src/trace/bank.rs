@@ -1,11 +1,14 @@
 //! The part of a run's own trace that its questions are linked to.
 
 use super::{
-    Span, SpanClass, SpanId, SpanKind, StoredSpan, TraceId, TraceInput,
+    Span, SpanClass, SpanId, SpanKind, StoredSpan, TraceId, TraceInput, attributes,
     paths::{span_of_bank, span_of_submit},
     tree::micros,
 };
-use crate::ids::{RunId, TaskKey, TaskKind};
+use crate::{
+    ids::{RunId, TaskKey, TaskKind},
+    server::ServerAddress,
+};
 
 /// One task that retained for a bank, or proved it ready.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +25,8 @@ pub struct BankSpan {
     pub entries: u64,
     /// The worker session of its last step.
     pub session: i64,
+    /// Where the memory system was, for its last step.
+    pub server: Option<ServerAddress>,
 }
 
 impl BankSpan {
@@ -40,6 +45,7 @@ impl BankSpan {
                     span.end_us = span.end_us.max(end_us);
                     span.entries += 1;
                     span.session = timing.session;
+                    span.server = timing.server.clone().or(span.server.take());
                 }
                 None => spans.push(Self {
                     task: step.task,
@@ -48,6 +54,7 @@ impl BankSpan {
                     end_us,
                     entries: 1,
                     session: timing.session,
+                    server: timing.server.clone(),
                 }),
             }
         }
@@ -89,7 +96,7 @@ pub fn bank_spans(input: &TraceInput<'_>) -> Vec<Span> {
             .with("bench.bank.id", bank.bank_id.as_str())
             .with("bench.system", input.spec.system.name.as_str())
             .with("bench.entries", bank.entries);
-        spans.push(span);
+        spans.push(attributes::server(span, bank.server.as_ref()));
     }
     spans
 }

@@ -128,7 +128,9 @@ pub struct Span {
 }
 
 impl Span {
-    pub(super) fn with(mut self, name: &'static str, value: impl Into<SpanValue>) -> Self {
+    /// The same with one more attribute.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<SpanValue>) -> Self {
         self.attributes.push((name, value.into()));
         self
     }

@@ -17,7 +17,7 @@
 
 use super::{
     AttemptEnd, AttemptNote, Link, Span, SpanClass, SpanId, SpanKind, StoredSpan, TraceId, TraceInput,
-    attributes::{self, model_of},
+    attributes::{self, Model},
     paths::{path_of, span_of_question, span_of_submit},
 };
 use crate::{
@@ -96,10 +96,7 @@ impl Tree<'_> {
         let mut span = self.span(self.root(), &path, name, SpanClass::Step, begin, end);
         span.session = timing.session;
         span = span.with("bench.attempts", timing.attempts);
-        if task.kind() == TaskKind::Judge {
-            span = span.with("bench.judge", u64::from(task.judge_no())).with("bench.vote", u64::from(task.vote()));
-        }
-        span = attributes::facts_of(span, self.input, &stored.facts, task, step);
+        span = attributes::facts_of(attributes::vote(span, task), self.input, &stored.facts, task, step);
         let id = span.id;
         self.spans.push(span);
         self.inside(id, &path, task, step, timing, &stored.facts);
@@ -123,7 +120,8 @@ impl Tree<'_> {
         let queue = QueueName::new(self.input.spec.limits.pool.clone(), task.kind().role()).wire_name();
         let ready = claimed_us.saturating_sub(micros(timing.queue_wait_us));
         let published = ready.saturating_add(micros(timing.dispatch_us)).min(claimed_us);
-        let message = |span, operation| attributes::message(span, self.input, task, &queue, operation);
+        let message =
+            |span, operation| attributes::message(attributes::vote(span, task), self.input, task, &queue, operation);
         let path = format!("dispatch/{}{again}", task.0);
         let dispatch = self.span(self.root(), &path, "dispatch", SpanClass::Dispatch, ready, published);
         let dispatch = message(Span { kind: SpanKind::Producer, ..dispatch }, "send");
@@ -147,28 +145,41 @@ impl Tree<'_> {
             span.session = timing.session;
             self.spans.push(span);
         }
-        let model = model_of(self.input, task, step);
+        let model = Model::of(self.input, task, step);
+        let call = |number: usize, name: &str, begin: i64, end: i64| {
+            let span = self.span(parent, &format!("{path}/call/{number}"), name, SpanClass::Call, begin, end);
+            let span = Span { kind: SpanKind::Client, session: timing.session, ..span };
+            attributes::server(span, timing.server.as_ref())
+        };
+        let mut calls = Vec::with_capacity(timing.calls.len().max(1));
         for (number, (offset, duration, status)) in timing.calls.iter().enumerate() {
             let (begin, end) = place(*offset, *duration);
-            let name = model.map_or_else(|| "call".to_owned(), |model| format!("chat {}", model.name));
-            let span = self.span(parent, &format!("{path}/call/{number}"), &name, SpanClass::Call, begin, end);
-            let span = Span { kind: SpanKind::Client, session: timing.session, ..span };
-            let span = match model {
-                Some(model) => attributes::gen_ai(span, model),
+            let name = model.as_ref().map_or_else(|| "call".to_owned(), Model::span_name);
+            let span = call(number, &name, begin, end);
+            let span = match &model {
+                Some(model) => model.describe(span),
                 None => span,
             };
-            self.spans.push(attributes::http(span, number, *status));
+            calls.push(attributes::http(span, number, *status));
         }
-        if let StepFacts::Recalled { .. } = facts
+        if let Some(operation) = self.of_system(facts)
             && timing.calls.is_empty()
             && timing.provider_us > 0
         {
             let (begin, end) = place(0, timing.provider_us);
             let system = &self.input.spec.system.name;
-            let span =
-                self.span(parent, &format!("{path}/call/0"), &format!("search {system}"), SpanClass::Call, begin, end);
-            let span = Span { kind: SpanKind::Client, session: timing.session, ..span };
-            self.spans.push(attributes::database(span, system, "search", None));
+            let span = call(0, &format!("{operation} {system}"), begin, end);
+            calls.push(attributes::database(span, system, operation, None));
+        }
+        self.spans.extend(calls);
+    }
+
+    /// What a step asked of the memory system itself.
+    fn of_system(&self, facts: &StepFacts) -> Option<&'static str> {
+        match facts {
+            StepFacts::Recalled { .. } => Some("search"),
+            StepFacts::Answered { .. } if self.input.spec.answerer.provider == "system" => Some("answer"),
+            _ => None,
         }
     }
 
@@ -185,7 +196,7 @@ impl Tree<'_> {
         let session = stored.facts.timing().map_or(0, |timing| timing.session);
         let span = Span { kind: SpanKind::Client, session, ..span };
         let span = attributes::database(span, self.input.db_system, "INSERT", Some("checkpoints"));
-        self.spans.push(span.with("bench.step", path));
+        self.spans.push(attributes::vote(span.with("bench.step", path), stored.task));
     }
 
     fn attempt(&mut self, note: &AttemptNote) {
@@ -195,10 +206,12 @@ impl Tree<'_> {
             let ready = note.started_us.saturating_sub(micros(note.queue_wait_us));
             let queue_path = format!("{path}/queue");
             let wait = self.span(self.root(), &queue_path, "queue_wait", SpanClass::Queue, ready, note.started_us);
-            self.spans.push(Span { kind: SpanKind::Consumer, session: note.session, ..wait });
+            let wait = Span { kind: SpanKind::Consumer, session: note.session, ..wait };
+            self.spans.push(attributes::vote(wait, note.task));
         }
         let mut span = self.span(self.root(), &path, "attempt", SpanClass::Attempt, note.started_us, end);
         span.session = note.session;
+        span = attributes::vote(span, note.task);
         span =
             span.with("bench.reason", note.reason.as_str()).with("bench.epoch", u64::try_from(note.epoch).unwrap_or(0));
         let waits = match note.end {
@@ -218,7 +231,8 @@ impl Tree<'_> {
                 end,
                 end.saturating_add(micros(note.delay_us)),
             );
-            self.spans.push(wait.with("bench.reason", note.reason.as_str()));
+            let wait = wait.with("bench.reason", note.reason.as_str());
+            self.spans.push(attributes::vote(wait, note.task));
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    panic::AssertUnwindSafe,
     sync::Arc,
     time::Duration,
 };
@@ -14,8 +13,10 @@ use bench_proto::{
 };
 use bench_queue::{Consumer, Delivery, QueueError};
 use bench_store::{ClaimedTask, StoreError};
-use bench_telemetry::{process, process_span};
-use futures::FutureExt;
+use bench_telemetry::{
+    outage::{self, Upset},
+    process, process_span,
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
@@ -23,7 +24,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, warn};
 
-use super::{Shared, active::Held, settle::settle};
+use super::{
+    STORE, Shared,
+    active::Held,
+    panics,
+    settle::{About, settle},
+};
 use crate::{
     sight::{link_messages, task_span},
     tasks::{self, GivenUp, StepClock, TaskEnd},
@@ -72,7 +78,7 @@ impl Lane {
     async fn begin(&self) -> Option<Box<dyn Consumer>> {
         // fixed when consuming starts: twice the slots, so that the next tasks are there when a slot gets free
         let prefetch = u16::try_from(self.slots * 2).unwrap_or(u16::MAX);
-        let mut said = false;
+        let mut upset = Upset::default();
         loop {
             let consuming = tokio::select! {
                 () = self.stop.cancelled() => return None,
@@ -85,10 +91,7 @@ impl Lane {
                 }
                 Err(QueueError::Closed) => return None,
                 Err(error) => {
-                    if !said {
-                        warn!("waiting for {}: {error}", self.queue.wire_name());
-                        said = true;
-                    }
+                    tell(&mut upset, &error, &self.queue);
                     self.shared.connected(self.queue.role, Err(error.to_string()));
                     tokio::select! {
                         () = self.stop.cancelled() => return None,
@@ -100,7 +103,7 @@ impl Lane {
     }
 
     async fn consume(&self, consumer: &mut dyn Consumer, running: &mut JoinSet<()>) {
-        let slots = Arc::clone(&self.free);
+        let (slots, mut upset) = (Arc::clone(&self.free), Upset::default());
         while !self.stop.is_cancelled() {
             while running.try_join_next().is_some() {}
             // without a free slot nothing is claimed
@@ -127,6 +130,7 @@ impl Lane {
             };
             let deliveries = match received {
                 Ok(deliveries) => {
+                    upset.over();
                     self.shared.connected(self.queue.role, Ok(()));
                     if deliveries.is_empty() {
                         continue;
@@ -135,7 +139,7 @@ impl Lane {
                 }
                 Err(QueueError::Closed) => break,
                 Err(error) => {
-                    warn!("receiving failed: {error}");
+                    tell(&mut upset, &error, &self.queue);
                     self.shared.connected(self.queue.role, Err(error.to_string()));
                     tokio::time::sleep(RECEIVE_WAIT).await;
                     continue;
@@ -179,7 +183,8 @@ impl Lane {
         let store = self.shared.store.as_ref();
         for ((run, version), tasks) in unreadable {
             let reason = format!("no worker reads v{version} of task messages: update the workers of this pool");
-            warn!("{reason}");
+            let name = self.shared.run_id(run).await.map_or_else(|| run.0.to_string(), |run| run.0);
+            warn!(run = name, code = "message_version", "{} tasks of run {name} are put back: {reason}", tasks.len());
             self.patiently(|| store.put_back(run, &tasks, UNREADABLE_DELAY_MS, Some(&reason))).await?;
         }
         // known as active before the store knows of the claim: its answer may be lost
@@ -196,8 +201,8 @@ impl Lane {
         // stopping without an answer of the store: the deliveries go back to the queue with the consumer
         let Some(claimed) = claimed else { return Ok(Vec::new()) };
         if let Err(error) = consumer.ack(deliveries).await {
-            // the claim is committed: the lease guards the tasks, a redelivery will be refused
-            warn!("acks were lost: {error}");
+            // the claim is committed: the lease guards the tasks, a redelivery will be refused; why, the next receive says
+            debug!("acks were lost: {error}");
         }
         let mut held: HashMap<_, Held> = held.into_iter().map(|held| (held.task(), held)).collect();
         let hold = |task: ClaimedTask| {
@@ -221,10 +226,11 @@ impl Lane {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
+        let mut waiting = None;
         loop {
             match call().await {
                 Err(error) if error.is_transient() => {
-                    debug!("claiming waits for the store: {error}");
+                    outage::STORE.met(&mut waiting, &error);
                     tokio::select! {
                         () = self.stop.cancelled() => return Ok(None),
                         () = tokio::time::sleep(CLAIM_AGAIN) => {}
@@ -258,7 +264,7 @@ impl Lane {
                     let reason = "its worker makes room for a task that has lost workers".to_owned();
                     TaskEnd::Park { delay_ms: MAKE_ROOM_DELAY_MS, reason, calls: Vec::new() }
                 } else {
-                    let work = AssertUnwindSafe(async {
+                    let work = panics::caught(async {
                         if let Some(taken) = &taken {
                             taken.others_ended().await;
                         }
@@ -266,16 +272,15 @@ impl Lane {
                     });
                     tokio::select! {
                         () = drop_calls.cancelled() => TaskEnd::hand_back("dropped"),
-                        end = work.catch_unwind() => {
-                            end.unwrap_or_else(|panic| TaskEnd::Failed(panic_failure(panic.as_ref())))
-                        }
+                        end = work => end.unwrap_or_else(TaskEnd::Failed),
                     }
                 };
                 tokio::select! {
                     () = settle(&shared, task, &clock, end) => {}
                     // a worker that must go does not wait for a store that is away
                     () = async { drop_calls.cancelled().await; tokio::time::sleep(LAST_WORDS).await } => {
-                        warn!("how a {:?} task ended could not be stored, its lease will expire", task.task.kind());
+                        let about = About::of(&shared, task).await;
+                        about.warn(STORE, "ended in a way that could not be stored, its lease will expire");
                     }
                 }
                 drop((taken, at_hand, permit, held));
@@ -289,14 +294,18 @@ impl Lane {
     }
 }
 
+/// Says what keeps a lane from receiving.
+fn tell(upset: &mut Upset, error: &QueueError, queue: &QueueName) {
+    match error {
+        QueueError::Unavailable(_) => upset.away(&outage::BROKER, error),
+        QueueError::Setup(why) if upset.is_news(why) => {
+            warn!(code = "queue_setup", "waiting for {}: {error}", queue.wire_name());
+        }
+        QueueError::Setup(_) | QueueError::Closed => {}
+    }
+}
+
 /// Why a task is given up that has killed or lost every worker that held it.
 fn lost_failure(task: ClaimedTask) -> Failure {
     Failure::permanent("lease_lost", format!("{} workers were lost while they worked on it", task.losses))
-}
-
-/// A panic is a failed attempt, never the end of the worker.
-fn panic_failure(panic: &(dyn std::any::Any + Send)) -> Failure {
-    let text =
-        panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
-    Failure::transient("panic", format!("the task panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
 }

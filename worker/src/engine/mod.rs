@@ -1,16 +1,17 @@
 //! The worker loop: receive, claim, ack, run in a slot, free the slot by the commit (P1, P8, P11, P26).
 //!
 //! `consume` takes tasks and starts them, `settle` carries out how they end, `vitals` keeps the session alive and follows the
-//! states of runs.
+//! states of runs, `panics` makes failures of panics.
 
 mod active;
 mod alone;
 mod consume;
+mod panics;
 mod settle;
 mod vitals;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, Mutex as SyncMutex, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -46,6 +47,7 @@ use active::Active;
 use alone::Alone;
 use consume::Lane;
 
+pub use panics::catch_all;
 pub(crate) use vitals::OUT_OF_REACH;
 pub use vitals::Vitals;
 
@@ -98,6 +100,8 @@ pub struct Shared {
     pub(crate) keeper: Option<Arc<Keeper>>,
     /// What keeps a role from receiving.
     disconnected: SyncMutex<BTreeMap<Role, String>>,
+    /// Runs of which it was said that this worker cannot serve them.
+    unserved: SyncMutex<BTreeSet<RunNo>>,
 }
 
 impl Shared {
@@ -117,6 +121,7 @@ impl Shared {
             RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), vitals).await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
+        self.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
         Ok(context)
     }
 
@@ -131,6 +136,12 @@ impl Shared {
     /// Public id of a run at hand.
     async fn run_id(&self, run: RunNo) -> Option<RunId> {
         self.contexts.lock().await.get(&run).map(|context| context.row().run_id.clone())
+    }
+
+    /// The dataset's id of the bank that a task belongs to.
+    async fn bank_id(&self, task: ClaimedTask) -> Option<String> {
+        let bank = self.banks.get(task.run, task.task.bank()).await.ok()?;
+        Some(bank.content.bank_id.clone())
     }
 
     /// The dataset's id of the question that a task belongs to; none for tasks of banks.
@@ -279,6 +290,7 @@ impl Worker {
             slots: slots.clone(),
             keeper,
             disconnected: SyncMutex::new(waiting),
+            unserved: SyncMutex::default(),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let mut background = JoinSet::new();
@@ -331,7 +343,9 @@ impl Worker {
         }
         self.shared.environment.systems.instances.close_all().await;
         if let Err(error) = self.shared.store.end_session(self.shared.session()).await {
-            warn!("the worker's session could not be ended: {error}");
+            // a supervisor ends it when it has been silent for long enough
+            let worker = self.shared.name.as_str();
+            warn!(worker, code = STORE, "the session of worker {worker} could not be ended: {error}");
         }
         self.background.shutdown().await;
         if let Some(keeper) = &self.shared.keeper {

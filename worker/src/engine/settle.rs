@@ -1,6 +1,6 @@
 //! How a task's end reaches the store when it is not the commit of its last step.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use bench_proto::{
     call::CallRecord,
@@ -11,13 +11,14 @@ use bench_proto::{
     trace::{AttemptEnd, AttemptNote},
 };
 use bench_store::{ClaimedTask, Release, StoreError};
-use bench_telemetry::metrics::catalogue;
+use bench_telemetry::{metrics::catalogue, outage};
 use tracing::{debug, info, warn};
 
 use super::{STORE, Shared};
 use crate::{
     context::CANNOT_SERVE,
     tasks::{self, GivenUp, StepClock, TaskEnd},
+    writer::WriteError,
 };
 
 /// Wait before a task that this worker cannot serve is offered again, perhaps to another.
@@ -59,7 +60,7 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
         }
         // not the question's fault: another worker may have what this one lacks (P12)
         TaskEnd::Failed(failure) if failure.code == CANNOT_SERVE => {
-            warn!("{} cannot serve run {}: {}", shared.name, task.run.0, failure.message);
+            say_unserved(shared, task, &failure).await;
             release(TaskEvent::Park, CANNOT_SERVE_DELAY_MS, Some(format!("{}: {}", shared.name, failure.message)))
         }
         // nor is an outage of the store: no attempt is counted
@@ -87,7 +88,8 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
         None => {}
     }
     if let Err(error) = persist(|| shared.store.release(std::slice::from_ref(&release))).await {
-        warn!("a {:?} task could not be handed back, its lease will expire: {error}", task.task.kind());
+        let about = About::of(shared, task).await;
+        about.warn(STORE, &format!("could not be handed back, its lease will expire: {error}"));
     }
     shared.opened.notify_one();
     if let Some(note) = note
@@ -100,20 +102,79 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
 
 /// One line about a failure, where it is handled: what failed, of which run, and where its trace is.
 async fn say_failed(shared: &Shared, task: ClaimedTask, failure: &Failure, again: bool) {
-    let attempt = task.attempts.saturating_add(1);
-    let kind = task.task.kind().role().name();
-    let (run, question) = (shared.run_id(task.run).await, shared.question_id(task).await);
-    let trace_id = match (&run, &question) {
-        (Some(run), Some(question)) => trace_id(run, question),
-        _ => String::new(),
-    };
-    let run = run.map_or_else(|| task.run.0.to_string(), |run| run.0);
-    let what = question.unwrap_or_else(|| format!("{:?}", task.task));
-    let (code, message) = (failure.code.as_str(), failure.message.as_str());
+    let about = About::of(shared, task).await;
+    let message = &failure.message;
     if again {
-        info!(run, task = task.task.0, trace_id, attempt, code, "{kind} {what} failed and is tried again: {message}");
+        about.info(&failure.code, &format!("failed and is tried again: {message}"));
     } else {
-        warn!(run, task = task.task.0, trace_id, attempt, code, "{kind} {what} is given up: {message}");
+        about.warn(&failure.code, &format!("is given up: {message}"));
+    }
+}
+
+/// The same about a run that this worker cannot serve: said once, although its tasks are offered again and again.
+async fn say_unserved(shared: &Shared, task: ClaimedTask, failure: &Failure) {
+    if !shared.unserved.lock().unwrap_or_else(PoisonError::into_inner).insert(task.run) {
+        return;
+    }
+    let run = match shared.store.run(task.run).await {
+        Ok(row) => row.run_id.0,
+        Err(_) => task.run.0.to_string(),
+    };
+    let (worker, code) = (shared.name.as_str(), failure.code.as_str());
+    warn!(run, worker, code, "worker {worker} cannot serve run {run}: {}", failure.message);
+}
+
+/// A task as lines of the log name it.
+pub(super) struct About {
+    task: ClaimedTask,
+    run: String,
+    bank: Option<String>,
+    question: Option<String>,
+    trace_id: Option<String>,
+}
+
+impl About {
+    /// Names a task, from memory where it is there.
+    pub(super) async fn of(shared: &Shared, task: ClaimedTask) -> Self {
+        let (run, question) = (shared.run_id(task.run).await, shared.question_id(task).await);
+        let bank = if question.is_none() { shared.bank_id(task).await } else { None };
+        let trace_id = run.as_ref().zip(question.as_deref()).map(|(run, question)| trace_id(run, question));
+        let run = run.map_or_else(|| task.run.0.to_string(), |run| run.0);
+        Self { task, run, bank, question, trace_id }
+    }
+
+    /// Something went wrong and goes on by itself.
+    fn info(&self, code: &str, what: &str) {
+        let Self { task, run, bank, question, trace_id } = self;
+        let (bank, question, trace_id) = (bank.as_deref(), question.as_deref(), trace_id.as_deref());
+        let (no, attempt, name) = (task.task.0, self.attempt(), self.name());
+        info!(run, bank, question, task = no, trace_id, attempt, code, "{name} of run {run} {what}");
+    }
+
+    /// Something is lost, or somebody has to look.
+    pub(super) fn warn(&self, code: &str, what: &str) {
+        let Self { task, run, bank, question, trace_id } = self;
+        let (bank, question, trace_id) = (bank.as_deref(), question.as_deref(), trace_id.as_deref());
+        let (no, attempt, name) = (task.task.0, self.attempt(), self.name());
+        warn!(run, bank, question, task = no, trace_id, attempt, code, "{name} of run {run} {what}");
+    }
+
+    fn attempt(&self) -> i32 {
+        self.task.attempts.saturating_add(1)
+    }
+
+    /// What is asked of whom: `judge conv-26:0`, `retain conv-26`.
+    fn name(&self) -> String {
+        let kind = match self.task.task.kind() {
+            TaskKind::Retain => "retain",
+            TaskKind::Ready => "ready",
+            TaskKind::Question => "question",
+            TaskKind::Judge => "judge",
+        };
+        match self.question.as_ref().or(self.bank.as_ref()) {
+            Some(of) => format!("{kind} {of}"),
+            None => format!("{kind} {:?}", self.task.task),
+        }
     }
 }
 
@@ -143,7 +204,9 @@ async fn retries(shared: &Shared, task: ClaimedTask) -> u32 {
     match persist(|| shared.store.run(task.run)).await {
         Ok(row) => row.spec.limits.retries,
         Err(error) => {
-            warn!("the limits of run {} could not be read: {error}", task.run.0);
+            About::of(shared, task)
+                .await
+                .warn(STORE, &format!("is not tried again, its run could not be read: {error}"));
             0
         }
     }
@@ -155,11 +218,11 @@ async fn persist<T, F>(call: impl Fn() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    let (mut delay, longest) = STORE_BACKOFF;
+    let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
     loop {
         match call().await {
             Err(error) if error.is_transient() => {
-                debug!("settling waits for the store: {error}");
+                outage::STORE.met(&mut waiting, &error);
                 tokio::time::sleep(delay).await;
                 delay = (delay * 2).min(longest);
             }
@@ -174,13 +237,17 @@ async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) 
         return;
     }
     if let Err(error) = persist(|| shared.store.put_calls(task.run, task.task, &calls)).await {
-        warn!("{} paid attempts of {:?} could not be booked: {error}", calls.len(), task.task);
+        let about = About::of(shared, task).await;
+        about.warn(STORE, &format!("has {} paid attempts that could not be booked: {error}", calls.len()));
     }
 }
 
 async fn give_up(shared: &Shared, task: ClaimedTask, record: StepRecord) {
-    debug!("{:?} is given up", task.task);
-    if let Err(error) = shared.writer.submit(vec![record]).await {
-        warn!("the failure of {:?} could not be stored: {error}", task.task);
+    match shared.writer.submit(vec![record]).await {
+        // a store that is broken is told when the process ends, and what another holds is another's
+        Ok(_) | Err(WriteError::Broken(_) | WriteError::Overtaken) => {}
+        Err(error @ WriteError::Refused(_)) => {
+            About::of(shared, task).await.warn(STORE, &format!("has a failure that could not be stored: {error}"));
+        }
     }
 }

@@ -8,13 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::{ids::RunNo, task::TaskEvent};
-use bench_store::{CANCELLED_NOW, Release, RunState};
+use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, task::TaskEvent};
+use bench_store::{CANCELLED_NOW, Release, RunState, StoreError};
+use bench_telemetry::outage::{self, Waiting};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Shared, active::LostLeases};
-use crate::context::RunContext;
+use super::{STORE, Shared, active::LostLeases};
+use crate::context::{RunContext, StopReason};
 
 /// How often the session's counter is raised; at least every 3 s by P4.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -56,7 +57,7 @@ impl Vitals {
 /// Renews the session. When a supervisor has ended it, its tasks are somebody else's: calls of the old session stop, and a
 /// new session begins.
 pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
-    let (mut silent, mut lost) = (false, LostLeases::default());
+    let (mut silent, mut waiting, mut lost) = (false, None, LostLeases::default());
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
         if bench_telemetry::metrics::enabled() {
@@ -66,25 +67,39 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
         match shared.store.renew_session(shared.session()).await {
             Ok(true) => {
                 shared.vitals.renewed(sent);
-                silent = false;
+                (silent, waiting) = (false, None);
                 shared.hand_back_lost(&mut lost).await;
             }
             Ok(false) if stop.is_cancelled() => return,
             Ok(false) => {
-                warn!("this worker's session was ended by a supervisor; its tasks go to others, a new session begins");
+                warn!(
+                    worker = shared.name,
+                    code = "session_ended",
+                    "the session of worker {} was ended by a supervisor: its tasks go to others, a new session begins",
+                    shared.name
+                );
                 if let Err(error) = shared.begin_again().await {
-                    warn!("a new session could not be opened: {error}");
+                    tell(&mut waiting, &error, "a new session could not be opened");
                 }
             }
             Err(error) => {
-                warn!("the session could not be renewed: {error}");
+                tell(&mut waiting, &error, "the session could not be renewed");
                 if !silent && !shared.vitals.alive() {
                     silent = true;
-                    warn!("no renewal for {} s: no call starts until the store is back", LONGEST_SILENCE.as_secs());
+                    info!("no renewal for {} s: no call starts until the store is back", LONGEST_SILENCE.as_secs());
                     shared.drop_contexts(OUT_OF_REACH).await;
                 }
             }
         }
+    }
+}
+
+/// Says what a failure of the store is about, unless it is an outage that is told as a whole.
+fn tell(waiting: &mut Option<Waiting>, error: &StoreError, what: &str) {
+    if error.is_transient() {
+        outage::STORE.met(waiting, error);
+    } else {
+        warn!(code = STORE, "{what}: {error}");
     }
 }
 
@@ -104,7 +119,9 @@ impl Shared {
     async fn hand_back_lost(&self, lost: &mut LostLeases) {
         let leases = match self.store.leases(self.session()).await {
             Ok(leases) => leases,
-            Err(error) => return warn!("the leases of this session could not be read: {error}"),
+            // the renewal says when the store is away
+            Err(error) if error.is_transient() => return,
+            Err(error) => return warn!(code = STORE, "the leases of this session could not be read: {error}"),
         };
         let releases: Vec<Release> = lost
             .see(leases, &self.active)
@@ -121,10 +138,18 @@ impl Shared {
         if releases.is_empty() {
             return;
         }
-        warn!("{} leases that nobody works on are handed back", releases.len());
         match self.store.release(&releases).await {
-            Ok(()) => self.opened.notify_one(),
-            Err(error) => warn!("they could not be handed back, the next look tries again: {error}"),
+            Ok(()) => {
+                info!("{} leases that nobody works on were handed back", releases.len());
+                self.opened.notify_one();
+            }
+            Err(error) if error.is_transient() => {}
+            Err(error) => {
+                warn!(
+                    code = STORE,
+                    "leases that nobody works on could not be handed back, the next look tries again: {error}"
+                );
+            }
         }
     }
 
@@ -139,6 +164,7 @@ impl Shared {
 /// Polls the states of the runs at hand, stops the calls of those that are no longer running, and pauses those that cannot
 /// go on by themselves: their cap is reached, or their provider refuses every call (P23).
 pub(super) async fn follow_runs(shared: Arc<Shared>) {
+    let mut waiting = None;
     loop {
         tokio::select! {
             () = tokio::time::sleep(STATE_POLL) => {}
@@ -148,7 +174,7 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
         let contexts: Vec<Arc<RunContext>> = shared.contexts.lock().await.values().cloned().collect();
         for context in &contexts {
             if let Some(reason) = context.stop_reason() {
-                pause(&shared, context.run_no(), &reason.message).await;
+                pause(&shared, context, &reason, &mut waiting).await;
             }
         }
         let runs: Vec<RunNo> = contexts.iter().map(|c| c.run_no()).collect();
@@ -156,9 +182,12 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             continue;
         }
         let states = match shared.store.run_states(&runs).await {
-            Ok(states) => states,
+            Ok(states) => {
+                waiting = None;
+                states
+            }
             Err(error) => {
-                warn!("run states could not be read: {error}");
+                tell(&mut waiting, &error, "the states of runs could not be read");
                 continue;
             }
         };
@@ -166,7 +195,7 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             let Some(context) = contexts.iter().find(|c| c.run_no() == run) else { continue };
             match state {
                 RunState::Running => {}
-                RunState::Cancelled if was_cancelled_at_once(&shared, run).await => {
+                RunState::Cancelled if was_cancelled_at_once(&shared, context).await => {
                     context.drop_calls(state.name());
                     tokio::spawn(book_dropped(Arc::clone(&shared), Arc::clone(context)));
                 }
@@ -198,24 +227,34 @@ async fn book_dropped(shared: Arc<Shared>, context: Arc<RunContext>) {
     context.close_purse().await;
     // what the writer still holds settles itself, before or after this
     if let Err(error) = shared.store.lose_open(run, session).await {
-        warn!("what dropped calls of run {} may have cost is booked when this session ends: {error}", run.0);
+        let run = context.row().run_id.0.as_str();
+        warn!(
+            run,
+            code = STORE,
+            "what dropped calls of run {run} may have cost is booked when this session ends: {error}"
+        );
     }
 }
 
-async fn was_cancelled_at_once(shared: &Shared, run: RunNo) -> bool {
-    match shared.store.run(run).await {
+async fn was_cancelled_at_once(shared: &Shared, context: &RunContext) -> bool {
+    match shared.store.run(context.run_no()).await {
         Ok(row) => row.reason.as_deref() == Some(CANCELLED_NOW),
         Err(error) => {
-            warn!("why run {} was cancelled could not be read, its calls finish: {error}", run.0);
+            let run = context.row().run_id.0.as_str();
+            warn!(run, code = STORE, "why run {run} was cancelled could not be read, its calls finish: {error}");
             false
         }
     }
 }
 
-async fn pause(shared: &Shared, run: RunNo, reason: &str) {
-    match shared.store.set_run_state(run, &[RunState::Running], RunState::Paused, Some(reason)).await {
+/// Pauses a run that cannot go on. The one process that did it says so; a local run tells its owner by how it ends.
+async fn pause(shared: &Shared, context: &RunContext, reason: &StopReason, waiting: &mut Option<Waiting>) {
+    let message = reason.message.as_str();
+    let (no, run) = (context.run_no(), context.row().run_id.0.as_str());
+    match shared.store.set_run_state(no, &[RunState::Running], RunState::Paused, Some(message)).await {
+        Ok(true) if shared.domain == CLUSTER_DOMAIN => warn!(run, code = reason.code, "run {run} is paused: {message}"),
         Ok(_) => {}
-        Err(error) => warn!("run {} could not be paused, the next look tries again: {error}", run.0),
+        Err(error) => tell(waiting, &error, &format!("run {run} could not be paused, the next look tries again")),
     }
 }
 

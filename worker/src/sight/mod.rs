@@ -3,7 +3,7 @@
 //!
 //! Nothing here buffers spans: a trace is read from the stored timings when somebody wants it, the `trace` verb as well as the
 //! exporter. `keep` decides and sends, `context` is what requests bring along, `meter` counts what is stored. `live` is about the
-//! spans that a process makes of its own work.
+//! spans that a process makes of its own work, `server` about where requests go.
 
 mod context;
 mod gather;
@@ -11,6 +11,7 @@ mod keep;
 mod live;
 pub(crate) mod meter;
 mod process;
+mod server;
 
 pub use context::next_traceparent;
 pub(crate) use context::{RunTrace, traced};
@@ -19,3 +20,4 @@ pub use keep::Keeper;
 pub use live::link_messages;
 pub(crate) use live::{link_questions, task_span};
 pub use process::ProcessTelemetry;
+pub(crate) use server::{server_of, server_of_text};

@@ -29,6 +29,7 @@ use bench_proto::{
     dataset::{BankContent, StreamEntry},
     failure::Failure,
     ids::Sha256Hash,
+    server::ServerAddress,
     step::RetrievedHit,
 };
 
@@ -264,6 +265,11 @@ pub trait MemorySystem: Send + Sync {
     /// Where it is, for people and as a part of the breaker's name.
     fn place(&self) -> String {
         String::new()
+    }
+
+    /// The server that requests about a bank go to, for traces; none where nothing leaves the process.
+    async fn server(&self, _bank: &BankRef) -> Option<ServerAddress> {
+        None
     }
 
     /// Ends what this process has started for it.

@@ -146,6 +146,7 @@ async fn recall(
         rate_wait_us: paid.timing.rate_wait_us,
         calls: paid.timing.calls,
         waits: paid.timing.waits,
+        server: context.server(&bank, paid.timing.server).await,
         ..clock.timing(&task, clock.elapsed_us())
     };
     let ids = recall.hits.iter().map(|h| h.id.as_str());
@@ -210,10 +211,12 @@ async fn answer_by_system(
     let clock = StepClock::start();
     let row = context.current_row(shared, data).await?;
     let query = recall_query(context, question, data, None);
-    let answer = context.system().answer(&context.bank_ref(&row, data), &query).await;
+    let bank = context.bank_ref(&row, data);
+    let answer = context.system().answer(&bank, &query).await;
     let answer = answer.map_err(|failure| context.system_end(failure))?;
     let mut timing = clock.timing(&task, clock.elapsed_us());
     timing.queue_wait_us = 0;
+    timing.server = context.system().server(&bank).await;
     Ok(Answered {
         answer: answer.text,
         raw: None,

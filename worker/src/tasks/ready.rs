@@ -39,12 +39,13 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         return Err(failure.into());
     }
     let stats = stats_of(system, &bank, counted).await;
+    let timing = Timing { server: system.server(&bank).await, ..clock.timing(&task, clock.elapsed_us()) };
     let record = StepRecord {
         run: task.run,
         task: task.task,
         step: StepNo::READY,
         epoch: task.epoch,
-        facts: StepFacts::Ready { polls: 1, proven, stats, timing: clock.timing(&task, clock.elapsed_us()) },
+        facts: StepFacts::Ready { polls: 1, proven, stats, timing },
         text: None,
         calls: Vec::new(),
         effect: Effect::Done { opens: Opens::SegmentQuestions },

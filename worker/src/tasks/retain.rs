@@ -72,10 +72,11 @@ async fn retain_batch(
         }
         receipt
     };
-    let (mut receipt, paid) = Payer::of(task).pays(context, retaining).await?;
+    let (mut receipt, mut paid) = Payer::of(task).pays(context, retaining).await?;
     receipt.usage += paid.usage;
     let count = u64::from(until - from);
-    let spent = clock.timing(&task, clock.elapsed_us());
+    let mut spent = clock.timing(&task, clock.elapsed_us());
+    spent.server = context.server(bank, paid.timing.server.take()).await;
     let share = Timing { provider_us: spent.provider_us / count, total_us: spent.total_us / count, ..spent };
     let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
         run: task.run,
@@ -123,7 +124,12 @@ pub(super) async fn leave(shared: &Shared, context: &RunContext, task: ClaimedTa
         return;
     }
     if let Err(error) = shared.store.new_generation(task.run, task.task.bank(), task.epoch).await {
-        warn!("a new generation could not be started, the next attempt will try: {error}");
+        let (run, bank) = (context.row().run_id.0.as_str(), task.task.bank());
+        warn!(
+            run,
+            code = "store",
+            "bank number {bank} of run {run} begins anew at the next attempt, now it could not: {error}"
+        );
     }
 }
 

@@ -23,8 +23,8 @@ use bench_proto::{
     comparison::{
         COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, RetrievalDifference,
     },
-    spec::RunSpec,
-    summary::{Estimator, Summary, Verdict},
+    spec::{RunSpec, SampleSpec},
+    summary::{Estimator, MetricScore, Summary, Verdict},
 };
 
 pub use pairs::{PairedFacts, RunFacts};
@@ -96,7 +96,7 @@ pub fn common_metric(a: &RunSpec, options: &CompareOptions) -> String {
 pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparison {
     let metric = common_metric(a.spec, options);
     let facts = PairedFacts::of(a.facts, b.facts);
-    let estimator = if stratified(a.spec) && stratified(b.spec) { Estimator::Weighted } else { Estimator::Mean };
+    let estimator = estimator(a.spec, b.spec);
     let populations = &a.spec.dataset.population;
     let means = Means { estimator, populations, categories: &facts.categories };
     let all = paired_difference(&means, &facts.pairs, options.tolerance);
@@ -184,14 +184,22 @@ fn shared_answers(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
     Some(format!("both runs used stored answers of {common} (--cache shared): their noise is not independent"))
 }
 
-fn stratified(spec: &RunSpec) -> bool {
-    spec.sample.stratified && !spec.sample.census
+/// The questions that two stratified samples share, or that one shares with a whole dataset, are a stratified sample.
+fn estimator(a: &RunSpec, b: &RunSpec) -> Estimator {
+    let [a, b] = [&a.sample, &b.sample];
+    let known = |sample: &SampleSpec| sample.stratified || sample.census;
+    if known(a) && known(b) && !(a.census && b.census) { Estimator::Weighted } else { Estimator::Mean }
 }
 
 fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
     let summary = side.summary;
     let of_metric = summary.scores.iter().find(|score| score.metric == metric);
     let headline = summary.headline.metric == metric;
+    // the value that the interval is around
+    let total = |score: &MetricScore| match summary.headline.estimator {
+        Estimator::Weighted => score.weighted,
+        Estimator::Mean => score.micro,
+    };
     ComparedRun {
         id: summary.run.id.clone(),
         name: summary.run.name.clone(),
@@ -202,7 +210,7 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         fingerprint: summary.run.fingerprint.clone(),
         verdict: summary.run.verdict,
         reasons: summary.run.reasons.clone(),
-        value: if headline { summary.headline.value } else { of_metric.and_then(|score| score.micro) },
+        value: if headline { summary.headline.value } else { of_metric.and_then(total) },
         ci95: if headline { summary.headline.ci95.clone() } else { of_metric.and_then(|score| score.ci95.clone()) },
         n: summary.outcomes.scored + summary.outcomes.abstained,
         coverage: summary.outcomes.coverage,

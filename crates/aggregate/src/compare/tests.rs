@@ -101,6 +101,21 @@ fn weighted_differences_match_statsmodels() {
 }
 
 #[test]
+fn the_paired_bootstrap_matches_refitting_every_sign_vector() {
+    // numpy: for each of the 1,024 sign vectors y = fit + sign[cl] * (d - fit), refitted by means (or category means), t* = |e - e0| / se;
+    // e0 ± np.quantile(t*, .95, method='inverted_cdf') * se0
+    let of = |estimator| {
+        let populations: BTreeMap<String, u64> =
+            NAMES.iter().map(|n| (*n).to_owned()).zip([841, 282, 321, 96]).collect();
+        let categories: Vec<String> = NAMES.iter().map(|n| (*n).to_owned()).collect();
+        let means = Means { estimator, populations: &populations, categories: &categories };
+        difference::bootstrap(&means, &pairs(), 1).0
+    };
+    near_interval(of(Estimator::Mean).as_ref(), -0.020_104_439_213_264_207, 0.050_104_439_213_264_206);
+    near_interval(of(Estimator::Weighted).as_ref(), 0.002_771_305_213_693_953, 0.107_259_417_176_579_01);
+}
+
+#[test]
 fn words_follow_the_bounds_of_the_interval() {
     let of = |low: f64, high: f64| word(&Interval { low, high, method: String::new() }, 0.02);
     assert_eq!(of(-0.01, 0.019), Word::NoChange);
@@ -159,6 +174,47 @@ fn equal_runs_do_not_change() {
     assert_eq!(comparison.mcnemar.p_value, 1.0);
     assert!(comparison.flips.is_empty() && comparison.differences.is_empty());
     assert_eq!(comparison.bootstrap_note.as_deref(), Some("all banks agree: nothing to draw from"));
+}
+
+#[test]
+fn what_stratified_samples_share_is_weighted() {
+    let spec = |stratified: bool, census: bool| {
+        let mut spec = input(300).spec;
+        (spec.sample.stratified, spec.sample.census) = (stratified, census);
+        spec
+    };
+    let (sample, full, slice) = (spec(true, false), spec(true, true), spec(false, false));
+    for (a, b, expected) in [
+        (&sample, &sample, Estimator::Weighted),
+        (&full, &sample, Estimator::Weighted),
+        (&sample, &full, Estimator::Weighted),
+        (&full, &full, Estimator::Mean),
+        (&slice, &full, Estimator::Mean),
+        (&sample, &slice, Estimator::Mean),
+    ] {
+        assert_eq!(estimator(a, b), expected, "{:?} {:?}", a.sample, b.sample);
+    }
+}
+
+#[test]
+fn the_value_beside_an_interval_is_the_one_that_it_is_around() {
+    // by a metric that is not the headline's
+    let input = input(300);
+    let mut run = RunFacts::new("locomo-f1", 10);
+    let mut aggregator = Aggregator::new(input.clone());
+    (0..300).map(question).for_each(|facts| {
+        run.add(&facts);
+        aggregator.add(&facts);
+    });
+    let mut summary = aggregator.finish(std::iter::empty::<&str>()).summary;
+    for estimator in [Estimator::Mean, Estimator::Weighted] {
+        summary.headline.estimator = estimator;
+        let side = Side { spec: &input.spec, summary: &summary, facts: &run, imported: false, lineage: "a" };
+        let compared = compared_run(&side, "locomo-f1");
+        let score = summary.scores.iter().find(|score| score.metric == "locomo-f1").expect("is there");
+        let expected = if estimator == Estimator::Mean { score.micro } else { score.weighted };
+        assert_eq!((compared.value, &compared.ci95), (expected, &score.ci95));
+    }
 }
 
 #[test]

@@ -267,6 +267,8 @@ fn damage_is_found_and_named() {
     let _ = bench.run(["archive", "verify", "first", "--archive", "kept"]).expect_code(5);
     let _ = bench.run(["archive", "verify", "nobody", "--archive", "kept"]).expect_code(2);
     let _ = bench.run(["archive", "list"]).expect_code(2);
+    let wrong = bench.run(["archive", "list", "--archive", "kpet"]).expect_code(2);
+    assert!(wrong.stderr.contains("no archive kpet") && !bench.path().join("kpet").exists(), "{}", wrong.stderr);
     let secret = bench.run(["archive", "list", "--archive", "s3://key:secret@bench/x"]).expect_code(2);
     assert!(!secret.stderr.contains("key:secret"), "{}", secret.stderr);
 }

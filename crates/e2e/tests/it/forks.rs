@@ -1,6 +1,6 @@
 //! Runs made from what other runs paid for: judged again, scored again, answered again.
 
-use bench_testkit::{bench::Bench, provider::Provider};
+use bench_testkit::{bench::Bench, fakes::Fake, provider::Provider};
 use serde_json::{Value, json};
 
 /// Calls that the provider has answered.
@@ -166,4 +166,105 @@ fn only_finished_runs_are_forked() {
     assert!(refused.stderr.contains("no run"), "{}", refused.stderr);
     let usage = bench.run(["submit", "--fork", "latest"]).expect_code(2);
     assert!(usage.stderr.contains("--from"), "{}", usage.stderr);
+}
+
+#[test]
+fn every_phase_makes_exactly_the_calls_that_it_must() {
+    let provider = Provider::start(&[]);
+    let bench = provider.bench();
+    let first = bench.run(provider.submit(&["--run-id", "first"])).expect_code(0).json();
+    let fork = |from: &str, id: &str, more: &[&str]| -> (u64, Value) {
+        let before = calls(&provider);
+        let args = ["submit", "--fork", "first", "--json", "--display", "none", "--from", from, "--run-id", id];
+        let report = bench.run(args.iter().chain(more)).expect_code(0).json();
+        assert_eq!(report["outcomes"]["coverage"], 1.0, "{id}: {report}");
+        (calls(&provider) - before, report)
+    };
+    // with nothing changed the lineage has paid for all of it
+    for from in ["judge", "answer", "recall"] {
+        let (paid, again) = fork(from, &format!("same-{from}"), &[]);
+        assert_eq!((paid, &again["result_digest"]), (0, &first["result_digest"]), "{from}");
+    }
+    // what is changed is paid, and so is what comes after it
+    let (paid, judged) = fork("judge", "judged", &["--judge", "openai:gpt-4o"]);
+    assert_eq!((paid, &judged["usage"]["answer"]["calls"]), (50, &json!(0)));
+    assert_eq!((&judged["retrieval"], &judged["usage"]["judge"]["calls"]), (&first["retrieval"], &json!(50)));
+    let (paid, answered) = fork("answer", "answered", &["--answerer", "openai:gpt-4o"]);
+    assert_eq!((paid, &answered["retrieval"]), (100, &first["retrieval"]));
+    let used = |phase: &str| answered["usage"][phase]["calls"].clone();
+    assert_eq!((used("recall"), used("answer"), used("judge")), (json!(0), json!(50), json!(50)));
+    // fewer hits make other prompts, and other answers are judged; an answer that came out the same is not judged twice
+    let (paid, recalled) = fork("recall", "recalled", &["--top-k", "3"]);
+    let used = |phase: &str| recalled["usage"][phase]["calls"].as_u64().expect("a count");
+    assert_eq!((used("answer"), paid), (50, 50 + used("judge")));
+    assert!(recalled["latency_ms"]["retain"].is_null() && !recalled["latency_ms"]["recall"].is_null(), "{recalled}");
+    let hits = |run: &str| bench.questions(run).iter().map(|q| q["retrieved"].as_array().map_or(0, Vec::len)).max();
+    assert_eq!((hits("first"), hits("recalled")), (Some(10), Some(3)));
+    // flags that name what the source has do no harm
+    let same = ["--dataset", "locomo-sim", "--preset", "quick", "--system", "bm25", "--top-k", "10"];
+    assert_eq!(fork("answer", "named", &same).0, 0);
+}
+
+/// What a person is told of a fork that cannot be; nothing may come of it.
+fn refused(bench: &Bench, args: &[&str]) -> String {
+    let runs = || bench.run(["list", "--json", "-n", "100"]).expect_code(0).json().as_array().map(Vec::len);
+    let before = runs();
+    let said = bench.run(["submit", "--fork"].iter().chain(args)).expect_code(2).stderr;
+    assert_eq!(runs(), before, "nothing was started: {said}");
+    said
+}
+
+#[test]
+fn a_fork_that_cannot_be_is_refused_before_anything_is_started() {
+    let bench = Bench::new();
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--run-id"];
+    let _ = bench.run(submit.iter().chain(&["first"])).expect_code(0);
+    for (flag, value) in [
+        ("--dataset", "locomo"),
+        ("--preset", "full"),
+        ("--limit", "3"),
+        ("--category", "temporal"),
+        ("--question-id", "x"),
+        ("--system", "vector"),
+        ("--mode", "raw"),
+    ] {
+        let said = refused(&bench, &["first", "--from", "recall", flag, value]);
+        assert!(said.contains(flag) && said.contains("locomo-sim") && said.contains("bm25"), "{said}");
+    }
+    assert!(refused(&bench, &["first", "--from", "recall", "--controls"]).contains("--controls"));
+    assert!(refused(&bench, &["first", "--from", "answer", "--top-k", "3"]).contains("--top-k"));
+    assert!(refused(&bench, &["first", "--from", "judge", "--answerer", "none"]).contains("--answerer"));
+    assert!(refused(&bench, &["first", "--from", "answer", "--answerer", "system"]).contains("by itself"));
+    assert!(refused(&bench, &["first", "--from", "recall", "--answerer", "openai:gpt-4o"]).contains("key"));
+
+    // grades without answers: nothing to judge, to answer from, or to recall from
+    let ids = bench.questions("first");
+    let lines: String =
+        ids.iter().map(|q| format!("{}\n", json!({"question_id": q["question_id"], "score": 1}))).collect();
+    std::fs::write(bench.path().join("grades.jsonl"), lines).expect("writable");
+    let import = ["import", "--dataset", "locomo-sim", "--answers", "grades.jsonl", "--subset", "--run-id", "grades"];
+    let _ = bench.run(import).expect_code(0);
+    assert!(refused(&bench, &["grades", "--from", "judge"]).contains("no question of run grades was answered"));
+    for from in ["recall", "answer"] {
+        assert!(refused(&bench, &["grades", "--from", from]).contains("was imported"), "{from}");
+    }
+}
+
+#[test]
+fn banks_in_a_service_are_not_recalled_from_again_and_what_they_gave_is_answered_again() {
+    let fake = Fake::start("jeffs-brain");
+    let bench = Bench::new().with_env("JB_URL", fake.url());
+    let submit = ["submit", "--dataset", "locomo-sim", "--max-banks", "2", "--sample", "2", "--system", "jeffs-brain"];
+    let _ = bench.run(submit.iter().chain(&["--display", "none", "--run-id", "first"])).expect_code(0);
+    let said = refused(&bench, &["first", "--from", "recall"]);
+    assert!(said.contains("keeps its banks in a service") && said.contains("--from answer"), "{said}");
+    // with the banks and the service gone, what was recalled is still there
+    let _ = bench.run(["gc", "--banks", "first"]).expect_code(0);
+    drop(fake);
+    assert!(refused(&bench, &["first", "--from", "recall"]).contains("--from answer"));
+    for from in ["answer", "judge"] {
+        let args = ["submit", "--fork", "first", "--from", from, "--run-id", from, "--json", "--display", "none"];
+        let again = bench.run(args).expect_code(0).json();
+        assert_eq!(again["result_digest"], bench.report("first")["result_digest"], "{from}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Whole-system tests: the real binaries, real files, real signals.
 
 mod archive;
+mod archive_parts;
 mod arrows;
 mod bad_input;
 mod calls;

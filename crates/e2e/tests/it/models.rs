@@ -126,6 +126,18 @@ fn replies_that_do_not_end_by_themselves_are_told_apart() {
     assert!(withheld > Some(0), "{}", report["errors"]);
     assert_eq!(report["outcomes"]["infra_error"].as_u64(), withheld);
     assert_eq!(provider.count("requests"), 50, "what is withheld is not asked for, and paid, again");
+    // a refusal in the model's own words is its answer; of a judge it is no verdict
+    let provider = Provider::start(&["--fault-refusal", "0.2"]);
+    let report = provider.bench().run(submit.iter().chain(&fast)).expect_code(0).json();
+    assert!(report["replies"]["refusal"].as_u64() > Some(0), "{}", report["replies"]);
+    assert_eq!(report["replies"]["refusal"], provider.stats()["faults"]["refusal"]);
+    assert_eq!(report["outcomes"]["infra_error"], 0);
+    let provider = Provider::start(&["--fault-refusal", "0.2"]);
+    let report = provider.bench().run(provider.submit(&[])).json();
+    let refused = report["errors"]["refusal"].as_u64();
+    assert!(refused > Some(0), "{}", report["errors"]);
+    assert_eq!(report["outcomes"]["infra_error"].as_u64(), refused);
+    assert_eq!(provider.repeated_requests(), 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bench_testkit::{
     bench::Bench,
-    browser::{document_after, picture_after},
+    browser::{document_after, picture_after, printed_after},
 };
 use serde_json::{Value, json};
 
@@ -49,6 +49,11 @@ fn a_person_finds_what_went_wrong() {
     );
     assert_eq!((&seen["evidence"], &seen["bars"]), (&json!(true), &json!(true)), "{seen}");
     assert_eq!((&seen["slash"], &seen["walked"]), (&json!("search"), &json!(1)), "{seen}");
+    assert_eq!(
+        (&seen["closed"], &seen["beyond"], &seen["after_more"]),
+        (&json!(true), &json!([200, 100]), &json!(100)),
+        "{seen}"
+    );
     assert_eq!(seen["themes"], json!(["dark", "light"]), "{seen}");
 
     // the pictures of the README: taken anew with BENCH_BLESS=1, and always looked at for being pictures
@@ -95,4 +100,29 @@ fn what_models_and_datasets_say_is_never_markup() {
     );
     let seen = seen(&document_after(&page, &script));
     assert_eq!(seen, json!({"images": 0, "owned": false, "shown": true}));
+}
+
+#[test]
+fn on_paper_it_is_light_and_nothing_is_cut_off() {
+    let bench = Bench::new();
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--run-id", "run"];
+    let _ = bench.run(submit).expect_code(0);
+    let page = bench.path().join(".bench/runs/run/report.html");
+    // a dark screen, with two questions open
+    let script = "document.documentElement.dataset.theme = 'dark'; [...document.querySelectorAll('#list .row')].slice(0, 2).forEach((row) => row.click());";
+    let printed = printed_after(&page, script);
+    assert!(printed.light > 0.8, "{} of the first sheet is as light as paper", printed.light);
+    let text = printed.sheets.concat();
+    let percent = |value: &Value| format!("{:.2} %", value.as_f64().expect("a number") * 100.0);
+    let report = bench.report("run");
+    assert!(printed.sheets[0].contains(&percent(&report["headline"]["value"])), "{}", printed.sheets[0]);
+    for said in ["95 % interval", "All figures", "50 of 50 questions", &percent(&report["scores"][0]["macro"])] {
+        assert!(text.contains(said), "{said} is not printed:\n{text}");
+    }
+    let rows =
+        bench.questions("run").iter().filter(|q| text.contains(q["question_id"].as_str().expect("an id"))).count();
+    assert_eq!(rows, 50, "every question has its row");
+    for unused in ["search questions", "show more", "all outcomes"] {
+        assert!(!text.contains(unused), "{unused} is of no use on paper");
+    }
 }

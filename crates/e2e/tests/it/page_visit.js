@@ -44,6 +44,19 @@
     press("j");
     press("j");
     seen.walked = rows().indexOf(document.activeElement);
+    // by keyboard alone: opened and closed, walked past the last row that was drawn, "show more"
+    await choose("order", "");
+    rows()[0].focus();
+    rows()[0].click();
+    press("Escape");
+    seen.closed = document.querySelectorAll(".detail").length === 0 && document.activeElement === rows()[0];
+    rows()[99].focus();
+    press("j");
+    seen.beyond = [rows().length, rows().indexOf(document.activeElement)];
+    await choose("order", "slow");
+    byId("more").focus();
+    byId("more").click();
+    seen.after_more = rows().indexOf(document.activeElement);
     byId("theme").click();
     const first = document.documentElement.dataset.theme;
     byId("theme").click();

@@ -91,6 +91,12 @@ fn published_verdicts_get_their_published_score_and_a_clustered_interval() {
     let (low, high) =
         (headline["ci95"]["low"].as_f64().expect("low"), headline["ci95"]["high"].as_f64().expect("high"));
     assert!((low - AUDIT.0).abs() < 1e-9 && (high - AUDIT.1).abs() < 1e-9, "{low} to {high}");
+    // the audit of the key: 99 of these questions have a wrong expected answer
+    let key = data.join("locomo-audit/errors.json").display().to_string();
+    let report = bench.run(["report", "latest", "--format", "json", "--answer-key", &key]).expect_code(0).json();
+    let ceiling = report["answer_key"]["ceiling"].as_f64().expect("a share");
+    assert_eq!((&report["answer_key"]["wrong"], &report["answer_key"]["n"]), (&99.into(), &1540.into()));
+    assert!((ceiling - 1441.0 / 1540.0).abs() < 1e-12 && report["answer_key"]["corrected"].is_null(), "{ceiling}");
     let majority = bench.run(args.iter().chain(&["--reduce", "majority"])).expect_code(0).json();
     assert!((majority["headline"]["value"].as_f64().expect("a score") - 164.0 / 1540.0).abs() < 1e-12);
 }

@@ -56,6 +56,13 @@ fn a_worse_run_is_found_listed_and_stopped() {
     }
     assert_eq!(bench.run(["compare", "good", "good", "--json"]).expect_code(0).json()["verdict"], "NO CHANGE");
 
+    for (flag, value, said) in [("--metric", "f2", "has locomo-f1"), ("--under-test", "memory", "system, answerer")] {
+        for verb in [&["compare", "good", "poor"][..], &["gate", "poor", "--baseline", "good"]] {
+            let refused = bench.run(verb.iter().chain(&[flag, value])).expect_code(2);
+            assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        }
+    }
+
     let gated =
         bench.run(["gate", "poor", "--baseline", "good", "--json", "--junit", "gate.xml"]).expect_code(1).json();
     assert_eq!((&gated["verdict"], &gated["severity"]), (&json!("FAIL"), &json!("critical")));
@@ -92,6 +99,50 @@ fn gates_tell_whoever_listens() {
         (&alert["severity"], &alert["run"], read("severity").trim()),
         (&json!("critical"), &json!("poor"), "critical")
     );
+}
+
+#[test]
+fn a_corrected_answer_key_stands_beside_the_published_one() {
+    let bench = Bench::new();
+    let _ = submit(&bench, "run", &[]).expect_code(0);
+    let questions = bench.questions("run");
+    let score = |q: &Value| q["scores"]["locomo-f1"].as_f64().expect("a score");
+    // three answers that were counted as wrong are right by the corrected key; of one mistake nobody knows the right answer
+    let temporal: Vec<&Value> = questions.iter().filter(|q| q["category"] == "temporal").collect();
+    let failed: Vec<&Value> =
+        temporal.iter().copied().filter(|q| score(q) == 0.0 && q["answer"] != "").take(4).collect();
+    assert_eq!(failed.len(), 4, "the demo answerer fails often");
+    let mut key: Vec<Value> = failed[..3]
+        .iter()
+        .map(
+            |q| json!({"question_id": q["question_id"], "correct_answer": q["answer"], "error_type": "TEMPORAL_ERROR"}),
+        )
+        .collect();
+    key.push(json!({"question_id": failed[3]["question_id"]}));
+    key.push(json!({"question_id": temporal[0]["question_id"], "correct_answer": "x", "error_type": "WRONG_CITATION"}));
+    write(&bench, "key.json", &Value::from(key).to_string());
+    let args = ["report", "run", "--answer-key", "key.json"];
+    let report = bench.run(args.iter().chain(&["--format", "json"])).expect_code(0).json();
+    let found = &report["answer_key"];
+    let (n, sum) = (temporal.len() as f64, temporal.iter().map(|q| score(q)).sum::<f64>());
+    assert_eq!(
+        (&found["wrong"], &found["n"], &found["categories"]),
+        (&json!(4), &json!(n as u64), &json!(["temporal"]))
+    );
+    for (figure, expected) in [
+        ("ceiling", 1.0 - 4.0 / n),
+        ("published", sum / n),
+        ("corrected", (sum + 3.0) / (n - 1.0)),
+        ("without_wrong", sum / (n - 4.0)),
+    ] {
+        let got = found[figure].as_f64().expect("a figure");
+        assert!((got - expected).abs() < 1e-12, "{figure}: {got} instead of {expected}");
+    }
+    let text = bench.run(args).expect_code(0).stdout;
+    assert!(text.contains("Answer key (key.json): 4 of"), "{text}");
+    write(&bench, "key.json", "[{\"question_id\": \"nobody:7\"}]");
+    let refused = bench.run(args).expect_code(2);
+    assert!(refused.stderr.contains("key.json: record 1"), "{}", refused.stderr);
 }
 
 #[test]

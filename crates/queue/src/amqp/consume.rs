@@ -89,7 +89,8 @@ impl AmqpConsumer {
     }
 
     fn lose(&mut self, reason: QueueError) {
-        tracing::warn!("consumer of {} is interrupted: {reason}", self.queue);
+        // told by whoever receives, unless it is back before anybody asks
+        tracing::debug!("consumer of {} is interrupted: {reason}", self.queue);
         if let State::Live(live) = &self.state {
             self.tag_base += live.last_tag;
         }
@@ -124,7 +125,7 @@ impl AmqpConsumer {
             attempted.unwrap_or_else(|e| Err(QueueError::Unavailable(format!("the attempt to come back failed: {e}"))));
         match opened {
             Ok(live) => {
-                tracing::info!("consumer of {} is back", self.queue);
+                tracing::debug!("consumer of {} is back", self.queue);
                 self.state = State::Live(live);
                 Ok(())
             }
@@ -188,7 +189,11 @@ impl Live {
                 into.push_back(Delivery { message, headers, tag: base + tag, redelivered: delivery.redelivered });
             }
             Err(why) => {
-                tracing::warn!("a message of {} goes to the dead letters: {why}", delivery.routing_key);
+                tracing::warn!(
+                    code = "unreadable",
+                    "a message of {} goes to the dead letters: {why}",
+                    delivery.routing_key
+                );
                 self.unreadable.push(tag);
             }
         }

@@ -88,13 +88,15 @@ impl Link {
         let mut slot = self.connection.lock().await;
         if let Some(connection) = slot.take_if(|connection| !connection.status().connected()) {
             drop(connection);
-            tracing::info!("connection to {} ({}) was lost, opening it again", self.place, self.purpose);
+            tracing::debug!("connection to {} ({}) was lost, opening it again", self.place, self.purpose);
         }
         let connection = match &mut *slot {
             Some(connection) => connection,
             empty => {
                 let opened = empty.insert(self.open().await?);
-                self.opened.fetch_add(1, Ordering::Relaxed);
+                if self.opened.fetch_add(1, Ordering::Relaxed) > 0 {
+                    tracing::info!("connection to {} ({}) was lost and is open again", self.place, self.purpose);
+                }
                 opened
             }
         };

@@ -138,7 +138,7 @@ impl Publisher {
         let place = self.link.describe();
         QueueError::Unavailable(match topology::renew(&self.asking, queue).await {
             Ok(()) => {
-                tracing::warn!(
+                tracing::info!(
                     "{name} at {place} had no leader and was declared anew; its messages are published again"
                 );
                 format!("{name} at {place} had no leader and was declared anew")

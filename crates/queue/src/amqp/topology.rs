@@ -71,7 +71,7 @@ pub(super) async fn renew(link: &Link, queue: &QueueName) -> Result<(), QueueErr
     // the broker waits for the missing leader before it deletes; declaring meanwhile would find the old queue
     match tokio::time::timeout(DELETION, channel.queue_delete(short(&name)?, QueueDeleteOptions::default())).await {
         Ok(Ok(_)) => link.done_with(channel).await,
-        Ok(Err(error)) => tracing::warn!("deleting {name}: {}", link.fault(Doing::Declaring(&name), &error)),
+        Ok(Err(error)) => tracing::debug!("deleting {name}: {}", link.fault(Doing::Declaring(&name), &error)),
         Err(_) => return Err(link.silent()),
     }
     // what remains of the old queue can make the first attempts fail with an internal error

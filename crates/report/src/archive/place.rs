@@ -3,9 +3,9 @@
 use std::{path::Path as FilePath, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::TryStreamExt as _;
+use futures::{TryStreamExt as _, stream::FuturesUnordered};
 use object_store::{
-    ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, WriteMultipart,
+    ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig,
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
     azure::{AzureConfigKey, MicrosoftAzureBuilder},
     gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
@@ -21,8 +21,8 @@ use super::ArchiveError;
 const ACCOUNTS: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 /// Largest object that is read as one: manifests and index entries.
 const MOST_BYTES: u64 = 64 << 20;
-/// Size of a part of a large object; a store takes at most 10,000 of them.
-const PART: usize = 16 << 20;
+/// Size of all parts of a large object but the last; stores take at most 10,000 of them, and none below 5 MiB.
+const PART: usize = 8 << 20;
 /// Parts under way at once.
 const PARTS_AT_ONCE: usize = 2;
 
@@ -103,9 +103,8 @@ impl Place {
     /// # Errors
     /// [`ArchiveError::Url`] for what is none.
     pub fn open(url: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self, ArchiveError> {
-        let folder = url.strip_prefix("file://").or_else(|| (!url.contains("://")).then_some(url));
-        if let Some(folder) = folder {
-            return Self::folder(FilePath::new(folder));
+        if let Some(folder) = Self::folder_of(url) {
+            return Self::folder(folder);
         }
         let parsed = url::Url::parse(url).map_err(|e| ArchiveError::Url(format!("{url} is no URL: {e}")))?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
@@ -130,6 +129,13 @@ impl Place {
             .map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?
             .ok_or_else(|| ArchiveError::Url(format!("{shown} is of no known kind")))?;
         Ok(Self { store, prefix, shown })
+    }
+
+    /// The local folder that a URL or path stands for; `None` for object stores.
+    #[must_use]
+    pub fn folder_of(url: &str) -> Option<&FilePath> {
+        let folder = url.strip_prefix("file://").or_else(|| (!url.contains("://")).then_some(url));
+        folder.map(FilePath::new)
     }
 
     /// A local folder; it is made when it is not there.
@@ -177,34 +183,39 @@ impl Place {
     }
 
     /// Writes a file of any size, in parts, over whatever is there: only for names that say what they hold. It is there whole
-    /// or not at all.
+    /// or not at all; of an upload that fails nothing stays behind that would cost room, unless the store is away for that too.
     ///
     /// # Errors
     /// What the store or the file meets.
     pub async fn upload(&self, name: &str, path: &FilePath) -> Result<(), ArchiveError> {
         let unreadable = |e: std::io::Error| ArchiveError::Store(format!("{} cannot be read: {e}", path.display()));
         let mut file = tokio::fs::File::open(path).await.map_err(unreadable)?;
-        let mut parts = WriteMultipart::new_with_chunk_size(self.store.put_multipart(&self.full(name)).await?, PART);
-        let mut piece = vec![0; PART / 16];
-        let written: Result<(), ArchiveError> = async {
+        let mut upload = self.store.put_multipart(&self.full(name)).await?;
+        let sent: Result<(), ArchiveError> = async {
+            let mut under_way = FuturesUnordered::new();
             loop {
-                let n = file.read(&mut piece).await.map_err(unreadable)?;
-                if n == 0 {
-                    return Ok(());
+                let mut part = Vec::with_capacity(PART);
+                if (&mut file).take(PART as u64).read_to_end(&mut part).await.map_err(unreadable)? == 0 {
+                    break;
                 }
-                parts.wait_for_capacity(PARTS_AT_ONCE).await?;
-                parts.write(&piece[..n]);
+                if under_way.len() == PARTS_AT_ONCE {
+                    under_way.try_next().await?;
+                }
+                under_way.push(upload.put_part(part.into()));
             }
+            while under_way.try_next().await?.is_some() {}
+            Ok(())
         }
         .await;
-        match written {
-            Ok(()) => parts.finish().await.map(drop).map_err(Into::into),
-            Err(error) => {
-                // what is left of it costs room, nothing else: the first error says more than one of cleaning up
-                let _ = parts.abort().await;
-                Err(error)
-            }
+        let done = match sent {
+            Ok(()) => upload.complete().await.map(drop).map_err(Into::into),
+            Err(error) => Err(error),
+        };
+        if done.is_err() {
+            // the first error says more than one of cleaning up
+            let _ = upload.abort().await;
         }
+        done
     }
 
     /// Hexadecimal sha256 of an object; `None` when there is none.

@@ -164,24 +164,37 @@
   for (const id of ["category", "outcome", "result", "cause", "order"]) byId(id).addEventListener("change", filter);
   byId("filters").addEventListener("submit", (event) => { event.preventDefault(); filter(); });
   byId("filters").addEventListener("reset", () => setTimeout(filter));
-  byId("more").addEventListener("click", more);
+  byId("more").addEventListener("click", () => {
+    const first = drawn;
+    more();
+    // the button may be gone now, and with it the place of whoever works by keyboard
+    byId("list").children[first].firstChild.focus({ preventScroll: true });
+  });
   byId("theme").addEventListener("click", () => {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   });
-  // keys: / searches, j and k (or arrows) walk the rows
+  // keys: / searches, j and k (or arrows) walk the rows, Escape closes one
   document.addEventListener("keydown", (event) => {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
     if (event.key === "/" && !typing) { event.preventDefault(); byId("search").focus(); return; }
     if (event.key === "Escape" && typing) { document.activeElement.blur(); return; }
+    const open = event.key === "Escape" && document.activeElement.closest("#list > li");
+    if (open && open.firstChild.getAttribute("aria-expanded") === "true") {
+      open.firstChild.focus();
+      open.firstChild.click();
+      return;
+    }
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
     if (!step || typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    const rows = [...document.querySelectorAll("#list .row")];
-    const at = rows.indexOf(document.activeElement);
+    const rows = byId("list").children;
+    // from within an open row too
+    const at = [...rows].indexOf(document.activeElement.closest("#list > li"));
     if (at < 0 && event.key.startsWith("Arrow")) return;
+    if (at + step >= drawn) more();
     const next = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
-    if (next) { event.preventDefault(); next.focus(); }
+    if (next) { event.preventDefault(); next.firstChild.focus(); }
   });
   addEventListener("hashchange", openNamed);
   filter();

@@ -82,6 +82,9 @@ pub async fn p20_traces_that_were_decided_and_not_sent_are_found(fresh: &Fresh) 
     store.settle_traces(&one, true).await.expect("are settled");
     store.settle_traces(&questions, false).await.expect("are free");
     assert_eq!(take(10).await, other, "those that were sent are forgotten");
+    assert_eq!(take(10).await, [], "who took it is still at it");
+    store.inherit_traces(scene.run).await.expect("is inherited");
+    assert_eq!(take(10).await, other, "who took it is known to be gone");
     one.append(&mut other);
     one.sort_unstable();
     assert_eq!(one, questions[..3]);

@@ -145,6 +145,15 @@ impl<B: Backend> Traces for SqlStore<B> {
         taken.iter().map(read).collect()
     }
 
+    async fn inherit_traces(&self, run: RunNo) -> StoreResult<()> {
+        static SELECT: Sql =
+            Sql::new(|| "SELECT run_no, task_key FROM unsent_traces WHERE run_no = $1 AND due_us > @now".to_owned());
+        let read = |row: &Row| Ok((RunNo(row.int(0)?), task_key(row, 1)?));
+        let waiting = self.fetch(&SELECT, args![run.0]).await?;
+        let waiting: Vec<(RunNo, TaskKey)> = waiting.iter().map(read).collect::<StoreResult<_>>()?;
+        self.settle_traces(&waiting, false).await
+    }
+
     async fn settle_traces(&self, questions: &[(RunNo, TaskKey)], sent: bool) -> StoreResult<()> {
         static SENT: Sql = Sql::new(|| {
             "DELETE FROM unsent_traces WHERE (run_no, task_key) IN \

@@ -8,9 +8,10 @@ use crate::{
     failure::Failure,
     ids::RunId,
     money::PicoUsd,
+    server::ServerAddress,
     spec::{ModelSpec, RunSpec},
     step::{Retrieval, WaitFor},
-    trace::{BankSpan, TraceTexts, span_of_call, span_of_dispatch, span_of_step},
+    trace::{BankSpan, SpanValue, TraceTexts, span_of_call, span_of_dispatch, span_of_step},
 };
 
 fn spec() -> RunSpec {
@@ -96,12 +97,23 @@ fn steps() -> Vec<StoredSpan> {
 }
 
 fn built(steps: &[StoredSpan], attempts: &[AttemptNote], texts: Option<TraceTexts>) -> Vec<Span> {
-    let (run, spec) = (RunId("r".into()), spec());
-    let banks =
-        [BankSpan { task: TaskKey::retain(3, 0), bank_id: "b".into(), start_us: 1, end_us: 2, entries: 4, session: 1 }];
+    built_for(&spec(), steps, attempts, texts)
+}
+
+fn built_for(spec: &RunSpec, steps: &[StoredSpan], attempts: &[AttemptNote], texts: Option<TraceTexts>) -> Vec<Span> {
+    let run = RunId("r".into());
+    let banks = [BankSpan {
+        task: TaskKey::retain(3, 0),
+        bank_id: "b".into(),
+        start_us: 1,
+        end_us: 2,
+        entries: 4,
+        session: 1,
+        server: None,
+    }];
     question_spans(&TraceInput {
         run: &run,
-        spec: &spec,
+        spec,
         submitted_us: 500,
         task: QUESTION,
         question_id: "b:7",
@@ -201,6 +213,47 @@ fn p20_what_senders_put_into_headers_is_in_the_tree() {
     ] {
         assert!(known.contains(&id), "{id} is missing");
     }
+}
+
+#[test]
+fn calls_say_where_they_went() {
+    let of = |name: &str, port| Some(ServerAddress { name: name.into(), port });
+    let mut steps = steps();
+    for (step, server) in steps.iter_mut().zip([of("memory.internal", 8888), of("api.openai.com", 443), None, None]) {
+        let (StepFacts::Recalled { timing, .. } | StepFacts::Answered { timing, .. }) = &mut step.facts else {
+            continue;
+        };
+        timing.server = server;
+    }
+    let attribute = |span: &Span, wanted: &str| {
+        span.attributes.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone())
+    };
+    let called = |name: &str| -> Vec<_> {
+        let spans = built(&steps, &[], None);
+        let calls = spans.iter().filter(|span| span.name == name);
+        calls.map(|span| (attribute(span, "server.address"), attribute(span, "server.port"))).collect()
+    };
+    let at = |name: &str, port: i64| (Some(SpanValue::from(name)), Some(SpanValue::Int(port)));
+    assert_eq!(called("search bm25"), [at("memory.internal", 8888)]);
+    let unknown = (None, None);
+    assert_eq!(called("chat gpt-4o-mini"), [at("api.openai.com", 443), at("api.openai.com", 443), unknown]);
+}
+
+#[test]
+fn embeddings_and_a_systems_own_answers_are_calls() {
+    let mut spec = spec();
+    spec.system.settings.insert("vector.model".into(), "text-embedding-3-small".into());
+    spec.answerer.provider = "system".into();
+    let mut steps = steps();
+    if let StepFacts::Recalled { timing, .. } = &mut steps[0].facts {
+        timing.calls = vec![(10, 500, 200)];
+    }
+    if let StepFacts::Answered { timing, .. } = &mut steps[1].facts {
+        timing.calls.clear();
+    }
+    let spans = built_for(&spec, &steps, &[], None);
+    let calls = spans.iter().filter(|span| span.class == SpanClass::Call).map(|span| span.name.as_str());
+    assert_eq!(calls.collect::<Vec<_>>(), ["embeddings text-embedding-3-small", "answer bm25", "chat gpt-4o-mini"]);
 }
 
 #[test]

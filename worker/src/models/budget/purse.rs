@@ -15,6 +15,7 @@ use std::{
 use async_trait::async_trait;
 use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd};
 use bench_store::{BudgetAnswer, BudgetChange, Money, RunRow, SessionId, StoreError};
+use bench_telemetry::outage;
 use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
@@ -195,7 +196,10 @@ async fn serve(inner: Arc<Inner>, account: Account) {
         let answers = match account.persist(&inner, &change).await {
             Ok(answer) => inner.lock().answered(begun.into_std(), asked, &change.wants, &answer),
             Err(error) => {
-                warn!("money of run {} cannot be reserved: {error}", account.run.0);
+                // a closed purse does not wait, and its calls have ended
+                if !error.is_transient() {
+                    warn!(code = "store", "money of run number {} cannot be reserved: {error}", account.run.0);
+                }
                 begun += STORE_BACKOFF.1;
                 inner.lock().failed(asked, change, &error.to_string())
             }
@@ -216,12 +220,12 @@ async fn serve(inner: Arc<Inner>, account: Account) {
 impl Account {
     /// Repeats a change while the store is unavailable: every reservation has its own id, so an unknown commit is harmless.
     async fn persist(&self, inner: &Inner, change: &BudgetChange) -> Result<BudgetAnswer, StoreError> {
-        let (mut delay, longest) = STORE_BACKOFF;
+        let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
         loop {
             match self.store.change_budget(change).await {
                 // who closes does not wait for the store: what stays reserved becomes uncertain with the session
                 Err(error) if error.is_transient() && !inner.lock().is_closed() => {
-                    debug!("money waits for the store: {error}");
+                    outage::STORE.met(&mut waiting, &error);
                     tokio::time::sleep(delay).await;
                     delay = (delay * 2).min(longest);
                 }

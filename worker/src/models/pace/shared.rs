@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use bench_store::{Allowance, Observed, PaceLimits, Paces, SlotAsk};
+use bench_telemetry::outage;
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
 
@@ -126,7 +127,7 @@ fn later(expected: Duration, patience: Duration) -> Paced {
 
 /// The one task of an allowance that speaks with the store.
 async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, template: SlotAsk) {
-    let mut silent = false;
+    let (mut waiting, mut silent) = (None, false);
     loop {
         let Some(due) = inner.upgrade().map(|inner| inner.lock().due(Instant::now())) else { return };
         match due {
@@ -153,7 +154,7 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
         };
         match store.take_slots(&ask).await {
             Ok(answer) => {
-                silent = false;
+                (waiting, silent) = (None, false);
                 // the store read its clock somewhere between question and answer
                 let base = begun + begun.elapsed() / 2;
                 let leaves = inner.lock().answered(question, base, &answer);
@@ -168,8 +169,10 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
                 }
             }
             Err(error) => {
-                if !std::mem::replace(&mut silent, true) {
-                    warn!("the pace of account {} waits for the store: {error}", ask.allowance.account);
+                if error.is_transient() {
+                    outage::STORE.met(&mut waiting, &error);
+                } else if !std::mem::replace(&mut silent, true) {
+                    warn!("the pace of account {} cannot be kept: {error}", ask.allowance.account);
                 }
                 inner.gate.limiter.put_back(ask.seen);
                 inner.lock().failed(question, Instant::now() + STORE_BACKOFF);

@@ -271,6 +271,16 @@ impl Managed {
         }
     }
 
+    /// Where the bank's instance listens, when this process has used it before.
+    pub(super) fn known_address(&self, bank: Option<&str>) -> Option<Url> {
+        let folder = self.folder_of(bank);
+        let (_, slot) = self.instances.slots(|other| other == folder).pop()?;
+        // one that is being started has no address yet
+        let slot = slot.try_lock().ok()?;
+        let (Instance::Own { at, .. } | Instance::Shared(at)) = slot.current.as_ref()?;
+        Some(at.url.clone())
+    }
+
     async fn start_instance(&self, folder: &Path, system: &HttpSystem) -> Result<(Address, Child), Failure> {
         let mut last = String::new();
         // somebody else may take the free port between our look and the system's bind

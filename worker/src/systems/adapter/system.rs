@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_proto::{dataset::StreamEntry, failure::Failure};
+use bench_proto::{dataset::StreamEntry, failure::Failure, server::ServerAddress};
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::{Url, header::HeaderMap};
 use serde_json::Value;
@@ -28,6 +28,7 @@ use super::{
     spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
 };
+use crate::sight::server_of;
 
 /// Bytes of a response when nothing is said.
 const DEFAULT_RESPONSE_BYTES: usize = 8 << 20;
@@ -379,6 +380,13 @@ impl MemorySystem for HttpSystem {
         match &self.place {
             Place::Fixed(url) => url.origin().ascii_serialization(),
             Place::Managed(managed) => managed.place(),
+        }
+    }
+
+    async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
+        match &self.place {
+            Place::Fixed(url) => server_of(url),
+            Place::Managed(managed) => server_of(&managed.known_address(Some(&bank.name))?),
         }
     }
 

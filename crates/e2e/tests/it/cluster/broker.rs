@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bench_e2e::{
     amqp::{Wire, queue_names},
-    faults::{RUN, Size, Stage},
+    faults::{RUN, Size, Stage, check_told},
 };
 use bench_testkit::cluster::Setup;
 use serde_json::json;
@@ -28,7 +28,7 @@ fn fault_7_the_broker_is_killed_and_started_again() {
 fn fault_8_the_broker_is_away_for_twenty_seconds() {
     let mut stage = Stage::set(Size::Middle, OWN, 150);
     stage.cluster.broker().settle().expect("settles");
-    let (_coordinator, _workers) = stage.people(2);
+    let (coordinator, workers) = stage.people(2);
     let client = stage.submit(&[]);
     stage.wait_for_percent(25);
     stage.cluster.broker().kill();
@@ -39,6 +39,7 @@ fn fault_8_the_broker_is_away_for_twenty_seconds() {
     std::thread::sleep(Duration::from_secs(10));
     stage.cluster.broker().restart().expect("the broker comes back");
     stage.check(client, 0);
+    check_told(&[&coordinator, &workers[0], &workers[1]], "broker_away");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Seeing inside: waterfalls from the store, traces at a real collector, metrics in a real Prometheus, and nothing secret in any.
 
+mod lines;
+mod unsent;
+
 use std::{
     collections::BTreeSet,
     time::{Duration, Instant},
@@ -118,6 +121,8 @@ fn p20_a_question_is_one_tree_over_two_workers_with_a_broker_between() {
         let call = tree.iter().find(|s| s.name == "chat gpt-4o-mini").expect("is there");
         assert_eq!(call.attributes["gen_ai.request.model"], "gpt-4o-mini");
         assert_eq!(call.attributes["http.response.status_code"], "200");
+        let server = format!("http://{}:{}/v1", call.attributes["server.address"], call.attributes["server.port"]);
+        assert_eq!(server, provider.base_url());
         assert_eq!(question["trace_url"], PLACE.replace("{trace_id}", trace));
     }
     // texts are nobody's business, keys least of all

@@ -1,0 +1,133 @@
+//! Whether a run can be forked from a phase, said before anything of the fork is stored or called.
+
+use bench_proto::{
+    ids::TaskKey,
+    spec::{IMPORTED_SYSTEM, RunSpec},
+    step::StepNo,
+};
+use bench_store::{RunRow, RunState, Store};
+use bench_worker::{
+    banks::BankData,
+    systems::{BuildContext, registry as systems},
+};
+
+use super::fork::{TEXTS_AT_ONCE, phase};
+use crate::{
+    cli::{ForkFrom, SubmitArgs},
+    exit::CliError,
+};
+
+/// What can be taken over. All that stands in the way is found here, before anything of the fork is stored.
+///
+/// # Errors
+/// Exit 2 with what can be done instead.
+pub(super) async fn check(store: &dyn Store, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+    if source.state != RunState::Finished {
+        return Err(CliError::usage(format!(
+            "run {0} is not finished: `bench-coord resume {0}` first, so that the fork has all its questions",
+            source.run_id
+        )));
+    }
+    let imported = source.spec.system.version == IMPORTED_SYSTEM;
+    match from {
+        ForkFrom::Recall => check_banks(store, source, imported).await,
+        ForkFrom::Answer if imported => Err(CliError::usage(format!(
+            "run {0} was imported without the texts of what was recalled: there is nothing to answer from; `--from judge` grades its answers again",
+            source.run_id
+        ))),
+        ForkFrom::Answer => check_stored(store, source, StepNo::RECALL, "recalled").await,
+        ForkFrom::Judge => check_stored(store, source, StepNo::ANSWER, "answered").await,
+    }
+}
+
+/// Whether the banks of a run can be recalled from once more.
+async fn check_banks(store: &dyn Store, source: &RunRow, imported: bool) -> Result<(), CliError> {
+    if imported {
+        return Err(CliError::usage(format!(
+            "run {0} was imported: there is no system that could recall; `--from judge` grades its answers again",
+            source.run_id
+        )));
+    }
+    let system = &source.spec.system;
+    let capabilities = systems::capabilities(&system.name, &system.settings, &BuildContext::default())
+        .map_err(|e| CliError::usage(e.to_string()))?;
+    if !capabilities.from_items {
+        let anew = if capabilities.recalls {
+            format!(
+                "`bench-coord submit --fork {} --from answer` asks the answerer again on what was recalled, ",
+                source.run_id
+            )
+        } else {
+            String::new()
+        };
+        return Err(CliError::usage(format!(
+            "{0} keeps its banks in a service, and those belong to run {1}: {anew}`bench-coord submit --system {0}` retains and recalls anew",
+            system.name, source.run_id
+        )));
+    }
+    let streamed = store.banks(source.run_no, None).await?.into_iter().find(|row| row.segments.len() > 1);
+    match streamed {
+        None => Ok(()),
+        Some(row) => Err(CliError::usage(format!(
+            "bank {} is asked at {} points of its stream: a recall from its end would see the future; `--from answer` takes the recalls over",
+            row.bank_id,
+            row.segments.len()
+        ))),
+    }
+}
+
+/// Refuses a run of which no question got as far as a fork needs: all that could come of it is errors.
+async fn check_stored(store: &dyn Store, source: &RunRow, needed: StepNo, done: &str) -> Result<(), CliError> {
+    for row in store.banks(source.run_no, None).await? {
+        let bank_no = row.bank_no;
+        let bank = BankData::read(store, row).await?;
+        for questions in bank.questions().chunks(TEXTS_AT_ONCE) {
+            let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
+            if store.question_texts(source.run_no, &keys).await?.iter().any(|(_, step, _)| *step == needed) {
+                return Ok(());
+            }
+        }
+    }
+    Err(CliError::usage(format!(
+        "no question of run {} was {done}: there is nothing to go on from; `bench-coord report {0}` says what happened",
+        source.run_id
+    )))
+}
+
+/// A fork has the questions and the banks of its source: flags that ask for others are refused, those that name the same do no
+/// harm.
+///
+/// # Errors
+/// Exit 2 with the flag.
+pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -> Result<(), CliError> {
+    let other = |given: &Option<String>, own: &str| given.as_ref().is_some_and(|given| given != own);
+    let sample = &args.sample;
+    let what = [
+        ("--dataset", other(&sample.dataset, &source.dataset.name)),
+        ("--preset", other(&sample.preset, &source.sample.preset)),
+        ("--sampler", other(&sample.sampler, &source.sample.sampler)),
+        ("--seed", sample.seed.is_some() && sample.seed != source.sample.seed),
+        ("--limit", sample.limit.is_some()),
+        ("--sample", sample.sample.is_some()),
+        ("--per-bank", sample.per_bank.is_some()),
+        ("--max-banks", sample.max_banks.is_some()),
+        ("--max-sessions", sample.max_sessions.is_some()),
+        ("--category", !sample.category.is_empty()),
+        ("--exclude-category", !sample.exclude_category.is_empty()),
+        ("--question-id", !sample.question_id.is_empty()),
+        ("--dataset-path", sample.dataset_path.is_some()),
+        ("--allow-modified-dataset", sample.allow_modified_dataset),
+        ("--system", other(&args.system, &source.system.name)),
+        ("--mode", args.mode.is_some()),
+        ("--controls", args.controls),
+    ];
+    let Some((flag, _)) = what.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    Err(CliError::usage(format!(
+        "{flag} cannot change what a fork --from {} takes over: the {} questions of {} and the banks of {} are those of its source; \
+         leave it out, or submit a run of its own",
+        phase(from),
+        source.sample.n,
+        source.dataset.name,
+        source.system.name,
+    )))
+}

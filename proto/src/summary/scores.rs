@@ -1,0 +1,237 @@
+//! How the questions ended and what they scored, with the intervals, and how far graders agree.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the questions of the sample ended: four disjoint classes that sum to `sample`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcomes {
+    /// Have a score.
+    pub scored: u64,
+    /// Have a score too; the answer is empty or abstains by the dataset's rule.
+    pub abstained: u64,
+    /// A call, the system or the judge failed, or the bank could not be retained.
+    pub infra_error: u64,
+    /// The run ended before them.
+    pub not_run: u64,
+    /// All of them.
+    pub sample: u64,
+    /// (scored + abstained) / sample; null for an empty sample.
+    pub coverage: Option<f64>,
+}
+
+/// How a total is made from the scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Estimator {
+    /// Mean over the questions of the sample.
+    Mean,
+    /// Category means weighted to the whole dataset, Σ (N_h / N) · mean_h.
+    Weighted,
+}
+
+impl Estimator {
+    /// The estimator's word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Weighted => "weighted",
+        }
+    }
+}
+
+/// A 95 % interval, clipped to [0, 1].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+    /// How it was made, in words.
+    pub method: String,
+}
+
+/// The one number of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Headline {
+    /// Its metric: the first judge's, else the first scorer's.
+    pub metric: String,
+    /// Score over scored and abstained questions.
+    pub value: Option<f64>,
+    /// How it was made.
+    pub estimator: Estimator,
+    /// Questions behind it.
+    #[serde(default)]
+    pub n: u64,
+    /// Questions of the whole dataset in the categories of the sample.
+    #[serde(default)]
+    pub population: Option<u64>,
+    /// Banks behind it.
+    #[serde(default)]
+    pub clusters: u64,
+    /// "Conversations like these": what new conversations would say; banks are the clusters.
+    pub ci95: Option<Interval>,
+    /// Why `ci95` is null, or what to know about it.
+    #[serde(default)]
+    pub ci95_note: Option<String>,
+    /// Questions taken as independent; for comparison with what others print.
+    pub naive_ci95: Option<Interval>,
+    /// "This benchmark": what the full run would say; null on a full run.
+    pub benchmark_ci95: Option<Interval>,
+    /// Why `benchmark_ci95` is null.
+    #[serde(default)]
+    pub benchmark_note: Option<String>,
+    /// A wild cluster bootstrap-t interval: a check on `ci95`.
+    #[serde(default)]
+    pub bootstrap_ci95: Option<Interval>,
+    /// Why `bootstrap_ci95` is null.
+    #[serde(default)]
+    pub bootstrap_note: Option<String>,
+    /// The same score with infra_error and not_run as 0.
+    pub strict: Option<f64>,
+}
+
+/// The headline metric over a part of the categories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartScore {
+    /// Its metric.
+    pub metric: String,
+    /// Score over scored and abstained questions of the part.
+    pub value: Option<f64>,
+    /// How it was made.
+    pub estimator: Estimator,
+    /// Questions behind it.
+    pub n: u64,
+    /// Questions of the whole dataset in the part.
+    pub population: Option<u64>,
+    /// Banks behind it.
+    pub clusters: u64,
+    /// "Conversations like these".
+    pub ci95: Option<Interval>,
+    /// Questions taken as independent.
+    pub naive_ci95: Option<Interval>,
+    /// "This benchmark"; null on a full run.
+    pub benchmark_ci95: Option<Interval>,
+    /// The same with infra_error and not_run as 0.
+    pub strict: Option<f64>,
+}
+
+/// All totals of one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricScore {
+    /// Its name.
+    pub metric: String,
+    /// Mean over the questions of the sample.
+    pub micro: Option<f64>,
+    /// Mean of the category scores.
+    #[serde(rename = "macro")]
+    pub macro_: Option<f64>,
+    /// Σ (N_h / N) · mean_h over the categories of the sample.
+    pub weighted: Option<f64>,
+    /// Interval of the run's estimator, by banks.
+    pub ci95: Option<Interval>,
+    /// Interval of the run's estimator, questions taken as independent.
+    pub naive_ci95: Option<Interval>,
+    /// Questions with this metric.
+    pub n: u64,
+    /// Share of them at or above `pass_threshold`.
+    pub pass_rate: Option<f64>,
+    /// From which score a question counts as passed.
+    pub pass_threshold: f64,
+    /// Per category, in alphabetical order.
+    pub by_category: Vec<CategoryScore>,
+}
+
+/// One metric in one category.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CategoryScore {
+    /// Name of the category.
+    pub category: String,
+    /// Questions with this metric.
+    pub n: u64,
+    /// Questions of the whole dataset in this category.
+    pub population: Option<u64>,
+    /// Mean score.
+    pub value: Option<f64>,
+    /// Lowest score.
+    pub min: Option<f64>,
+    /// Highest score.
+    pub max: Option<f64>,
+    /// Banks behind it.
+    pub clusters: u64,
+    /// By banks.
+    pub ci95: Option<Interval>,
+    /// Why `ci95` is null, or a warning about few banks.
+    #[serde(default)]
+    pub ci95_note: Option<String>,
+    /// Questions taken as independent.
+    pub naive_ci95: Option<Interval>,
+}
+
+/// What known mistakes of the dataset's answer key mean for the headline metric: plain means over the scored questions of the
+/// categories that were looked through.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerKeyScore {
+    /// Name of the file with the mistakes.
+    pub source: String,
+    /// The headline metric.
+    pub metric: String,
+    /// Categories that the file names questions of.
+    pub categories: Vec<String>,
+    /// Questions of the sample in them.
+    pub n: u64,
+    /// Those whose expected answer is wrong.
+    pub wrong: u64,
+    /// What a perfect system reaches by the published key: 1 − wrong / n.
+    pub ceiling: Option<f64>,
+    /// By the published key.
+    pub published: Option<f64>,
+    /// By the corrected key; null for judges, which would have to be asked again.
+    pub corrected: Option<f64>,
+    /// Without the questions whose expected answer is wrong.
+    pub without_wrong: Option<f64>,
+}
+
+/// How far graders of the same answers agree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agreement {
+    /// Whose grades: `judge (votes)`, or `judge / judge-2`.
+    pub between: String,
+    /// Grades per answer.
+    pub raters: u32,
+    /// Answers that all of them graded.
+    pub n: u64,
+    /// Share of agreeing pairs of grades.
+    pub agreement: Option<f64>,
+    /// Agreement beyond chance; null when every grade is the same.
+    pub kappa: Option<f64>,
+    /// `Fleiss` or `Cohen`.
+    pub statistic: String,
+}
+
+/// A control run beside the measured one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ControlScore {
+    /// `none`, `random`, `full-context`, `bm25`, `oracle`.
+    pub name: String,
+    /// Its metric.
+    pub metric: String,
+    /// Its score by the run's estimator.
+    pub value: Option<f64>,
+    /// Questions behind it.
+    pub n: u64,
+}
+
+/// One of the lowest scores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstQuestion {
+    /// Its id.
+    pub question_id: String,
+    /// Score by the headline metric.
+    pub score: f64,
+    /// The expected answer; null until somebody filled it in.
+    pub gold: Option<String>,
+    /// The answer.
+    pub answer: Option<String>,
+}
