@@ -75,8 +75,7 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
                 warn!(
                     worker = shared.name,
                     code = "session_ended",
-                    "the session of worker {} was ended by a supervisor: its tasks go to others, a new session begins",
-                    shared.name
+                    "this worker's session was ended by a supervisor: its tasks go to others, a new session begins"
                 );
                 if let Err(error) = shared.begin_again().await {
                     tell(&mut waiting, &error, "a new session could not be opened");
