@@ -141,7 +141,7 @@ fn repeats(trace: &QuestionTrace) -> Option<String> {
     let failed = |span: &&Span| span.error.is_some();
     let of = |class| trace.spans.iter().filter(move |span| span.class == class);
     let refused = of(SpanClass::Call).filter(|span| number(span, "http.response.status_code") == Some(429)).count();
-    let calls = of(SpanClass::Call).filter(failed).count() - refused;
+    let calls = of(SpanClass::Call).filter(failed).count().saturating_sub(refused);
     let tries = of(SpanClass::Attempt).filter(failed).count();
     let counted = [(calls, "failed calls", "failed call"), (refused, "calls refused (429)", "call refused (429)")];
     let counted = counted.into_iter().chain([(tries, "tries given back", "try given back")]);
