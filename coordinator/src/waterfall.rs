@@ -141,7 +141,7 @@ fn repeats(trace: &QuestionTrace) -> Option<String> {
     let failed = |span: &&Span| span.error.is_some();
     let of = |class| trace.spans.iter().filter(move |span| span.class == class);
     let refused = of(SpanClass::Call).filter(|span| number(span, "http.response.status_code") == Some(429)).count();
-    let calls = of(SpanClass::Call).filter(failed).count() - refused;
+    let calls = of(SpanClass::Call).filter(failed).count().saturating_sub(refused);
     let tries = of(SpanClass::Attempt).filter(failed).count();
     let counted = [(calls, "failed calls", "failed call"), (refused, "calls refused (429)", "call refused (429)")];
     let counted = counted.into_iter().chain([(tries, "tries given back", "try given back")]);
@@ -159,12 +159,15 @@ fn number(span: &Span, attribute: &str) -> Option<i64> {
     })
 }
 
+/// Numbers of a judge and of a vote, from 0.
+type Vote = (i64, i64);
+
 /// Judge and vote that a span belongs to; none for the question's own steps.
-fn vote_of(span: &Span) -> Option<(i64, i64)> {
+fn vote_of(span: &Span) -> Option<Vote> {
     Some((number(span, "bench.judge")?, number(span, "bench.vote")?))
 }
 
-fn votes(trace: &QuestionTrace) -> BTreeSet<(i64, i64)> {
+fn votes(trace: &QuestionTrace) -> BTreeSet<Vote> {
     trace.spans.iter().filter_map(vote_of).collect()
 }
 
@@ -172,7 +175,7 @@ fn votes(trace: &QuestionTrace) -> BTreeSet<(i64, i64)> {
 fn in_reading_order(trace: &QuestionTrace) -> Vec<&Span> {
     let Some((root, spans)) = trace.spans.split_first() else { return Vec::new() };
     // children stand behind their parents: a span directly below the root begins a block
-    let mut blocks: Vec<(Option<(i64, i64)>, Vec<&Span>)> = Vec::new();
+    let mut blocks: Vec<(Option<Vote>, Vec<&Span>)> = Vec::new();
     for span in spans {
         match blocks.last_mut() {
             Some((_, block)) if span.parent != Some(root.id) => block.push(span),
@@ -240,7 +243,7 @@ impl Scale {
     }
 }
 
-fn name(trace: &QuestionTrace, span: &Span, votes: &BTreeSet<(i64, i64)>) -> String {
+fn name(trace: &QuestionTrace, span: &Span, votes: &BTreeSet<Vote>) -> String {
     let which = match vote_of(span).filter(|_| span.class == SpanClass::Step && votes.len() > 1) {
         Some((judge, vote)) if votes.iter().any(|(other, _)| *other != judge) => format!(" {}.{}", judge + 1, vote + 1),
         Some((_, vote)) => format!(" {}", vote + 1),

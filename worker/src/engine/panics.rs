@@ -49,7 +49,8 @@ mod tests {
     async fn a_panic_is_a_failure_with_its_place() {
         catch_all();
         assert_eq!(caught(async { 7 }).await, Ok(7));
-        let failure = caught(async { panic!("no such {}", "luck") }).await.map(|()| ()).expect_err("it panicked");
+        let panicked: Result<(), Failure> = caught(async { panic!("no such {}", "luck") }).await;
+        let failure = panicked.expect_err("it panicked");
         assert_eq!(failure.code, "panic");
         let message = failure.message.as_str();
         assert!(message.contains("panics.rs:") && message.ends_with(": no such luck"), "{message}");

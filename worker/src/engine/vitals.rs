@@ -72,12 +72,6 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
             }
             Ok(false) if stop.is_cancelled() => return,
             Ok(false) => {
-                warn!(
-                    worker = shared.name,
-                    code = "session_ended",
-                    "the session of worker {} was ended by a supervisor: its tasks go to others, a new session begins",
-                    shared.name
-                );
                 if let Err(error) = shared.begin_again().await {
                     tell(&mut waiting, &error, "a new session could not be opened");
                 }
@@ -111,7 +105,12 @@ impl Shared {
         let session = self.store.open_session(&self.name, &self.domain, &self.info).await?;
         self.session.store(session.0, Ordering::SeqCst);
         self.vitals.renewed(sent);
-        info!("session {} begins", session.0);
+        let (worker, no) = (self.name.as_str(), session.0);
+        warn!(
+            worker,
+            code = "session_ended",
+            "this worker's session was ended by a supervisor: its tasks go to others, session {no} begins"
+        );
         Ok(())
     }
 

@@ -42,7 +42,9 @@ const MOST_KEPT: usize = 16;
 
 /// What this process has started or uses, by folder. One per process: a run that is resumed finds its instances again.
 #[derive(Clone, Default)]
-pub struct Instances(Arc<SyncMutex<HashMap<PathBuf, Arc<Mutex<Slot>>>>>);
+pub struct Instances(Arc<SyncMutex<HashMap<PathBuf, SharedSlot>>>);
+
+type SharedSlot = Arc<Mutex<Slot>>;
 
 impl Instances {
     /// Lets go of what has ended by itself: another process of this machine may start it anew.
@@ -76,12 +78,12 @@ impl Instances {
     }
 
     /// The slot of a folder; whoever holds it starts or ends what is in it.
-    fn slot(&self, folder: &Path) -> Arc<Mutex<Slot>> {
+    fn slot(&self, folder: &Path) -> SharedSlot {
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(slots.entry(folder.to_owned()).or_default())
     }
 
-    fn slots(&self, which: impl Fn(&Path) -> bool) -> Vec<(PathBuf, Arc<Mutex<Slot>>)> {
+    fn slots(&self, which: impl Fn(&Path) -> bool) -> Vec<(PathBuf, SharedSlot)> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = slots.iter().filter(|(folder, _)| which(folder));
         wanted.map(|(folder, slot)| (folder.clone(), Arc::clone(slot))).collect()

@@ -44,6 +44,15 @@ fn astrocyte_answers_by_itself_and_is_killed_while_it_is_filled() {
     assert_eq!(killed.json()["outcomes"]["coverage"], 1.0, "{}", killed.stdout);
     let questions = bench.questions("killed");
     assert!(questions.iter().any(|q| q["answer"].as_str().is_some_and(|answer| !answer.is_empty())), "{questions:?}");
+    // its trace says what was asked of it, and where
+    let trace = bench.run(["trace", "killed", "--slowest", "--json"]).expect_code(0).json();
+    let spans = trace["spans"].as_array().expect("spans");
+    for operation in ["search ", "answer "] {
+        let asked = spans.iter().find(|span| span["name"].as_str().is_some_and(|name| name.starts_with(operation)));
+        let attributes = &asked.unwrap_or_else(|| panic!("no '{operation}': {trace:#}"))["attributes"];
+        assert_eq!(attributes["server.address"], "127.0.0.1", "{attributes:#}");
+        assert!(attributes["server.port"].as_u64() > Some(0), "{attributes:#}");
+    }
 }
 
 #[test]
