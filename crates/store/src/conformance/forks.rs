@@ -56,3 +56,34 @@ pub async fn forks_begin_where_another_run_ended(fresh: &Fresh) {
     let facts = question_facts(q0, Outcome::Scored, 1.0);
     assert_eq!(store.conclude(run, HEADLINE, &[facts]).await.expect("is concluded"), 1);
 }
+
+/// Whoever looks while banks are taken over sees each of them whole or not at all: no question is ready without its bank.
+pub async fn forks_take_banks_over_whole(fresh: &Fresh) {
+    const BANKS: u32 = 20;
+    let store = fresh.store.as_ref();
+    let run = store.create_run(&new_run("whole")).await.expect("is created");
+    let adopting = async {
+        for number in 0..BANKS {
+            let question = |index| AdoptedQuestion { task: TaskKey::question(number, index), steps: Vec::new() };
+            let questions = [0, 1, 2].map(question);
+            store.adopt(run, &[bank(number, &[(1, &[0, 1, 2])])], &questions).await.expect("is adopted");
+        }
+        store.finish_plan(run).await.expect("is planned");
+    };
+    let looking = async {
+        loop {
+            let ready = store.ready_tasks(run, Role::Question, 3 * BANKS).await.expect("are read");
+            // read later than the questions: whatever they belong to must be there by now
+            let banks = store.banks(run, None).await.expect("are read");
+            for task in &ready {
+                let known = banks.iter().any(|bank| bank.bank_no == task.task.bank());
+                assert!(known, "{:?} is ready, and its bank is not there", task.task);
+            }
+            if ready.len() as u32 == 3 * BANKS {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::join!(adopting, looking);
+}

@@ -90,6 +90,7 @@ macro_rules! store_conformance {
             texts_come_back_with_their_questions,
             imported_results_are_results,
             forks_begin_where_another_run_ended,
+            forks_take_banks_over_whole,
             p20_steps_tell_when_they_were_stored,
             p20_tries_that_stored_nothing_are_noted_once,
             p20_the_spread_of_times_is_added_up,

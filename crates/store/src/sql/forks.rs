@@ -17,7 +17,7 @@ use crate::{
     codec::{to_frame, to_json},
 };
 
-/// Questions of one transaction.
+/// Questions of one statement.
 const PART: usize = 1_000;
 /// Lease epoch of a task with adopted steps: its first claim is above 1, and so reads them.
 const WITH_STEPS: i64 = 1;
@@ -131,19 +131,30 @@ async fn adopt_questions(conn: &mut dyn Conn, run: RunNo, part: Part) -> StoreRe
     counters::add_to(conn, run, Delta { answered, ..Delta::default() }).await
 }
 
+/// All of it in one transaction: a bank without its questions would be found ready, and they would be asked anew; a question
+/// without its bank would be given up by whoever claims it.
+async fn adopt_all(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    questions: Vec<Part>,
+    banks: Vec<(Batch, Vec<NewBank>)>,
+) -> StoreResult<()> {
+    for part in questions {
+        adopt_questions(conn, run, part).await?;
+    }
+    for (batch, new) in banks {
+        adopt_banks(conn, run, batch, new).await?;
+    }
+    Ok(())
+}
+
 #[async_trait]
 impl<B: Backend> Forks for SqlStore<B> {
     async fn adopt(&self, run: RunNo, banks: &[NewBank], questions: &[AdoptedQuestion]) -> StoreResult<()> {
         banks.iter().try_for_each(plan::check)?;
-        // questions first: a bank without its questions would be found ready, and they would be asked anew
-        for part in questions.chunks(PART) {
-            let part = Part::of(part)?;
-            self.backend.write(move |conn| Box::pin(adopt_questions(conn, run, part))).await?;
-        }
-        for part in banks.chunks(CHUNK) {
-            let (batch, part) = (plan::rows(part)?, part.to_vec());
-            self.backend.write(move |conn| Box::pin(adopt_banks(conn, run, batch, part))).await?;
-        }
-        Ok(())
+        let parts: Vec<Part> = questions.chunks(PART).map(Part::of).collect::<StoreResult<_>>()?;
+        let batches = banks.chunks(CHUNK).map(|part| Ok((plan::rows(part)?, part.to_vec())));
+        let batches: Vec<(Batch, Vec<NewBank>)> = batches.collect::<StoreResult<_>>()?;
+        self.backend.write(move |conn| Box::pin(adopt_all(conn, run, parts, batches))).await
     }
 }
