@@ -12,6 +12,9 @@ use bench_store::{OpenByRole, OpenTasks};
 const SMALLEST_WINDOW: i64 = 64;
 /// Most tasks of a (run, role) published in one batch.
 const PUBLISH_BATCH: i64 = 512;
+/// Most segments of a run handed out at one look: what they open is seen before there are more. A system that takes its time gets
+/// its window full all the same, in a few looks.
+const SEGMENTS_PER_LOOK: i64 = 16;
 /// Questions that may be open before no more banks of a run are retained: a bound on the rows that are looked through.
 const QUESTIONS_AHEAD: i64 = 2048;
 
@@ -116,7 +119,7 @@ fn wants(demand: &Demand, role: Role, slots: &Slots) -> i64 {
         Role::Retain => {
             let ahead = QUESTIONS_AHEAD.max(2 * window(slots.get(&Role::Question).copied().unwrap_or(0)));
             let room = demand.most.segments.map_or(ready, |most| i64::from(most) - in_flight(open, Role::Retain));
-            if all_open(open, Role::Question) >= ahead { 0 } else { room }
+            if all_open(open, Role::Question) >= ahead { 0 } else { room.min(SEGMENTS_PER_LOOK) }
         }
         // a question is in flight until its votes are in
         Role::Question => demand.most.questions.map_or(ready, |most| {
@@ -231,6 +234,14 @@ mod tests {
             |questions| shares(&open(questions), &Slots::new(), 0).iter().any(|(_, role, _)| *role == Role::Retain);
         assert!(retains(2047));
         assert!(!retains(2048));
+    }
+
+    #[test]
+    fn p28_banks_are_handed_out_a_few_at_a_time() {
+        let demands = [demand(1, &[(Role::Retain, unpublished(700))])];
+        let slots = Slots::from([(Role::Retain, 256)]);
+        assert_eq!(shares(&demands, &slots, 0), [(RunNo(1), Role::Retain, 16)]);
+        assert!(!fills(&demands, &slots, &shares(&demands, &slots, 0)), "and soon looked at again");
     }
 
     proptest! {
