@@ -206,7 +206,7 @@ async fn in_cluster(services: &Services, lab: &Lab, rounds: usize, scenario: Sce
         Scenario::Limiter => {
             let folder = tempfile::tempdir()?;
             let file = format!("sqlite:{}", folder.path().join("bench.db").display());
-            let place = services.place()?;
+            let place = services.database()?;
             vec![limiter::limiter(&file, "sqlite").await?, limiter::limiter(&place.store, "postgres").await?]
         }
         Scenario::FirstAnswer { slots } => vec![cluster::first_answer(services, 2 * rounds, slots).await?],

@@ -116,7 +116,7 @@ impl PaceRow {
         if let Some(asker) = self.doc.askers.get_mut(&ask.asker) {
             asker.next_us = own.ceil() as i64;
         }
-        self.doc.learned.observe(now_us, &ask.seen);
+        self.doc.learned.observe(now_us, &ask.seen, !ask.limits.is_none());
         SlotAnswer {
             starts_us,
             wait_us: wait.max(0.0) as u64,

@@ -108,7 +108,8 @@ pub trait Plan: Send + Sync {
 /// Handing out tasks (P1 to P4).
 #[async_trait]
 pub trait Tasks: Send + Sync {
-    /// Ready, due, unpublished tasks of a role, in key order (bank by bank).
+    /// Ready, due, unpublished tasks of a role, bank by bank. What comes last in the course of a bank comes first here: a bank
+    /// is proven ready, and opens its questions, before the next one is begun.
     async fn ready_tasks(&self, run: RunNo, role: Role, limit: u32) -> StoreResult<Vec<ReadyTask>>;
 
     /// Writes the note that tasks were published; only on rows that are still ready.

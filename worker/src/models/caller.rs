@@ -291,13 +291,9 @@ impl<'a> Call<'a> {
             let attempt = caller.parts.model.attempt(self.request).await;
             self.note(offset_us, &attempt);
             permit.finish(seen(&attempt));
-            let hold = held(&attempt);
-            if let Some(wait_ms) = hold {
-                caller.parts.gate.block.hold(wait_ms);
-            }
-            let refused = attempt.result.as_ref().is_err_and(|error| error.status == 429);
-            if let Some(pace) = caller.parts.pace.as_ref().filter(|_| refused || hold.is_some()) {
-                pace.told(Duration::from_millis(hold.unwrap_or(0)));
+            if let Some(asked) = held(&attempt) {
+                let hold = caller.parts.pace.as_ref().map_or(asked, |pace| pace.told(asked));
+                caller.parts.gate.block.hold(hold);
             }
             let next = self.judge(attempt, reservation, accept);
             self.count_allowance();
@@ -635,10 +631,11 @@ fn seen(attempt: &Attempt) -> Seen {
     }
 }
 
-/// For how long the account asked to be left alone.
-fn held(attempt: &Attempt) -> Option<u64> {
-    attempt.result.as_ref().err().filter(|error| matches!(error.status, 429 | 503))?;
-    attempt.pace.retry_after_ms
+/// For how long the account asked to be left alone; zero when it refused a call and named no time.
+fn held(attempt: &Attempt) -> Option<Duration> {
+    let error = attempt.result.as_ref().err().filter(|error| matches!(error.status, 429 | 503))?;
+    let asked = attempt.pace.retry_after_ms.map(Duration::from_millis);
+    asked.or_else(|| (error.status == 429).then_some(Duration::ZERO))
 }
 
 /// Code of a reply that did not pass its parser: what the provider said of its end, if that explains it.

@@ -38,8 +38,9 @@ impl AccountBlock {
         self.epoch.elapsed().as_millis() as u64
     }
 
-    /// Holds all calls of the account back for `wait_ms` from now; a longer hold stays.
-    pub fn hold(&self, wait_ms: u64) {
+    /// Holds all calls of the account back for `wait` from now; a longer hold stays.
+    pub fn hold(&self, wait: Duration) {
+        let wait_ms = u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
         self.until_ms.fetch_max(self.now_ms().saturating_add(wait_ms), Ordering::Relaxed);
     }
 
@@ -167,8 +168,8 @@ mod tests {
         let other = gates.gate(&of("judge-eu", "gpt-4o", CallKind::Chat));
         assert!(Arc::ptr_eq(&gate, &gates.gate(&of("openai", "gpt-4o", CallKind::Chat))));
         assert!(!Arc::ptr_eq(&gate, &gates.gate(&of("openai", "gpt-4o", CallKind::Embeddings))));
-        gate.block.hold(60_000);
-        gate.block.hold(10);
+        gate.block.hold(Duration::from_secs(60));
+        gate.block.hold(Duration::from_millis(10));
         assert!(
             matches!(sibling.enter(Duration::from_secs(5)).await, Entry::Later { wait } if wait > Duration::from_secs(59))
         );
@@ -178,7 +179,7 @@ mod tests {
     #[tokio::test]
     async fn short_holds_are_waited_for() {
         let gate = Gate::new(4);
-        gate.block.hold(50);
+        gate.block.hold(Duration::from_millis(50));
         let begun = Instant::now();
         assert!(matches!(gate.enter(Duration::from_secs(5)).await, Entry::Go(_)));
         assert!(begun.elapsed() >= Duration::from_millis(45));

@@ -45,7 +45,10 @@ pub trait Pace: Send + Sync {
     fn settled(&self, _unused_tokens: u64) {}
 
     /// A call was refused, and the provider may want to be left alone for a while (Retry-After): others hear of it at once.
-    fn told(&self, _hold: Duration) {}
+    /// Returns how long all calls are to be held.
+    fn told(&self, hold: Duration) -> Duration {
+        hold
+    }
 }
 
 /// Two theoretical arrival times, in microseconds from an epoch of the holder's choice.

@@ -13,7 +13,10 @@ use bench_store::conformance::{Scene, answer_text, answered, bank, recalled, rec
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 
-use super::{books::round, services::Services};
+use super::{
+    books::round,
+    services::{Place, Services},
+};
 use crate::measure::median;
 
 /// Questions of a commit: three records each, so 99 of at most 100.
@@ -25,10 +28,12 @@ const QUESTIONS_PER_BANK: u32 = 198;
 
 /// Runs the pairs.
 pub(crate) async fn checkpoints(services: &Services, pairs: usize, questions: u32) -> anyhow::Result<Value> {
-    let (mut seen, mut without) = (Vec::new(), Vec::new());
+    let (mut seen, mut without, mut statements) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..=pairs {
         let Plain { made, bare } = plain_inserts(services, questions).await?;
-        let commits = commits(services, questions).await?;
+        let place = services.database()?;
+        let commits = commits(&place, questions).await?;
+        statements = services.longest_statements(&place)?;
         if number > 0 {
             seen.push((made, commits));
             without.push((bare, commits));
@@ -43,6 +48,7 @@ pub(crate) async fn checkpoints(services: &Services, pairs: usize, questions: u3
         "commit_rows_per_second": round(median(seen.iter().map(|pair| pair.1))),
         "plain_rows_per_second": round(median(seen.iter().map(|pair| pair.0))),
         "pairs": seen.iter().map(|(plain, commits)| json!({"plain": round(*plain), "commits": round(*commits)})).collect::<Vec<_>>(),
+        "statements": statements,
     }))
 }
 
@@ -70,8 +76,7 @@ fn records(run: RunNo, task: TaskKey, epoch: i64) -> [StepRecord; 3] {
 }
 
 /// Rows per second of `Store::commit` over leased questions.
-async fn commits(services: &Services, questions: u32) -> anyhow::Result<f64> {
-    let place = services.place()?;
+async fn commits(place: &Place, questions: u32) -> anyhow::Result<f64> {
     let store = bench_store::open(&place.store).await?;
     let indexes: Vec<u32> = (0..QUESTIONS_PER_BANK).collect();
     let banks: Vec<_> = (0..questions.div_ceil(QUESTIONS_PER_BANK)).map(|no| bank(no, &[(1, &indexes)])).collect();
@@ -117,7 +122,7 @@ struct Plain {
 
 /// `INSERT … SELECT … FROM UNNEST` of the same rows, and nothing else.
 async fn plain_inserts(services: &Services, questions: u32) -> anyhow::Result<Plain> {
-    let place = services.place()?;
+    let place = services.database()?;
     let options: PgConnectOptions = place.store.parse()?;
     let mut conn = options.disable_statement_logging().connect().await?;
     let tasks = (0..questions).map(|n| TaskKey::question(n / QUESTIONS_PER_BANK, n % QUESTIONS_PER_BANK));

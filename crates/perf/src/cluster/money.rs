@@ -1,6 +1,6 @@
 //! How well a provider's allowance is used by one worker and by four: limits that are told, limits that change unseen.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -18,6 +18,9 @@ const LATENCY_MS: &str = "200";
 const RPM: u32 = 3_000;
 /// Tokens a minute that the provider allows where tokens are limited: fewer calls than by requests.
 const TPM: u32 = 1_500_000;
+
+/// Time after a halved limit for which there is a target (P19).
+const ADAPTING: Duration = Duration::from_secs(15);
 
 /// One provider and what the run is told about it.
 struct Case {
@@ -69,7 +72,7 @@ pub(crate) async fn money(services: &Services, full: bool) -> anyhow::Result<Val
     Ok(json!({
         "scenario": "cluster-money",
         "latency_ms": LATENCY_MS,
-        "yardstick": "the provider's own allowance over the time from the first request to the last",
+        "yardstick": "the provider's own allowance over the time from the first request to the last; after a halved limit, over the next 15 s",
         "runs": runs,
     }))
 }
@@ -86,38 +89,60 @@ async fn once(services: &Services, case: &Case, workers: usize, full: bool) -> a
     args.extend(case.told.iter().map(String::as_str));
     let mut submit = fleet.submit(&args);
     let submitted = tokio::task::spawn_blocking(move || run(&mut submit));
-    let halved = match case.halve_after {
+    let used = match case.halve_after {
         Some(after) => Some(halve(&sim, after).await?),
         None => None,
     };
     submitted.await?.with_context(|| fleet.last_words())?;
-    let stats = sim.stats().await?;
-    let at = |key: &str| stats[key].as_f64().with_context(|| format!("the simulator says {key}"));
-    let before = |key: &str| halved.as_ref().and_then(|stats| stats[key].as_f64()).unwrap_or(0.0);
-    let from = if halved.is_some() { before("last_request_ms") } else { at("first_request_ms")? };
-    let seconds = (at("last_request_ms")? - from) / 1000.0;
-    let (requests, refused) = (at("requests")? - before("requests"), at("rate_limited")? - before("rate_limited"));
-    let rpm = f64::from(if halved.is_some() { RPM / 2 } else { RPM });
-    let used = match case.name {
-        // a provider counts the prompt and the largest completion
-        "tokens" => (at("prompt_tokens")? + requests * 500.0) / (f64::from(TPM) / 60.0 * seconds),
-        _ => (requests - refused - 1.0) / (rpm / 60.0 * seconds),
+    let used = match used {
+        Some(used) => used,
+        None => Used::of_run(case.name, &sim.stats().await?)?,
     };
+    let allowance_used = used.accepted / used.allowed;
+    let refused_part = used.refused / (used.accepted + used.refused);
     Ok(json!({
         "case": case.name,
         "workers": workers,
-        "requests": requests,
-        "seconds": round(seconds),
-        "allowance_used": round(used),
-        "refused_part": refused / requests,
+        "seconds": round(used.seconds),
+        "accepted": round(used.accepted),
+        "refused": used.refused,
+        "allowance_used": round(allowance_used),
+        "refused_part": refused_part,
         "target_allowance_used": case.targets.0,
         "target_refused_part": case.targets.1,
-        "met": used >= case.targets.0 && refused / requests <= case.targets.1,
+        "met": allowance_used >= case.targets.0 && refused_part <= case.targets.1,
     }))
 }
 
-/// Halves the limit while the run is at work; what the provider had seen until then.
-async fn halve(sim: &Sim, after: Duration) -> anyhow::Result<Value> {
+/// What was used of an allowance in a time: calls, or tokens where these are limited.
+struct Used {
+    seconds: f64,
+    accepted: f64,
+    allowed: f64,
+    refused: f64,
+}
+
+fn figure(stats: &Value, key: &str) -> anyhow::Result<f64> {
+    stats[key].as_f64().with_context(|| format!("the simulator says {key}"))
+}
+
+impl Used {
+    /// From the first request of a run to its last.
+    fn of_run(case: &str, stats: &Value) -> anyhow::Result<Self> {
+        let seconds = (figure(stats, "last_request_ms")? - figure(stats, "first_request_ms")?) / 1000.0;
+        let (requests, refused) = (figure(stats, "requests")?, figure(stats, "rate_limited")?);
+        let (accepted, per_minute) = match case {
+            // a provider counts the prompt and the largest completion
+            "tokens" => (figure(stats, "prompt_tokens")? + requests * 500.0, TPM),
+            // the last one begins a time of its own
+            _ => (requests - refused - 1.0, RPM),
+        };
+        Ok(Self { seconds, accepted, allowed: f64::from(per_minute) / 60.0 * seconds, refused })
+    }
+}
+
+/// Halves the limit while the run is at work; what was used of the new one in the time that the target names.
+async fn halve(sim: &Sim, after: Duration) -> anyhow::Result<Used> {
     loop {
         if sim.stats().await?["requests"].as_u64() > Some(0) {
             break;
@@ -126,5 +151,11 @@ async fn halve(sim: &Sim, after: Duration) -> anyhow::Result<Value> {
     }
     tokio::time::sleep(after).await;
     sim.control(&json!({"limits": {"factor": 0.5}})).await?;
-    sim.stats().await
+    let (began, before) = (Instant::now(), sim.stats().await?);
+    tokio::time::sleep(ADAPTING).await;
+    let (seconds, stats) = (began.elapsed().as_secs_f64(), sim.stats().await?);
+    let since = |key| anyhow::Ok(figure(&stats, key)? - figure(&before, key)?);
+    let (requests, refused) = (since("requests")?, since("rate_limited")?);
+    let allowed = f64::from(RPM) / 2.0 / 60.0 * seconds;
+    Ok(Used { seconds, accepted: requests - refused, allowed, refused })
 }

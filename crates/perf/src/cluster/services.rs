@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
 use anyhow::{Context, ensure};
@@ -17,8 +18,9 @@ const STATEMENTS: &str = "shared_preload_libraries = 'pg_stat_statements'\n";
 
 /// A PostgreSQL server, a RabbitMQ node, and the binaries under test.
 pub(crate) struct Services {
-    pub(crate) postgres: Postgres,
-    pub(crate) broker: RabbitMq,
+    postgres: Postgres,
+    /// Started when it is needed: a node that idles takes a tenth of a core.
+    broker: OnceLock<RabbitMq>,
     pub(crate) binaries: PathBuf,
     pub(crate) statements: bool,
 }
@@ -30,17 +32,28 @@ pub(crate) struct Place {
 }
 
 impl Services {
-    /// Starts both servers.
+    /// Starts PostgreSQL.
     pub(crate) fn start(binaries: &Path, statements: bool) -> anyhow::Result<Self> {
         let settings = format!("{POSTGRES}{}", if statements { STATEMENTS } else { "" });
         let postgres = Postgres::start_with(&settings)?;
-        let broker = RabbitMq::start()?;
-        Ok(Self { postgres, broker, binaries: binaries.to_owned(), statements })
+        Ok(Self { postgres, broker: OnceLock::new(), binaries: binaries.to_owned(), statements })
     }
 
     /// A fresh place.
     pub(crate) fn place(&self) -> anyhow::Result<Place> {
-        let place = Place { store: self.postgres.create_database()?, queue: self.broker.new_vhost()? };
+        if self.broker.get().is_none() {
+            drop(self.broker.set(RabbitMq::start()?));
+        }
+        let broker = self.broker.get().context("RabbitMQ is running")?;
+        self.migrated(Place { store: self.postgres.create_database()?, queue: broker.new_vhost()? })
+    }
+
+    /// A fresh database for scenarios without a broker.
+    pub(crate) fn database(&self) -> anyhow::Result<Place> {
+        self.migrated(Place { store: self.postgres.create_database()?, queue: "memory:".to_owned() })
+    }
+
+    fn migrated(&self, place: Place) -> anyhow::Result<Place> {
         let output = self.command("bench-coord", &place).arg("migrate").output()?;
         ensure!(output.status.success(), "migrate failed: {}", first_line(&output.stderr));
         if self.statements {
@@ -61,7 +74,8 @@ impl Services {
 
     /// Processes whose CPU time is the services'.
     pub(crate) fn processes(&self) -> anyhow::Result<Vec<(&'static str, u32)>> {
-        Ok(vec![("postgres", self.postgres.pid()?), ("rabbitmq", self.broker.pid().context("RabbitMQ is running")?)])
+        let broker = self.broker.get().and_then(RabbitMq::pid).context("RabbitMQ is running")?;
+        Ok(vec![("postgres", self.postgres.pid()?), ("rabbitmq", broker)])
     }
 
     /// The statements of a database that took longest: calls, milliseconds in sum, rows, text.

@@ -56,6 +56,7 @@ macro_rules! store_conformance {
             p16_items_are_shared_and_checked,
             p16_unreferenced_items_are_dropped,
             p28_planning_twice_makes_the_same_rows,
+            p28_a_bank_is_proven_ready_before_the_next_is_begun,
             contradictory_banks_are_refused,
             p5_handles_and_generations,
             p1_claims_need_a_running_run_and_a_due_task,

@@ -53,6 +53,9 @@ pub async fn p24_processes_share_one_row_of_slots(fresh: &Fresh) {
     fresh.store.take_slots(&SlotAsk { seen: accepted, ..ask("a", 0) }).await.expect("answers");
     let refused = Observed { refused: 1, ..Observed::default() };
     let told = fresh.store.take_slots(&SlotAsk { seen: refused, ..ask("a", 0) }).await.expect("answers");
+    assert_eq!(told.learned, None, "one refusal does not contradict a stated limit");
+    let unknown = SlotAsk { seen: refused, limits: PaceLimits::default(), ..ask("a", 0) };
+    let told = fresh.store.take_slots(&unknown).await.expect("answers");
     let (told, heard) = (told.learned, other.take_slots(&ask("b", 0)).await.expect("answers").learned);
     let (told, heard) = (told.expect("a rate was learned"), heard.expect("and is heard of"));
     assert!(told.version == 1 && heard.version == 1 && told.per_second > 0.0, "{told:?} {heard:?}");

@@ -30,6 +30,17 @@ pub async fn p28_planning_twice_makes_the_same_rows(fresh: &Fresh) {
     assert!(store.run(scene.run).await.expect("is read").planned);
 }
 
+/// However many banks wait, one that is retained goes on: its questions are what a run waits for.
+pub async fn p28_a_bank_is_proven_ready_before_the_next_is_begun(fresh: &Fresh) {
+    let banks: Vec<_> = (0..4).map(|no| bank(no, &[(1, &[0])])).collect();
+    let scene = Scene::start(fresh.store.as_ref(), &banks).await;
+    scene.retain(2, 0, 0, 1).await;
+    let retains = [0, 1, 3].map(|bank| TaskKey::retain(bank, 0));
+    assert_eq!(scene.ready(Role::Retain).await, [&[TaskKey::ready(2, 0)][..], &retains].concat());
+    let some = fresh.store.ready_tasks(scene.run, Role::Retain, 2).await.expect("are read");
+    assert_eq!(some.iter().map(|ready| ready.task).collect::<Vec<_>>(), [TaskKey::ready(2, 0), retains[0]]);
+}
+
 /// Only items that nobody refers to are dropped, and none while a plan is being written.
 pub async fn p16_unreferenced_items_are_dropped(fresh: &Fresh) {
     let store = fresh.store.as_ref();

@@ -35,6 +35,11 @@ const CEILING_US: i64 = 30_000_000;
 const FORGET_US: i64 = 120_000_000;
 /// Lowest rate, in calls per second.
 const MIN_RATE: f64 = 0.2;
+/// Where limits are told, a refusal after so long without one is a matter of phase (calls reach a full window a little
+/// earlier than those of a window before have left it), and all calls are held for a moment instead of slowed down,
+const IN_PHASE_US: i64 = 10_000_000;
+/// and what is refused this soon afterwards had left before.
+const ON_ITS_WAY_US: i64 = 400_000;
 
 /// The learned rate of an allowance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +54,8 @@ pub(super) struct Learned {
     shrunk_us: i64,
     grown_us: i64,
     bout_us: i64,
+    /// The last refusal that was taken for a matter of phase.
+    phase_us: i64,
     /// Shrinks of the current bout.
     shrinks: u32,
     /// (time, calls) accepted lately.
@@ -70,8 +77,8 @@ impl Learned {
         self.accepted.iter().filter(|(at, _)| now_us - at < window_us).map(|(_, calls)| f64::from(*calls)).sum()
     }
 
-    /// Takes in what a process has seen since it spoke last.
-    pub(super) fn observe(&mut self, now_us: i64, seen: &Observed) {
+    /// Takes in what a process has seen since it spoke last. `told`: calls leave at limits that somebody has stated.
+    pub(super) fn observe(&mut self, now_us: i64, seen: &Observed, told: bool) {
         if now_us - self.seen_us > FORGET_US || now_us < self.seen_us {
             *self = Self { version: self.version, ..Self::default() };
         }
@@ -88,10 +95,24 @@ impl Learned {
         }
         self.accepted.retain(|(at, _)| now_us - at <= WINDOW_US + BUCKET_US);
         if seen.refused > 0 && seen.version == self.version {
-            self.shrink(now_us, seen.hinted);
+            if !(told && self.is_out_of_phase(now_us)) {
+                self.shrink(now_us, seen.hinted);
+            }
         } else if self.per_second > 0.0 {
             self.grow(now_us, seen.wants_more);
         }
+    }
+
+    /// A refusal at stated limits says nothing about them unless others follow it.
+    fn is_out_of_phase(&mut self, now_us: i64) -> bool {
+        if self.per_second > 0.0 {
+            return false;
+        }
+        let since_us = now_us - self.phase_us;
+        if since_us > IN_PHASE_US {
+            self.phase_us = now_us;
+        }
+        !(ON_ITS_WAY_US..=IN_PHASE_US).contains(&since_us)
     }
 
     fn shrink(&mut self, now_us: i64, hinted: Option<f64>) {
@@ -197,7 +218,7 @@ mod tests {
                 if process.due_us <= now {
                     let version = process.rate.map_or(0, |rate| rate.version);
                     let seen = Observed { version, ..std::mem::take(&mut process.seen) };
-                    row.observe(T0 + now, &seen);
+                    row.observe(T0 + now, &seen, false);
                     process.rate = row.share(1.0 / n as f64);
                     process.due_us = now + EXCHANGE_US;
                 }
@@ -247,41 +268,62 @@ mod tests {
     fn p19_one_shrink_per_version_and_nothing_without_evidence() {
         let mut row = Learned::default();
         let refused = |version| Observed { refused: 3, version, ..Observed::default() };
-        row.observe(T0, &refused(0));
+        row.observe(T0, &refused(0), false);
         assert_eq!(row.share(1.0), None, "nothing was accepted yet");
         for tenth in 1..=10 {
-            row.observe(T0 + tenth * 100_000, &Observed { accepted: 10, ..Observed::default() });
+            row.observe(T0 + tenth * 100_000, &Observed { accepted: 10, ..Observed::default() }, false);
         }
-        row.observe(T0 + 1_000_000, &refused(0));
+        row.observe(T0 + 1_000_000, &refused(0), false);
         let first = row.share(1.0).expect("learned");
         assert!((50.0..60.0).contains(&first.per_second) && first.version == 1, "{first:?}");
-        row.observe(T0 + 1_100_000, &refused(0));
+        row.observe(T0 + 1_100_000, &refused(0), false);
         assert_eq!(row.share(1.0), Some(first), "calls that left before the shrink say nothing about it");
-        row.observe(T0 + 1_200_000, &refused(1));
+        row.observe(T0 + 1_200_000, &refused(1), false);
         assert_eq!(row.share(1.0).map(|rate| rate.version), Some(2));
         assert_eq!(row.share(0.25).map(|rate| rate.per_second), row.share(1.0).map(|rate| rate.per_second / 4.0));
-        row.observe(T0 + 200_000_000, &Observed::default());
+        row.observe(T0 + 200_000_000, &Observed::default(), false);
         assert_eq!(row.share(1.0), None, "forgotten");
+    }
+
+    #[test]
+    fn p24_a_single_refusal_at_told_limits_slows_nobody_down() {
+        let mut row = Learned::default();
+        let (mut now, refused) = (T0, Observed { refused: 1, ..Observed::default() });
+        let accepted = Observed { accepted: 5, ..Observed::default() };
+        let mut pass = |row: &mut Learned, tenths: i64, last: &Observed| {
+            for _ in 0..tenths {
+                now += 100_000;
+                row.observe(now, &accepted, true);
+            }
+            row.observe(now, last, true);
+            row.share(1.0).is_some()
+        };
+        assert!(!pass(&mut row, 20, &refused), "the first one");
+        assert!(!pass(&mut row, 2, &refused), "had left before it was known");
+        assert!(!pass(&mut row, 120, &refused), "long after");
+        assert!(pass(&mut row, 5, &refused), "calls go on being refused: the limit is not what was told");
+        let first = row.share(1.0).expect("learned").per_second;
+        assert!((25.0..=50.0).contains(&first), "{first}");
     }
 
     #[test]
     fn p24_headers_teach_the_first_rate() {
         let mut row = Learned::default();
         for tenth in 1..=20 {
-            row.observe(T0 + tenth * 100_000, &Observed { accepted: 100, ..Observed::default() });
+            row.observe(T0 + tenth * 100_000, &Observed { accepted: 100, ..Observed::default() }, false);
         }
-        row.observe(T0 + 2_000_000, &Observed { refused: 1, hinted: Some(100.0), ..Observed::default() });
+        row.observe(T0 + 2_000_000, &Observed { refused: 1, hinted: Some(100.0), ..Observed::default() }, false);
         assert_eq!(row.share(1.0).map(|rate| rate.per_second), Some(98.0));
     }
 
     proptest! {
         #[test]
-        fn rates_stay_sane(seen in proptest::collection::vec((0_i64..3_000_000, 0_u32..200, 0_u32..3, any::<bool>()), 1..300)) {
+        fn rates_stay_sane(seen in proptest::collection::vec((0_i64..3_000_000, 0_u32..200, 0_u32..3, any::<bool>()), 1..300), told in any::<bool>()) {
             let (mut row, mut now) = (Learned::default(), T0);
             for (step, accepted, refused, wants_more) in seen {
                 now += step;
                 let version = row.version;
-                row.observe(now, &Observed { accepted, refused, version, wants_more, hinted: None });
+                row.observe(now, &Observed { accepted, refused, version, wants_more, hinted: None }, told);
                 prop_assert!(row.per_second == 0.0 || (row.per_second >= MIN_RATE && row.per_second.is_finite()));
                 prop_assert!(row.accepted.len() <= 24);
             }

@@ -58,7 +58,7 @@ pub(crate) struct Batch {
 #[derive(Debug, Clone)]
 pub(crate) enum Column {
     /// Numbers.
-    Int(Vec<Option<i64>>),
+    Int(Vec<i64>),
     /// Texts.
     Text(Vec<Option<String>>),
     /// Bytes.
@@ -68,12 +68,6 @@ pub(crate) enum Column {
 impl Batch {
     /// Adds a column of numbers.
     pub(crate) fn int(mut self, values: impl IntoIterator<Item = i64>) -> Self {
-        self.columns.push(Column::Int(values.into_iter().map(Some).collect()));
-        self
-    }
-
-    /// Adds a column of numbers or nothing.
-    pub(crate) fn opt_int(mut self, values: impl IntoIterator<Item = Option<i64>>) -> Self {
         self.columns.push(Column::Int(values.into_iter().collect()));
         self
     }

@@ -264,18 +264,20 @@ fn is_allowed(step: &Step, standings: &Standings) -> bool {
     standing.is_some_and(|(state, epoch)| transition(*state, event, *epoch == step.epoch).is_some())
 }
 
-/// Inserts the records that the guards of their tasks allow and that are not there; returns their keys. The tasks are locked,
-/// so where they stand need not be looked up for each record again.
+/// Inserts the records that the guards of their tasks and the generations of their banks (P5) allow and that are not there;
+/// returns their keys. The tasks are locked, so where they stand need not be looked up for each record again.
 async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step], standings: &Standings) -> StoreResult<HashSet<StepKey>> {
+    // the clock is read once, not for each row
     static INSERT: Sql = Sql::new(|| {
-        "INSERT INTO checkpoints (run_no, task_key, step_no, facts, stored_us) SELECT b.run, b.task, b.step, b.facts, @now \
-         FROM @rows($1: run int, task int, step int, bank int, generation int, facts text) AS b \
-         WHERE b.generation IS NULL OR EXISTS \
-         (SELECT 1 FROM banks AS k WHERE k.run_no = b.run AND k.bank_no = b.bank AND k.generation = b.generation) \
+        "INSERT INTO checkpoints (run_no, task_key, step_no, facts, stored_us) \
+         SELECT b.run, b.task, b.step, b.facts, (SELECT @now) \
+         FROM @rows($1: run int, task int, step int, facts text) AS b WHERE true \
          ON CONFLICT (run_no, task_key, step_no) DO NOTHING RETURNING run_no, task_key, step_no"
             .to_owned()
     });
     let mut steps: Vec<&mut Step> = steps.iter_mut().filter(|step| is_allowed(step, standings)).collect();
+    let generations = generations(conn, &steps).await?;
+    steps.retain(|step| step.generation.is_none_or(|own| generations.get(&(step.run, step.task.bank())) == Some(&own)));
     if steps.is_empty() {
         return Ok(HashSet::new());
     }
@@ -283,11 +285,28 @@ async fn insert_steps(conn: &mut dyn Conn, steps: &mut [Step], standings: &Stand
         .int(steps.iter().map(|s| s.run.0))
         .int(steps.iter().map(|s| s.task.0))
         .int(steps.iter().map(|s| i64::from(s.step.0)))
-        .int(steps.iter().map(|s| i64::from(s.task.bank())))
-        .opt_int(steps.iter().map(|s| s.generation))
         .text(steps.iter_mut().map(|s| std::mem::take(&mut s.facts)));
     let rows = conn.fetch(&INSERT, args![batch]).await?;
     rows.iter().map(|row| Ok((RunNo(row.int(0)?), task_key(row, 1)?, StepNo(row.small(2)?)))).collect()
+}
+
+/// Where the banks of records stand that must not be of an older generation: a batch has many records and few banks.
+async fn generations(conn: &mut dyn Conn, steps: &[&mut Step]) -> StoreResult<HashMap<(RunNo, u32), i64>> {
+    static SELECT: Sql = Sql::new(|| {
+        "SELECT k.run_no, k.bank_no, k.generation FROM @rows($1: run int, bank int) AS b \
+         JOIN banks AS k ON k.run_no = b.run AND k.bank_no = b.bank"
+            .to_owned()
+    });
+    let of_some: BTreeSet<_> =
+        steps.iter().filter(|step| step.generation.is_some()).map(|step| (step.run, step.task.bank())).collect();
+    if of_some.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let batch = Batch::default()
+        .int(of_some.iter().map(|(run, _)| run.0))
+        .int(of_some.iter().map(|(_, bank)| i64::from(*bank)));
+    let rows = conn.fetch(&SELECT, args![batch]).await?;
+    rows.iter().map(|row| Ok(((RunNo(row.int(0)?), row.small(1)?), row.int(2)?))).collect()
 }
 
 /// Facts that are stored under the keys of records, or why their tasks failed.

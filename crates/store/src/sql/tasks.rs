@@ -194,11 +194,19 @@ impl<B: Backend> Tasks for SqlStore<B> {
                 TaskState::Ready.code()
             )
         });
-        let (low, high) = role_range(role);
-        let rows = self.fetch(&SELECT, args![run.0, low.0, high.0, limit]).await?;
-        rows.iter()
-            .map(|row| Ok(ReadyTask { task: task_key(row, 0)?, publish_count: row.small(1)?, epoch: row.int(2)? }))
-            .collect()
+        let mut ready = Vec::new();
+        for kind in TaskKind::ALL.into_iter().rev().filter(|kind| kind.role() == role) {
+            let left = limit.saturating_sub(u32::try_from(ready.len()).unwrap_or(u32::MAX));
+            if left == 0 {
+                break;
+            }
+            let (low, high) = TaskKey::range_of_kind(kind);
+            for row in self.fetch(&SELECT, args![run.0, low.0, high.0, left]).await? {
+                let task = task_key(&row, 0)?;
+                ready.push(ReadyTask { task, publish_count: row.small(1)?, epoch: row.int(2)? });
+            }
+        }
+        Ok(ready)
     }
 
     async fn note_published(&self, run: RunNo, tasks: &[ReadyTask]) -> StoreResult<()> {

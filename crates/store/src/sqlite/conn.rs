@@ -102,7 +102,7 @@ fn encode(batch: &Batch) -> (String, Option<Vec<u8>>) {
                 json.push(',');
             }
             match column {
-                Column::Int(values) => push_number(&mut json, values[row]),
+                Column::Int(values) => write!(json, "{}", values[row]).expect("writing to a string cannot fail"),
                 Column::Text(values) => push_bytes(&mut json, &mut bytes, values[row].as_ref().map(String::as_bytes)),
                 Column::Blob(values) => push_bytes(&mut json, &mut bytes, Some(&values[row])),
             }
@@ -113,13 +113,6 @@ fn encode(batch: &Batch) -> (String, Option<Vec<u8>>) {
     }
     json.push(']');
     (json, has_bytes.then_some(bytes))
-}
-
-fn push_number(json: &mut String, value: Option<i64>) {
-    match value {
-        Some(value) => write!(json, "{value}").expect("writing to a string cannot fail"),
-        None => json.push_str("null"),
-    }
 }
 
 fn push_bytes(json: &mut String, all: &mut Vec<u8>, value: Option<&[u8]>) {

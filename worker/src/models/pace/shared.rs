@@ -20,6 +20,8 @@ use crate::models::gate::Gate;
 
 /// A slot that is older when its call gets to it is void.
 const VOID_AFTER: Duration = Duration::from_millis(250);
+/// After a 429 all calls of a stated limit are held at least so long: a full window then has room for what comes early.
+const PHASE_HOLD: Duration = Duration::from_millis(200);
 /// Wait between tries while the store is unavailable.
 const STORE_BACKOFF: Duration = Duration::from_millis(200);
 
@@ -100,9 +102,12 @@ impl Pace for SharedPace {
                 return later(self.inner.lock().expected_wait(lane, Instant::now()), patience);
             };
             tokio::time::sleep_until(slot.into()).await;
-            if slot.elapsed() <= VOID_AFTER {
+            // a slot within a hold is void as well: calls that leave together at its end would be refused again
+            let held = self.inner.gate.block.left();
+            if held > patience || (held.is_zero() && slot.elapsed() <= VOID_AFTER) {
                 return Paced::Go { waited: begun.elapsed() };
             }
+            tokio::time::sleep(held).await;
         }
     }
 
@@ -114,9 +119,11 @@ impl Pace for SharedPace {
         self.inner.lock().settled(unused_tokens);
     }
 
-    fn told(&self, hold: Duration) {
+    fn told(&self, hold: Duration) -> Duration {
+        let hold = if self.limits.is_none() { hold } else { hold.max(PHASE_HOLD) };
         self.inner.lock().told(hold);
         self.inner.wake.notify_one();
+        hold
     }
 }
 
@@ -159,7 +166,7 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
                 let base = begun + begun.elapsed() / 2;
                 let leaves = inner.lock().answered(question, base, &answer);
                 if answer.blocked_us > 0 {
-                    inner.gate.block.hold(answer.blocked_us.div_ceil(1000));
+                    inner.gate.block.hold(Duration::from_micros(answer.blocked_us));
                 }
                 inner.gate.limiter.impose(answer.learned);
                 for (call, at, tokens) in leaves {
