@@ -59,8 +59,9 @@ fn astrocyte_answers_by_itself_and_is_killed_while_it_is_filled() {
     }
 }
 
-/// Every question has an answer and finds what the undisturbed run found. Not by digest: the library's order depends on the
-/// clock and on the process, so the last places of its hits differ now and then between two undisturbed runs too.
+/// Every question has a result and finds what the undisturbed run found. Not by digest, nor answer by answer: the library's
+/// order depends on the clock and on the process, so the last places of its hits, and what is made of them, differ now and
+/// then between two undisturbed runs too.
 fn assert_finds_the_same(killed: &[Value], undisturbed: &[Value]) {
     let hits = |question: &Value| -> BTreeSet<String> {
         let hits = question["retrieved"].as_array().into_iter().flatten();
@@ -72,12 +73,13 @@ fn assert_finds_the_same(killed: &[Value], undisturbed: &[Value]) {
     let (mut shared, mut all) = (0, 0);
     for question in killed {
         let other = by_id[question["question_id"].as_str().expect("an id")];
-        assert_eq!((&question["outcome"], question["retrieved"].is_array()), (&other["outcome"], true), "{question}");
+        assert!(question["outcome"] == "scored" || question["outcome"] == "abstained", "{question}");
         let (found, expected) = (hits(question), hits(other));
         assert!(!found.is_empty(), "{question}");
         shared += found.intersection(&expected).count();
         all += expected.len();
     }
+    println!("{shared} of {all} hits are those of the undisturbed run");
     assert!(4 * shared >= 3 * all, "{shared} of {all} hits are those of the undisturbed run");
 }
 
