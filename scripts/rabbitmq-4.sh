@@ -18,6 +18,6 @@ fi
 unmount() { for place in dev sys proc; do umount "$root/$place" 2>/dev/null || true; done; }
 trap unmount EXIT
 mount -t proc proc "$root/proc"
-mount --rbind /sys "$root/sys"
+mount -t sysfs -o ro sysfs "$root/sys"
 mount --bind /dev "$root/dev"
 BENCH_TEST_RABBITMQ_ROOT="$root" cargo test --locked --workspace --test amqp

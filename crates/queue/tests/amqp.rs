@@ -473,6 +473,13 @@ async fn amqps_checks_the_broker_and_shows_a_client_certificate() {
         certificates.path_for_node("server.key")
     );
     let broker = blocking(move || RabbitMq::start_with(&configuration).expect("RabbitMQ starts")).await;
+    // the node answers on its plain port a moment before it opens this one
+    for _ in 0..100 {
+        if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     let url = |query: String| format!("amqps://guest:guest@localhost:{port}/%2f?{query}");
     let authority = format!("cacertfile={}", certificates.path("ca.pem"));
     let client = format!("certfile={}&keyfile={}", certificates.path("client.pem"), certificates.path("client.key"));
