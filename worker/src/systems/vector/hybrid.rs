@@ -1,5 +1,7 @@
-//! Reciprocal rank fusion (Cormack, Clarke, Büttcher, SIGIR 2009): a document's score is the sum of `1 / (60 + rank)` over
-//! the two lists. Ranks need no common scale, which scores of bm25 and cosines do not have.
+//! Reciprocal rank fusion (Cormack, Clarke, Büttcher, SIGIR 2009): a document's score is the sum of `1 / (c + rank)` over
+//! the two lists. Ranks need no common scale, which scores of bm25 and cosines do not have. The paper's c = 60 is for many
+//! lists; with two it lets whatever is somewhere in both outrank the best of one, and on LoCoMo falls behind bm25 alone
+//! (docs/SYSTEMS.md has the figures), so c is 10 here.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,7 +21,7 @@ use super::{
     ACCOUNT, FOLDER, MODEL, QUERY_PREFIX, TEXT_PREFIX, VectorSearch,
 };
 
-const RRF_K: Setting = Setting { name: "hybrid.rrf_k", description: "constant of the fusion", default: "60" };
+const RRF_K: Setting = Setting { name: "hybrid.rrf_k", description: "constant of the fusion", default: "10" };
 const DEPTH: Setting = Setting { name: "hybrid.depth", description: "hits of each list, at least k", default: "100" };
 
 /// Settings of `hybrid`; those of its two halves are the same as when they stand alone.
