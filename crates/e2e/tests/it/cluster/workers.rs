@@ -82,7 +82,8 @@ fn fault_2_a_frozen_worker_wakes_after_its_lease() {
     let _ = workers[0].wait_for_line("session was ended", Duration::from_secs(20));
     stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
     stage.check(client, IN_FLIGHT);
-    assert!(noticed >= Duration::from_secs(14), "its lease was taken after {noticed:?}");
+    // 15 s after its last sign of life, which was a second before it froze, or somewhat more on a busy machine
+    assert!(noticed >= Duration::from_secs(12), "its lease was taken after {noticed:?}");
     eprintln!("the lease of a frozen worker was taken after {:.1} s", noticed.as_secs_f64());
 }
 
