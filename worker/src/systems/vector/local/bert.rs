@@ -9,7 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config};
 use serde::{Deserialize, de::DeserializeOwned};
-use tokenizers::{Tokenizer, TruncationParams};
+use tokenizers::Tokenizer;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -79,6 +79,10 @@ enum Pooling {
 struct Bert {
     model: BertModel,
     tokenizer: Tokenizer,
+    /// What the tokenizer puts before and after a text.
+    frame: (Vec<u32>, Vec<u32>),
+    /// Tokens of a text that fit into a window.
+    window: usize,
     pooling: Pooling,
     dimensions: usize,
     padding: u32,
@@ -132,14 +136,18 @@ impl Bert {
         };
         let window = lengths.max_seq_length.unwrap_or(DEFAULT_WINDOW).min(config.max_position_embeddings);
         let mut tokenizer = Tokenizer::from_bytes(tokenizer).map_err(|error| format!("tokenizer.json: {error}"))?;
-        let truncation = TruncationParams { max_length: window.max(SMALLEST_WINDOW), ..TruncationParams::default() };
-        tokenizer.with_truncation(Some(truncation)).map_err(|error| format!("tokenizer.json: {error}"))?;
+        // texts are parted here: the tokenizer drops most of what it cuts off
+        tokenizer.with_truncation(None).map_err(|error| format!("tokenizer.json: {error}"))?;
         tokenizer.with_padding(None);
+        let frame = frame(&tokenizer).map_err(|error| format!("tokenizer.json: {error}"))?;
+        let window = window.max(SMALLEST_WINDOW).saturating_sub(frame.0.len() + frame.1.len()).max(1);
         let weights = VarBuilder::from_buffered_safetensors(weights, DType::F32, &Device::Cpu);
         let model = weights.and_then(|weights| BertModel::load(weights, &config));
         Ok(Self {
             model: model.map_err(|error| format!("model.safetensors: {error}"))?,
             tokenizer,
+            frame,
+            window,
             pooling,
             dimensions: config.hidden_size,
             padding: u32::try_from(config.pad_token_id).unwrap_or(0),
@@ -166,15 +174,15 @@ impl Bert {
     /// The windows of all texts, those of a length beside each other: little is padded.
     fn windows(&self, texts: &[String]) -> Result<Vec<Window>, String> {
         let inputs: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let encoded = self.tokenizer.encode_batch(inputs, true).map_err(|error| error.to_string())?;
-        let mut windows: Vec<Window> = encoded
-            .iter()
-            .enumerate()
-            .flat_map(|(text, first)| {
-                let parts = std::iter::once(first).chain(first.get_overflowing());
-                parts.map(move |part| Window { text, tokens: part.get_ids().to_vec() })
-            })
-            .collect();
+        let encoded = self.tokenizer.encode_batch(inputs, false).map_err(|error| error.to_string())?;
+        let (before, after) = &self.frame;
+        let mut windows = Vec::new();
+        for (text, encoding) in encoded.iter().enumerate() {
+            let tokens = encoding.get_ids();
+            // an empty text has a window too
+            let parts = tokens.chunks(self.window).chain(tokens.is_empty().then_some(tokens));
+            windows.extend(parts.map(|part| Window { text, tokens: [before, part, after].concat() }));
+        }
         windows.sort_by_key(|window| window.tokens.len());
         Ok(windows)
     }
@@ -201,6 +209,14 @@ impl Bert {
         };
         pooled.to_vec2()
     }
+}
+
+/// What the tokenizer puts before and after a text.
+fn frame(tokenizer: &Tokenizer) -> tokenizers::Result<(Vec<u32>, Vec<u32>)> {
+    let encode = |special| tokenizer.encode("a", special).map(|encoding| encoding.get_ids().to_vec());
+    let (bare, framed) = (encode(false)?, encode(true)?);
+    let at = framed.windows(bare.len().max(1)).position(|part| part == bare).unwrap_or(0);
+    Ok((framed[..at].to_vec(), framed[(at + bare.len()).min(framed.len())..].to_vec()))
 }
 
 fn read<T: DeserializeOwned>(name: &str, json: &[u8]) -> Result<T, String> {
