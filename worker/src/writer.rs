@@ -1,4 +1,5 @@
-//! The checkpoint writer (P8): one per process, commits whatever waits as soon as the previous commit has returned.
+//! The checkpoint writer (P8): one per process, commits whatever waits as soon as the previous commit has returned. What no
+//! slot waits for yet goes with the next commit, or after `ALONE_AFTER`.
 
 use std::{
     sync::Arc,
@@ -11,7 +12,10 @@ use bench_proto::{
 };
 use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
 use bench_telemetry::{outage, process, process_span};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::{Instant as Deadline, timeout_at},
+};
 use tracing::{Instrument as _, Span};
 
 use crate::sight::{Keeper, link_questions, meter};
@@ -20,6 +24,8 @@ use crate::sight::{Keeper, link_questions, meter};
 const MAX_RECORDS: usize = 100;
 /// Most bytes of text in one commit.
 const MAX_BYTES: usize = 1 << 20;
+/// How long a submission that nobody waits for yet may wait for company.
+const ALONE_AFTER: Duration = Duration::from_millis(20);
 /// Commits that may wait: with the slots as a bound on senders this never fills up.
 const QUEUE_LENGTH: usize = 4096;
 /// First and longest wait between tries while the store is unavailable.
@@ -43,16 +49,50 @@ pub(crate) enum WriteError {
     Broken(String),
 }
 
+type Answer = oneshot::Receiver<Result<Committed, WriteError>>;
+
 struct Submission {
     records: Vec<StepRecord>,
     conclusion: Option<Conclusion>,
     done: oneshot::Sender<Result<Committed, WriteError>>,
+    /// Somebody waits for it.
+    urgent: bool,
+}
+
+enum Message {
+    Store(Box<Submission>),
+    /// What is not urgent has become so.
+    Hurry,
 }
 
 /// Hands finished steps to the writer task.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    sender: mpsc::Sender<Submission>,
+    sender: mpsc::Sender<Message>,
+}
+
+/// Records that are being stored while their task goes on. Dropping it leaves them to the writer.
+pub(crate) struct Underway {
+    sender: mpsc::Sender<Message>,
+    answer: Answer,
+}
+
+impl Underway {
+    /// Waits for the commit.
+    ///
+    /// # Errors
+    /// Like [`Writer::submit`].
+    pub(crate) async fn stored(mut self) -> Result<Committed, WriteError> {
+        if let Ok(outcome) = self.answer.try_recv() {
+            return outcome;
+        }
+        self.sender.send(Message::Hurry).await.map_err(|_| closed())?;
+        self.answer.await.map_err(|_| closed())?
+    }
+}
+
+fn closed() -> WriteError {
+    WriteError::Broken("the checkpoint writer has stopped".to_owned())
 }
 
 /// What the writer tells the rest of the process.
@@ -96,31 +136,77 @@ impl Writer {
         records: Vec<StepRecord>,
         conclusion: Option<Conclusion>,
     ) -> Result<Committed, WriteError> {
+        self.send(records, conclusion, true).await?.await.map_err(|_| closed())?
+    }
+
+    /// Stores the records of one task while it goes on.
+    ///
+    /// # Errors
+    /// When the writer has stopped.
+    pub(crate) async fn submit_beside(&self, records: Vec<StepRecord>) -> Result<Underway, WriteError> {
+        let answer = self.send(records, None, false).await?;
+        Ok(Underway { sender: self.sender.clone(), answer })
+    }
+
+    async fn send(
+        &self,
+        records: Vec<StepRecord>,
+        conclusion: Option<Conclusion>,
+        urgent: bool,
+    ) -> Result<Answer, WriteError> {
         let (done, answer) = oneshot::channel();
-        let closed = || WriteError::Broken("the checkpoint writer has stopped".to_owned());
-        self.sender.send(Submission { records, conclusion, done }).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        let submission = Submission { records, conclusion, done, urgent };
+        self.sender.send(Message::Store(Box::new(submission))).await.map_err(|_| closed())?;
+        Ok(answer)
     }
 }
 
-async fn write_until_closed(store: Arc<dyn Store>, hooks: WriterHooks, mut receiver: mpsc::Receiver<Submission>) {
-    let mut carried: Option<Submission> = None;
-    while let Some(first) = match carried.take() {
-        Some(submission) => Some(submission),
-        None => receiver.recv().await,
-    } {
-        let (mut records, mut bytes) = (first.records.len(), weight(&first));
-        let mut batch = vec![first];
-        while let Ok(next) = receiver.try_recv() {
-            records += next.records.len();
-            bytes += weight(&next);
-            if records > MAX_RECORDS || bytes > MAX_BYTES {
-                carried = Some(next);
-                break;
-            }
-            batch.push(next);
-        }
+async fn write_until_closed(store: Arc<dyn Store>, hooks: WriterHooks, receiver: mpsc::Receiver<Message>) {
+    let mut inbox = Inbox { receiver, carried: None };
+    while let Some(batch) = inbox.next_batch().await {
         commit_batch(store.as_ref(), &hooks, batch).await;
+    }
+}
+
+/// What is to be written.
+struct Inbox {
+    receiver: mpsc::Receiver<Message>,
+    /// The submission that did not fit into the last batch.
+    carried: Option<Box<Submission>>,
+}
+
+impl Inbox {
+    /// The next batch: what waits now, when some of it is urgent; else what has come when it is, or after `ALONE_AFTER`.
+    async fn next_batch(&mut self) -> Option<Vec<Submission>> {
+        let (mut batch, mut records, mut bytes) = (Vec::new(), 0, 0);
+        let (mut urgent, mut deadline) = (false, None);
+        loop {
+            let next = match self.carried.take() {
+                Some(submission) => Some(Message::Store(submission)),
+                None => match (self.receiver.try_recv(), deadline) {
+                    (Ok(message), _) => Some(message),
+                    (Err(_), None) => Some(self.receiver.recv().await?),
+                    (Err(_), Some(_)) if urgent => None,
+                    (Err(_), Some(deadline)) => timeout_at(deadline, self.receiver.recv()).await.ok().flatten(),
+                },
+            };
+            match next {
+                None => return Some(batch),
+                // for what is in this batch, or was in the one before
+                Some(Message::Hurry) => urgent = !batch.is_empty(),
+                Some(Message::Store(submission)) => {
+                    records += submission.records.len();
+                    bytes += weight(&submission);
+                    if !batch.is_empty() && (records > MAX_RECORDS || bytes > MAX_BYTES) {
+                        self.carried = Some(submission);
+                        return Some(batch);
+                    }
+                    urgent |= submission.urgent;
+                    deadline.get_or_insert_with(|| Deadline::now() + ALONE_AFTER);
+                    batch.push(*submission);
+                }
+            }
+        }
     }
 }
 
@@ -334,6 +420,61 @@ mod tests {
             complete += 1;
         }
         assert_eq!(complete, 39);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p8_what_nobody_waits_for_goes_with_the_next_commit() {
+        let (sender, receiver) = mpsc::channel(64);
+        let (writer, mut inbox) = (Writer { sender }, Inbox { receiver, carried: None });
+        let record = |index| {
+            let task = TaskKey::question(0, index);
+            vec![ending(RunNo(1), task, StepNo::SCORE, 1, scored(0.5), Opens::Nothing)]
+        };
+        let begun = Deadline::now();
+        let beside = writer.submit_beside(record(0)).await.expect("is sent");
+        let urgent = writer.send(record(1), None, true).await.expect("is sent");
+        assert_eq!(inbox.next_batch().await.expect("a batch").len(), 2, "together");
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        drop(urgent);
+        // its commit has not returned when its task asks: the writer is told, and what comes next is not hurried
+        let asked = tokio::spawn(beside.stored());
+        tokio::task::yield_now().await;
+        let mut later = Vec::new();
+        for index in 2..4 {
+            later.push(writer.submit_beside(record(index)).await.expect("is sent"));
+        }
+        assert_eq!(inbox.next_batch().await.expect("a batch").len(), 2);
+        let alone = begun.elapsed();
+        assert!(alone >= ALONE_AFTER, "{alone:?}");
+        assert!(asked.await.expect("no panic").is_err(), "its submission was dropped with the batch");
+        // one that is asked for takes the others along
+        let mut more = Vec::new();
+        for index in 4..7 {
+            more.push(writer.submit_beside(record(index)).await.expect("is sent"));
+        }
+        let asked = tokio::spawn(more.remove(0).stored());
+        tokio::task::yield_now().await;
+        assert_eq!(inbox.next_batch().await.expect("a batch").len(), 3);
+        assert_eq!(begun.elapsed(), alone, "at once");
+        drop((writer, later, more));
+        assert!(asked.await.expect("no panic").is_err());
+        assert!(inbox.next_batch().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn p8_what_is_stored_beside_its_task_is_there_when_asked_for() {
+        let (_folder, store) = store().await;
+        let scene = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0, 1])])]).await;
+        scene.make_ready(0, 1).await;
+        let (hooks, mut to_conclude) = hooks();
+        let writer = Writer::start(Arc::clone(&store), hooks);
+        let record =
+            |index| ending(scene.run, TaskKey::question(0, index), StepNo::SCORE, 1, scored(0.5), Opens::Nothing);
+        let beside = writer.submit_beside(vec![record(0)]).await.expect("is sent");
+        assert_eq!(beside.stored().await, Ok(vec![None]));
+        drop(writer.submit_beside(vec![record(1)]).await.expect("is sent"));
+        assert_eq!(to_conclude.recv().await, Some((scene.run, TaskKey::question(0, 0))));
+        assert_eq!(to_conclude.recv().await, Some((scene.run, TaskKey::question(0, 1))), "though nobody asked");
     }
 
     #[tokio::test]

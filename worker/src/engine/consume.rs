@@ -151,26 +151,29 @@ impl Lane {
                 messages = process::count(deliveries.len()),
             );
             link_messages(&span, deliveries.iter().map(|delivery| &delivery.headers));
-            let claiming = self.claim_and_ack(consumer, deliveries).instrument(process::started(span));
-            match claiming.await {
-                Ok(claimed) => self.start(running, claimed, permits).await,
+            let claimed = match self.claim_all(&deliveries).instrument(process::started(span)).await {
+                Ok(Some(claimed)) => claimed,
+                // stopping without an answer of the store: the deliveries go back to the queue with the consumer
+                Ok(None) => continue,
                 Err(error) => {
                     self.broken.send_replace(Some(error.to_string()));
                     break;
                 }
+            };
+            self.start(running, claimed, permits).await;
+            // all of them (P1): those that were not claimed are done, leased, not due, unknown, or of a run that does not run
+            if let Err(error) = consumer.ack(deliveries).await {
+                // the lease guards what was claimed, a redelivery will be refused; why, the next receive says
+                debug!("acks were lost: {error}");
             }
         }
     }
 
-    /// Claims all deliveries in one statement, then acks them all (P1): those that were not claimed are done, leased, not
-    /// due, unknown, or of a run that does not run. Holds on to the deliveries while the store is out of reach.
-    async fn claim_and_ack(
-        &self,
-        consumer: &mut dyn Consumer,
-        deliveries: Vec<Delivery>,
-    ) -> Result<Vec<(ClaimedTask, Held)>, StoreError> {
+    /// Claims all deliveries in one statement (P1). Holds on to them while the store is out of reach; `None` when the worker
+    /// stops meanwhile.
+    async fn claim_all(&self, deliveries: &[Delivery]) -> Result<Option<Vec<(ClaimedTask, Held)>>, StoreError> {
         let (mut tasks, mut unreadable) = (Vec::with_capacity(deliveries.len()), BTreeMap::<_, Vec<TaskKey>>::new());
-        for Delivery { message, .. } in &deliveries {
+        for Delivery { message, .. } in deliveries {
             let (run, task) = (RunNo(message.run_no), TaskKey(message.task));
             if message.v > TASK_MESSAGE_VERSION {
                 unreadable.entry((run, message.v)).or_default().push(task);
@@ -198,18 +201,13 @@ impl Lane {
                 claimed = self.claim(&tasks).await?;
             }
         }
-        // stopping without an answer of the store: the deliveries go back to the queue with the consumer
-        let Some(claimed) = claimed else { return Ok(Vec::new()) };
-        if let Err(error) = consumer.ack(deliveries).await {
-            // the claim is committed: the lease guards the tasks, a redelivery will be refused; why, the next receive says
-            debug!("acks were lost: {error}");
-        }
+        let Some(claimed) = claimed else { return Ok(None) };
         let mut held: HashMap<_, Held> = held.into_iter().map(|held| (held.task(), held)).collect();
         let hold = |task: ClaimedTask| {
             let key = (task.run, task.task);
             (task, held.remove(&key).unwrap_or_else(|| self.shared.active.hold(key)))
         };
-        Ok(claimed.into_iter().map(hold).collect())
+        Ok(Some(claimed.into_iter().map(hold).collect()))
     }
 
     /// Claims patiently; `None` when the worker stops meanwhile.

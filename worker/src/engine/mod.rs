@@ -48,6 +48,7 @@ use alone::Alone;
 use consume::Lane;
 
 pub use panics::catch_all;
+pub(crate) use settle::keep_calls;
 pub(crate) use vitals::OUT_OF_REACH;
 pub use vitals::Vitals;
 

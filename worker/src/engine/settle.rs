@@ -232,7 +232,7 @@ where
 }
 
 /// Books attempts that belong to no stored step.
-async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) {
+pub(crate) async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) {
     if calls.is_empty() {
         return;
     }

@@ -237,8 +237,8 @@ mod tests {
             .collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
         bm25 1.0.0: from_items
-        vector 1.0.0: from_items
-        hybrid 1.0.0: from_items
+        vector 1.1.0: from_items
+        hybrid 1.1.0: from_items
         full-context 1.0.0: from_items ignores_k
         none 1.0.0: from_items empty_by_design
         random 1.0.0: from_items

@@ -1,5 +1,5 @@
-//! One question: recall → answer → deterministic scores. Each step is a checkpoint of its own; before a paid call the steps
-//! that it rests on are in the store, everything else of the question is committed together.
+//! One question: recall → answer → deterministic scores. Each step is a checkpoint of its own. A recall is stored while the
+//! paid call that rests on it is under way, everything else of the question is committed together.
 
 use bench_proto::{
     dataset::{GoldRecord, Question, StreamEntry},
@@ -17,7 +17,7 @@ use crate::{
     banks::BankData,
     context::RunContext,
     embedder::Payer,
-    engine::{Shared, store_failure},
+    engine::{Shared, keep_calls, store_failure},
     scorers::{ScoreCase, abstention::is_abstention},
     sight::traced,
     systems::RecallQuery,
@@ -31,27 +31,21 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
 
     let mut records = Vec::with_capacity(3);
     let stored_answer = stored_answer(&task, input);
-    let mut hits = match stored_hits(context, &task, input) {
+    let hits = match stored_hits(context, &task, input) {
         Some(hits) => hits,
         // an answer that is stored needs no hits, least of all of a forked run whose system is not there
         None if stored_answer.is_some() => Vec::new(),
         None => recall(shared, context, task, &data, question, gold, &mut records).await?,
     };
-    let is_paid = context.answerer().is_remote() || context.answerer().is_system();
-    if stored_answer.is_none() && is_paid && !records.is_empty() {
-        // what is paid for next rests on this recall: it is stored first, and whoever stored first is followed
-        let already = shared.writer.submit(std::mem::take(&mut records)).await?;
-        if already.iter().any(Option::is_some) {
-            hits = read_hits_again(shared, context, task).await?.unwrap_or(hits);
-        }
-    }
     let answer = match stored_answer {
         Some(answer) => answer,
         None => {
-            let answered = if context.answerer().is_system() {
-                answer_by_system(shared, context, task, &data, question).await?
+            let asked = Asked { shared, context, task, data: &data, question };
+            let is_paid = context.answerer().is_remote() || context.answerer().is_system();
+            let answered = if is_paid && !records.is_empty() {
+                asked.answer_while_storing(std::mem::take(&mut records), &hits).await?
             } else {
-                context.answerer().answer(&task, question, &hits, &data.content).await?
+                asked.answer(&hits).await?
             };
             let text = answered.answer.clone();
             records.push(answer_record(task, answered));
@@ -62,6 +56,56 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let conclusion = conclusion(shared, context, task, question, &data, &records);
     shared.writer.submit_and_conclude(records, conclusion).await?;
     Ok(())
+}
+
+/// A question that is to be answered.
+struct Asked<'a> {
+    shared: &'a Shared,
+    context: &'a RunContext,
+    task: ClaimedTask,
+    data: &'a BankData,
+    question: &'a Question,
+}
+
+impl Asked<'_> {
+    async fn answer(&self, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
+        let Self { shared, context, task, data, question } = *self;
+        if context.answerer().is_system() {
+            answer_by_system(shared, context, task, data, question).await
+        } else {
+            context.answerer().answer(&task, question, hits, &data.content).await
+        }
+    }
+
+    /// Answers while the recall that the answer rests on is stored: the call need not wait for the commit. Whoever stored a
+    /// recall first is followed; an answer to other hits has lost, and only its calls are booked.
+    async fn answer_while_storing(
+        &self,
+        recalled: Vec<StepRecord>,
+        hits: &[RetrievedHit],
+    ) -> Result<Answered, TaskEnd> {
+        let Self { shared, context, task, .. } = *self;
+        let storing = shared.writer.submit_beside(recalled).await?;
+        let answered = self.answer(hits).await;
+        let stored = storing.stored().await;
+        let answered = answered?;
+        let followed = match stored {
+            Ok(already) if already.iter().all(Option::is_none) => Ok(None),
+            Ok(_) => read_hits_again(shared, context, task).await,
+            Err(error) => Err(error.into()),
+        };
+        match followed {
+            Ok(Some(theirs)) if theirs != hits => {
+                keep_calls(shared, task, answered.calls).await;
+                self.answer(&theirs).await
+            }
+            Ok(_) => Ok(answered),
+            Err(end) => {
+                keep_calls(shared, task, answered.calls).await;
+                Err(end)
+            }
+        }
+    }
 }
 
 /// The facts of a question that nothing is known of but these records, when they end it.

@@ -14,7 +14,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{errors, place::Place};
+use super::{errors, place::Place, pool::Session};
 use crate::{
     StoreError, StoreResult, slow,
     sql::{Arg, Args, Batch, Cell, Column, Conn, Dialect, Row, Sql},
@@ -30,6 +30,8 @@ pub(super) const LONGEST: Duration = Duration::from_secs(60);
 /// A connection in use.
 pub(super) struct Link<'c> {
     conn: &'c mut PgConnection,
+    /// What goes with a commit, in the order in which it was prepared: number n is `last_n`.
+    prepared: &'c mut Vec<&'static str>,
     place: &'c Place,
     /// Statements are prepared under a name and kept; not behind a pooler, where the next one may meet another server.
     named: bool,
@@ -50,8 +52,9 @@ pub(super) enum State {
 }
 
 impl<'c> Link<'c> {
-    pub(super) fn new(conn: &'c mut PgConnection, place: &'c Place, named: bool) -> Self {
-        Self { conn, place, named, last: String::new(), state: State::Sound }
+    pub(super) fn new(session: &'c mut Session, place: &'c Place, named: bool) -> Self {
+        let Session { conn, prepared } = session;
+        Self { conn, prepared, place, named, last: String::new(), state: State::Sound }
     }
 
     /// Runs statements without arguments.
@@ -68,6 +71,20 @@ impl<'c> Link<'c> {
         let text = std::mem::take(&mut self.last) + "COMMIT";
         let done = watched(self.place, sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut *self.conn)).await;
         self.note(done).map(drop)
+    }
+
+    /// The number of a statement that goes with commits. A message of several statements cannot use what the client library
+    /// has prepared, and would be planned each time.
+    async fn prepared(&mut self, text: &'static str) -> StoreResult<usize> {
+        if let Some(number) = self.prepared.iter().position(|known| std::ptr::eq(*known, text)) {
+            return Ok(number);
+        }
+        let number = self.prepared.len();
+        let prepare = AssertSqlSafe(format!("PREPARE last_{number} AS {text}"));
+        let done = watched(self.place, sqlx::raw_sql(prepare).execute(&mut *self.conn)).await;
+        self.note(done)?;
+        self.prepared.push(text);
+        Ok(number)
     }
 
     fn note<T>(&mut self, outcome: Result<T, (State, StoreError)>) -> StoreResult<T> {
@@ -109,7 +126,13 @@ impl Conn for Link<'_> {
     }
 
     async fn at_last(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()> {
-        self.last.push_str(&with_numbers(&sql.expanded(Dialect::Postgres).text, args)?);
+        let (text, literals) = (&sql.expanded(Dialect::Postgres).text, literals(args)?);
+        let statement = if self.named {
+            format!("EXECUTE last_{} ({})", self.prepared(text).await?, literals.join(", "))
+        } else {
+            with_literals(text, &literals)?
+        };
+        self.last.push_str(&statement);
         self.last.push_str("; ");
         Ok(())
     }
@@ -142,9 +165,8 @@ async fn watched<T>(
     }
 }
 
-/// A statement with its arguments in their places. A message of several statements has no arguments; numbers need no quoting.
-fn with_numbers(text: &str, args: Args) -> StoreResult<String> {
-    let not_a_number = || StoreError::BadData("only numbers go with a commit".to_owned());
+/// Arguments as text. A message of several statements has none of its own; numbers need no quoting.
+fn literals(args: Args) -> StoreResult<Vec<String>> {
     let mut literals = Vec::new();
     for arg in args {
         match arg {
@@ -161,13 +183,23 @@ fn with_numbers(text: &str, args: Args) -> StoreResult<String> {
             Arg::Text(_) | Arg::Blob(_) => return Err(not_a_number()),
         }
     }
+    Ok(literals)
+}
+
+fn not_a_number() -> StoreError {
+    StoreError::BadData("only numbers go with a commit".to_owned())
+}
+
+/// A statement with its arguments in their places.
+fn with_literals(text: &str, literals: &[String]) -> StoreResult<String> {
     let mut parts = text.split('$');
     let mut whole = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let number: usize = part[..digits].parse().unwrap_or(0);
         let value = number.checked_sub(1).and_then(|place| literals.get(place));
-        whole.push_str(value.ok_or_else(|| StoreError::BadData(format!("a statement has no argument {number}")))?);
+        let missing = || StoreError::BadData(format!("a statement has no argument {number}"));
+        whole.push_str(value.ok_or_else(missing)?);
         whole.push_str(&part[digits..]);
     }
     Ok(whole)
@@ -212,17 +244,15 @@ mod tests {
     #[test]
     fn numbers_stand_in_their_places() {
         let rows = Batch::default().int([1, -2]).int([0, i64::MIN]);
-        let text = with_numbers("f($2, $1, UNNEST($3::int8[], $4::int8[])) + $10", {
-            let mut all = args![7_i64, 0.1_f64, rows];
-            all.extend((0..6).map(|n| Arg::from(n * 100_i64)));
-            all
-        });
+        let mut all = args![7_i64, 0.1_f64, rows];
+        all.extend((0..6).map(|n| Arg::from(n * 100_i64)));
+        let all = literals(all).expect("numbers only");
         assert_eq!(
-            text.expect("numbers only"),
+            with_literals("f($2, $1, UNNEST($3::int8[], $4::int8[])) + $10", &all).expect("all are there"),
             "f('0.1'::float8, '7'::int8, UNNEST('{1,-2}'::int8[]::int8[], '{0,-9223372036854775808}'::int8[]::int8[])) \
              + '500'::int8"
         );
-        assert!(with_numbers("f($1)", args!["text"]).is_err());
-        assert!(with_numbers("f($2)", args![1_i64]).is_err());
+        assert!(literals(args!["text"]).is_err());
+        assert!(with_literals("f($2)", &all[..1]).is_err());
     }
 }

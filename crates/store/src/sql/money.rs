@@ -194,30 +194,19 @@ fn ids(attempts: &[Uuid]) -> Batch {
     Batch::default().int(0..attempts.len() as i64).blob(attempts.iter().map(|id| id.as_bytes().to_vec()))
 }
 
-/// Removes reservations, in the order of their ids.
+/// Removes reservations, in the order of their ids: two that settle the same ones wait for each other.
 async fn take(conn: &mut dyn Conn, attempts: &[Uuid]) -> StoreResult<HashMap<Uuid, Reserved>> {
     static TAKE: Sql = Sql::new(|| {
         format!(
-            "DELETE FROM reservations WHERE attempt_id IN (SELECT b.attempt FROM @rows($1: place int, attempt blob) AS b) \
-             RETURNING {RESERVED}"
+            "DELETE FROM reservations WHERE attempt_id IN \
+             (SELECT b.attempt FROM @locked(reservations $1: place int, attempt blob) AS b) RETURNING {RESERVED}"
         )
     });
     if attempts.is_empty() {
         return Ok(HashMap::new());
     }
-    lock(conn, attempts).await?;
     let mut rows = conn.fetch(&TAKE, args![ids(attempts)]).await?;
     rows.iter_mut().map(reserved).collect()
-}
-
-/// Locks reservations in the order of their ids: two that settle the same ones wait for each other.
-async fn lock(conn: &mut dyn Conn, attempts: &[Uuid]) -> StoreResult<()> {
-    static LOCK: Sql = Sql::new(|| {
-        "SELECT r.attempt_id FROM @rows($1: place int, attempt blob) AS b JOIN reservations AS r ON r.attempt_id = b.attempt \
-         ORDER BY r.attempt_id"
-            .to_owned()
-    });
-    conn.lock(&LOCK, args![ids(attempts)]).await
 }
 
 /// Books attempts whose records were stored just now: each one's reservation is gone, whatever it had become, and its cost
@@ -381,7 +370,8 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
     static LOSE: Sql = Sql::new(|| {
         format!(
             "UPDATE reservations SET state = {LOST} WHERE state = {OPEN} \
-             AND attempt_id IN (SELECT b.attempt FROM @rows($1: place int, attempt blob) AS b) RETURNING {RESERVED}"
+             AND attempt_id IN (SELECT b.attempt FROM @locked(reservations $1: place int, attempt blob) AS b) \
+             RETURNING {RESERVED}"
         )
     });
     let BudgetChange { run, session, mut release, lose: lost, wants } = change;
@@ -393,7 +383,6 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
         books.unbook(of);
     }
     if !lost.is_empty() {
-        lock(conn, &lost).await?;
         for mut row in conn.fetch(&LOSE, args![ids(&lost)]).await? {
             lose(&mut books, reserved(&mut row)?.1);
         }

@@ -17,7 +17,7 @@
 //! comes from the batch can only be looked up row by row. SQLite needs none of it: its statistics are written by hand.
 //!
 //! `@locked` is about round trips: a change of rows that must be locked in one order is one statement instead of two. Only for
-//! the rows that an UPDATE changes: what it reads besides is as old as the statement. SQLite has one writer and locks nothing.
+//! the rows that an UPDATE changes or a DELETE removes: what it reads besides is as old as the statement. SQLite has one writer and locks nothing.
 
 use std::{fmt::Write as _, sync::OnceLock};
 
@@ -57,10 +57,11 @@ enum Kind {
 type Columns<'a> = Vec<(&'a str, Kind)>;
 
 /// The columns of a table's key, and those of the batch that name it.
-const KEYS: [(&str, [(&str, &str); 2]); 3] = [
-    ("tasks", [("run_no", "run"), ("task_key", "task")]),
-    ("banks", [("run_no", "run"), ("bank_no", "bank")]),
-    ("unsent_traces", [("run_no", "run"), ("task_key", "task")]),
+const KEYS: [(&str, &[(&str, &str)]); 4] = [
+    ("tasks", &[("run_no", "run"), ("task_key", "task")]),
+    ("banks", &[("run_no", "run"), ("bank_no", "bank")]),
+    ("unsent_traces", &[("run_no", "run"), ("task_key", "task")]),
+    ("reservations", &[("attempt_id", "attempt")]),
 ];
 
 impl Sql {
@@ -178,13 +179,10 @@ fn push_locked(text: &mut String, table: &str, first: usize, columns: &Columns<'
     let key = KEYS.iter().find(|(name, _)| *name == table).map(|(_, key)| key).expect("a table with a known key");
     text.push_str("(SELECT b.* FROM ");
     push_rows(text, Dialect::Postgres, first, columns);
-    let [(one, of_one), (two, of_two)] = key;
-    push(
-        text,
-        format_args!(
-            " AS b JOIN {table} AS l ON l.{one} = b.{of_one} AND l.{two} = b.{of_two} ORDER BY l.{one}, l.{two} FOR UPDATE OF l)"
-        ),
-    );
+    let on: Vec<String> = key.iter().map(|(column, of_batch)| format!("l.{column} = b.{of_batch}")).collect();
+    let order: Vec<String> = key.iter().map(|(column, _)| format!("l.{column}")).collect();
+    let (on, order) = (on.join(" AND "), order.join(", "));
+    push(text, format_args!(" AS b JOIN {table} AS l ON {on} ORDER BY {order} FOR UPDATE OF l)"));
 }
 
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {

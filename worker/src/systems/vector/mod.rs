@@ -34,7 +34,7 @@ use crate::embedder::Payer;
 pub(super) use hybrid::{HYBRID_SETTINGS, build_hybrid};
 
 /// Semantic version: raised when the same settings find something else.
-const VERSION: &str = "1.0.0";
+const VERSION: &str = "1.1.0";
 
 const MODEL: Setting = Setting::new(
     "vector.model",

@@ -135,11 +135,7 @@ impl Bert {
             _ => Pooling::Mean,
         };
         let window = lengths.max_seq_length.unwrap_or(DEFAULT_WINDOW).min(config.max_position_embeddings);
-        let mut tokenizer = Tokenizer::from_bytes(tokenizer).map_err(|error| format!("tokenizer.json: {error}"))?;
-        // texts are parted here: the tokenizer drops most of what it cuts off
-        tokenizer.with_truncation(None).map_err(|error| format!("tokenizer.json: {error}"))?;
-        tokenizer.with_padding(None);
-        let frame = frame(&tokenizer).map_err(|error| format!("tokenizer.json: {error}"))?;
+        let (tokenizer, frame) = load_tokenizer(tokenizer).map_err(|error| format!("tokenizer.json: {error}"))?;
         let window = window.max(SMALLEST_WINDOW).saturating_sub(frame.0.len() + frame.1.len()).max(1);
         let weights = VarBuilder::from_buffered_safetensors(weights, DType::F32, &Device::Cpu);
         let model = weights.and_then(|weights| BertModel::load(weights, &config));
@@ -211,12 +207,22 @@ impl Bert {
     }
 }
 
+fn load_tokenizer(json: &[u8]) -> tokenizers::Result<(Tokenizer, (Vec<u32>, Vec<u32>))> {
+    let mut tokenizer = Tokenizer::from_bytes(json)?;
+    // texts are parted here: the tokenizer drops most of what it cuts off
+    tokenizer.with_truncation(None)?;
+    tokenizer.with_padding(None);
+    let frame = frame(&tokenizer)?;
+    Ok((tokenizer, frame))
+}
+
 /// What the tokenizer puts before and after a text.
 fn frame(tokenizer: &Tokenizer) -> tokenizers::Result<(Vec<u32>, Vec<u32>)> {
     let encode = |special| tokenizer.encode("a", special).map(|encoding| encoding.get_ids().to_vec());
     let (bare, framed) = (encode(false)?, encode(true)?);
-    let at = framed.windows(bare.len().max(1)).position(|part| part == bare).unwrap_or(0);
-    Ok((framed[..at].to_vec(), framed[(at + bare.len()).min(framed.len())..].to_vec()))
+    let at = framed.windows(bare.len().max(1)).position(|part| part == bare);
+    let at = at.ok_or("what it puts around a text cannot be told: it changes the text's own tokens")?;
+    Ok((framed[..at].to_vec(), framed[at + bare.len()..].to_vec()))
 }
 
 fn read<T: DeserializeOwned>(name: &str, json: &[u8]) -> Result<T, String> {
