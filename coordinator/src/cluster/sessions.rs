@@ -3,11 +3,23 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use bench_store::{SessionId, SessionRow};
+use bench_proto::ids::RunNo;
+use bench_store::{SessionId, SessionRow, Store, StoreResult};
+use bench_telemetry::{
+    metrics::catalogue,
+    outage::{self, Upset},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
+use super::planner_domain;
+
+/// How often the counters of sessions are read.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a counter must stand still.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Two looks that are further apart than this are no watch.
@@ -15,14 +27,14 @@ const LONGEST_GAP: Duration = Duration::from_secs(4);
 
 /// Watches the counters of sessions.
 #[derive(Debug, Default)]
-pub(crate) struct SessionWatch {
+struct SessionWatch {
     seen: HashMap<SessionId, (i64, Instant)>,
     looked: Option<Instant>,
 }
 
 impl SessionWatch {
     /// The sessions that are dead by what was read now.
-    pub(crate) fn see(&mut self, open: &[SessionRow], now: Instant) -> Vec<SessionId> {
+    fn see(&mut self, open: &[SessionRow], now: Instant) -> Vec<SessionId> {
         if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) > LONGEST_GAP) {
             self.seen.clear();
         }
@@ -41,8 +53,76 @@ impl SessionWatch {
     }
 
     /// A read failed: everything is counted anew.
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
         *self = Self::default();
+    }
+}
+
+/// Watches the sessions of a domain, and ends those that are dead.
+pub(crate) struct Watch {
+    store: Arc<dyn Store>,
+    domain: String,
+    workers: SessionWatch,
+    planners: HashMap<RunNo, SessionWatch>,
+}
+
+impl Watch {
+    /// A watch that has seen nobody yet.
+    pub(crate) fn new(store: Arc<dyn Store>, domain: String) -> Self {
+        Self { store, domain, workers: SessionWatch::default(), planners: HashMap::new() }
+    }
+
+    /// Watches until stopped.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut upset = Upset::default();
+        loop {
+            match self.look().await {
+                Ok(()) => upset.over(),
+                Err(error) => {
+                    // nobody is dead because this process could not read
+                    self.workers.forget();
+                    self.planners.clear();
+                    if error.is_transient() {
+                        upset.away(&outage::STORE, &error);
+                    } else if upset.is_news(&error.to_string()) {
+                        warn!(code = "supervise", "watching the workers waits: {error}");
+                    }
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    async fn look(&mut self) -> StoreResult<()> {
+        let now = Instant::now();
+        let workers = self.store.open_sessions(&self.domain).await?;
+        for session in self.workers.see(&workers, now) {
+            let lost = self.store.end_session(session).await?;
+            let name = workers.iter().find(|row| row.session == session).map_or("?", |row| row.worker.as_str());
+            catalogue::LEASES_LOST.add(lost as f64, &[]);
+            warn!(worker = name, code = "worker_silent", "worker {name} is silent: {lost} of its tasks go to others");
+        }
+        let running = self.store.running_runs(&self.domain).await?;
+        self.planners.retain(|run, _| running.iter().any(|(running, _)| running == run));
+        for (run, _) in running {
+            let planners = self.store.open_sessions(&planner_domain(run)).await?;
+            if planners.is_empty() {
+                continue;
+            }
+            for session in self.planners.entry(run).or_default().see(&planners, now) {
+                self.store.end_session(session).await?;
+                let run = self.store.run(run).await?.run_id.0;
+                warn!(
+                    run,
+                    code = "planner_gone",
+                    "who wrote the plan of run {run} is gone: `bench-coord resume {run}` writes the rest"
+                );
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,6 @@ use bench_proto::ids::{RunNo, TaskKey};
 use bench_queue::Queue;
 use bench_store::{RunFilter, RunRow, RunState, Store, StoreError};
 use bench_telemetry::{
-    metrics::catalogue,
     outage::{self, Upset},
     process, process_span,
 };
@@ -19,13 +18,11 @@ use bench_worker::{banks::BankCache, concluder::Concluder, sight::Keeper};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
-use super::{planner_domain, sessions::SessionWatch, trouble::Trouble};
+use super::{sessions::Watch, trouble::Trouble};
 use crate::{app::App, results};
 
 /// How often it looks around.
 const TICK: Duration = Duration::from_millis(250);
-/// How often the counters of sessions are read.
-const WATCH_SESSIONS: Duration = Duration::from_secs(1);
 /// How often the level-triggered sweep of a run is made (P7).
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// How often dead letters are taken back.
@@ -60,9 +57,6 @@ enum TickError {
 
 /// What a supervisor remembers between two ticks; all of it can be learned anew.
 struct Memory {
-    workers: SessionWatch,
-    planners: HashMap<RunNo, SessionWatch>,
-    watched: Option<Instant>,
     next_sweep: HashMap<RunNo, Instant>,
     dead_letters: Option<Instant>,
     concluder: Concluder,
@@ -71,11 +65,14 @@ struct Memory {
 impl Supervisor {
     /// Supervises until stopped.
     pub(crate) async fn run(self, stop: CancellationToken) {
+        let watch = Watch::new(Arc::clone(&self.store), self.domain.clone());
+        // apart: a sweep that waits for the locks of a frozen worker must not keep anybody from noticing that it is frozen
+        tokio::join!(watch.run(stop.clone()), self.look_around(stop));
+    }
+
+    async fn look_around(self, stop: CancellationToken) {
         let banks = Arc::new(BankCache::new(Arc::clone(&self.store)));
         let mut memory = Memory {
-            workers: SessionWatch::default(),
-            planners: HashMap::new(),
-            watched: None,
             next_sweep: HashMap::new(),
             dead_letters: None,
             concluder: Concluder::new(Arc::clone(&self.store), banks, self.keeper.clone()),
@@ -100,16 +97,6 @@ impl Supervisor {
 
     async fn tick(&self, memory: &mut Memory) -> Result<(), TickError> {
         let running = self.store.running_runs(&self.domain).await?;
-        if memory.watched.is_none_or(|watched| watched.elapsed() >= WATCH_SESSIONS) {
-            memory.watched = Some(Instant::now());
-            let watched = self.watch_sessions(memory, &running).await;
-            if watched.is_err() {
-                // nobody is dead because this process could not read
-                memory.workers.forget();
-                memory.planners.clear();
-            }
-            watched?;
-        }
         memory.next_sweep.retain(|run, _| running.iter().any(|(running, _)| running == run));
         for (run, _) in running {
             self.look_after(memory, run).await?;
@@ -117,34 +104,6 @@ impl Supervisor {
         if memory.dead_letters.is_none_or(|looked| looked.elapsed() >= DEAD_LETTERS_EVERY) {
             memory.dead_letters = Some(Instant::now());
             self.take_back_dead_letters().await?;
-        }
-        Ok(())
-    }
-
-    async fn watch_sessions(&self, memory: &mut Memory, running: &[(RunNo, i64)]) -> Result<(), TickError> {
-        let now = Instant::now();
-        let workers = self.store.open_sessions(&self.domain).await?;
-        for session in memory.workers.see(&workers, now) {
-            let lost = self.store.end_session(session).await?;
-            let name = workers.iter().find(|row| row.session == session).map_or("?", |row| row.worker.as_str());
-            catalogue::LEASES_LOST.add(lost as f64, &[]);
-            warn!(worker = name, code = "worker_silent", "worker {name} is silent: {lost} of its tasks go to others");
-        }
-        memory.planners.retain(|run, _| running.iter().any(|(running, _)| running == run));
-        for (run, _) in running {
-            let planners = self.store.open_sessions(&planner_domain(*run)).await?;
-            if planners.is_empty() {
-                continue;
-            }
-            for session in memory.planners.entry(*run).or_default().see(&planners, now) {
-                self.store.end_session(session).await?;
-                let run = self.store.run(*run).await?.run_id.0;
-                warn!(
-                    run,
-                    code = "planner_gone",
-                    "who wrote the plan of run {run} is gone: `bench-coord resume {run}` writes the rest"
-                );
-            }
         }
         Ok(())
     }

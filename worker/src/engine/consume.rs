@@ -192,16 +192,7 @@ impl Lane {
         }
         // known as active before the store knows of the claim: its answer may be lost
         let held: Vec<Held> = tasks.iter().map(|task| self.shared.active.hold(*task)).collect();
-        let mut claimed = self.claim(&tasks).await?;
-        if claimed.as_ref().is_some_and(Vec::is_empty) && !tasks.is_empty() {
-            // nothing at all: duplicates, or a session that was ended without this worker knowing
-            let alive = self.patiently(|| store.renew_session(self.shared.session())).await?;
-            if alive == Some(false) {
-                self.patiently(|| self.shared.begin_again()).await?;
-                claimed = self.claim(&tasks).await?;
-            }
-        }
-        let Some(claimed) = claimed else { return Ok(None) };
+        let Some(claimed) = self.claim(&tasks).await? else { return Ok(None) };
         let mut held: HashMap<_, Held> = held.into_iter().map(|held| (held.task(), held)).collect();
         let hold = |task: ClaimedTask| {
             let key = (task.run, task.task);
@@ -215,8 +206,20 @@ impl Lane {
         if tasks.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        // a try that was committed although its answer was lost is found by `LostLeases`
-        self.patiently(|| self.shared.store.claim(self.shared.session(), tasks)).await
+        loop {
+            let session = self.shared.session();
+            // a try that was committed although its answer was lost is found by `LostLeases`
+            let claimed = self.patiently(|| self.shared.store.claim(session, tasks)).await?;
+            if claimed.as_ref().is_none_or(|claimed| !claimed.is_empty()) {
+                return Ok(claimed);
+            }
+            // nothing at all: duplicates, or a session that was ended without this worker knowing
+            match self.patiently(|| self.shared.store.renew_session(session)).await? {
+                Some(true) => return Ok(claimed),
+                None => return Ok(None),
+                Some(false) => drop(self.patiently(|| self.shared.begin_again(session)).await?),
+            }
+        }
     }
 
     /// Repeats a store call while the store is unavailable; `None` when the worker stops meanwhile.

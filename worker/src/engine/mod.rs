@@ -87,6 +87,8 @@ pub struct Shared {
     domain: String,
     info: String,
     session: AtomicI64,
+    /// Held while a new session is opened.
+    beginning: Mutex<()>,
     vitals: Arc<Vitals>,
     environment: Arc<WorkerEnvironment>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
@@ -280,6 +282,7 @@ impl Worker {
             domain: config.domain,
             info,
             session: AtomicI64::new(session.0),
+            beginning: Mutex::default(),
             vitals,
             environment,
             contexts: Mutex::default(),

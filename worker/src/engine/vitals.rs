@@ -9,7 +9,7 @@ use std::{
 };
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, task::TaskEvent};
-use bench_store::{CANCELLED_NOW, Release, RunState, StoreError};
+use bench_store::{CANCELLED_NOW, Release, RunState, SessionId, StoreError};
 use bench_telemetry::outage::{self, Waiting};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -63,8 +63,8 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
         if bench_telemetry::metrics::enabled() {
             shared.refresh_metrics();
         }
-        let sent = Instant::now();
-        match shared.store.renew_session(shared.session()).await {
+        let (sent, session) = (Instant::now(), shared.session());
+        match shared.store.renew_session(session).await {
             Ok(true) => {
                 shared.vitals.renewed(sent);
                 (silent, waiting) = (false, None);
@@ -72,7 +72,7 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
             }
             Ok(false) if stop.is_cancelled() => return,
             Ok(false) => {
-                if let Err(error) = shared.begin_again().await {
+                if let Err(error) = shared.begin_again(session).await {
                     tell(&mut waiting, &error, "a new session could not be opened");
                 }
             }
@@ -98,8 +98,13 @@ fn tell(waiting: &mut Option<Waiting>, error: &StoreError, what: &str) {
 }
 
 impl Shared {
-    /// Leaves the session behind, with everything that was begun under it, and opens another.
-    pub(super) async fn begin_again(&self) -> Result<(), bench_store::StoreError> {
+    /// Leaves a session behind that was ended, with everything that was begun under it, and opens another, unless that has
+    /// been done already.
+    pub(super) async fn begin_again(&self, ended: SessionId) -> Result<(), StoreError> {
+        let _beginning = self.beginning.lock().await;
+        if self.session() != ended {
+            return Ok(());
+        }
         self.drop_contexts("the session was ended").await;
         let sent = Instant::now();
         let session = self.store.open_session(&self.name, &self.domain, &self.info).await?;

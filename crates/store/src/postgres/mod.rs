@@ -48,7 +48,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0010_waiting.sql"),
 ];
 
-/// What every statement runs under. A client that is gone loses its locks within seconds.
+/// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the
+/// connections over which they give their signs of life.
 ///
 /// A plan is made once for a connection, not for each of many small transactions, where planning took more time than the
 /// work. So it must be good for ten tasks and for a million: every row of a batch is looked up by an index. All rows of a run
@@ -56,7 +57,7 @@ const MIGRATIONS: schema::Migrations = &[
 /// scan reads all runs; the planner believes both to be cheap while tables are small.
 const SETTINGS: [(&str, &str); 13] = [
     ("statement_timeout", "60000"),
-    ("idle_in_transaction_session_timeout", "15000"),
+    ("idle_in_transaction_session_timeout", "5000"),
     ("tcp_user_timeout", "10000"),
     ("tcp_keepalives_idle", "5"),
     ("tcp_keepalives_interval", "2"),
@@ -74,7 +75,7 @@ const SETTINGS: [(&str, &str); 13] = [
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// The same for one transaction, in one message: behind a pooler the next transaction may meet another server.
 const BEGIN_POOLED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 60000; \
-    SET LOCAL idle_in_transaction_session_timeout = 15000; SET LOCAL random_page_cost = 1.1; SET LOCAL jit = off; \
+    SET LOCAL idle_in_transaction_session_timeout = 5000; SET LOCAL random_page_cost = 1.1; SET LOCAL jit = off; \
     SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
 /// A database on a server.
