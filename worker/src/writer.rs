@@ -83,11 +83,14 @@ impl Underway {
     /// # Errors
     /// Like [`Writer::submit`].
     pub(crate) async fn stored(mut self) -> Result<Committed, WriteError> {
-        if let Ok(outcome) = self.answer.try_recv() {
-            return outcome;
+        match self.answer.try_recv() {
+            Ok(outcome) => outcome,
+            Err(oneshot::error::TryRecvError::Closed) => Err(closed()),
+            Err(oneshot::error::TryRecvError::Empty) => {
+                self.sender.send(Message::Hurry).await.map_err(|_| closed())?;
+                self.answer.await.map_err(|_| closed())?
+            }
         }
-        self.sender.send(Message::Hurry).await.map_err(|_| closed())?;
-        self.answer.await.map_err(|_| closed())?
     }
 }
 
