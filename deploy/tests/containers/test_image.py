@@ -60,7 +60,7 @@ class Image(unittest.TestCase):
             inside = {name for name, _ in inside}
             self.assertLessEqual(names, inside, program)
             # crates of tests and of other systems are not linked
-            self.assertFalse({"insta", "proptest", "windows-sys"} & inside, program)
+            self.assertFalse({"insta", "bench-testkit", "windows-sys"} & inside, program)
 
     def test_the_build_context_holds_what_is_needed_and_no_more(self):
         """Sources alone: no history, no keys, nothing that was built."""
