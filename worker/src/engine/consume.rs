@@ -1,4 +1,4 @@
-//! Receive, claim, ack, start (P1).
+//! Receive, claim, start, ack (P1).
 
 use std::{
     collections::{BTreeMap, HashMap},

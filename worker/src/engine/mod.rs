@@ -1,4 +1,4 @@
-//! The worker loop: receive, claim, ack, run in a slot, free the slot by the commit (P1, P8, P11, P26).
+//! The worker loop: receive, claim, run in a slot, ack, free the slot by the commit (P1, P8, P11, P26).
 //!
 //! `consume` takes tasks and starts them, `settle` carries out how they end, `vitals` keeps the session alive and follows the
 //! states of runs, `panics` makes failures of panics.
