@@ -76,11 +76,13 @@ enum Pooling {
     First,
 }
 
+/// What a tokenizer puts before and after a text.
+type Frame = (Vec<u32>, Vec<u32>);
+
 struct Bert {
     model: BertModel,
     tokenizer: Tokenizer,
-    /// What the tokenizer puts before and after a text.
-    frame: (Vec<u32>, Vec<u32>),
+    frame: Frame,
     /// Tokens of a text that fit into a window.
     window: usize,
     pooling: Pooling,
@@ -207,7 +209,7 @@ impl Bert {
     }
 }
 
-fn load_tokenizer(json: &[u8]) -> tokenizers::Result<(Tokenizer, (Vec<u32>, Vec<u32>))> {
+fn load_tokenizer(json: &[u8]) -> tokenizers::Result<(Tokenizer, Frame)> {
     let mut tokenizer = Tokenizer::from_bytes(json)?;
     // texts are parted here: the tokenizer drops most of what it cuts off
     tokenizer.with_truncation(None)?;
@@ -216,8 +218,7 @@ fn load_tokenizer(json: &[u8]) -> tokenizers::Result<(Tokenizer, (Vec<u32>, Vec<
     Ok((tokenizer, frame))
 }
 
-/// What the tokenizer puts before and after a text.
-fn frame(tokenizer: &Tokenizer) -> tokenizers::Result<(Vec<u32>, Vec<u32>)> {
+fn frame(tokenizer: &Tokenizer) -> tokenizers::Result<Frame> {
     let encode = |special| tokenizer.encode("a", special).map(|encoding| encoding.get_ids().to_vec());
     let (bare, framed) = (encode(false)?, encode(true)?);
     let at = framed.windows(bare.len().max(1)).position(|part| part == bare);
