@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -255,6 +256,12 @@ impl Cluster {
     /// When the server refuses it.
     pub fn sql(&self, sql: &str) -> String {
         postgres::run_sql(&self.database.admin, sql).unwrap_or_else(|e| panic!("{sql}: {e:#}"))
+    }
+
+    /// The same in a thread of its own, for a statement that ends when somebody ends its connection.
+    pub fn sql_beside(&self, sql: &'static str) -> JoinHandle<anyhow::Result<String>> {
+        let url = self.database.admin.clone();
+        std::thread::spawn(move || postgres::run_sql(&url, sql))
     }
 
     /// A binary with the store of a URL and the queue of another. The environment holds only what is named here.

@@ -14,7 +14,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{errors, place::Place, pool::Session};
+use super::{errors, place::Place, pool::Connection};
 use crate::{
     StoreError, StoreResult, slow,
     sql::{Arg, Args, Batch, Cell, Column, Conn, Dialect, Row, Sql},
@@ -52,8 +52,8 @@ pub(super) enum State {
 }
 
 impl<'c> Link<'c> {
-    pub(super) fn new(session: &'c mut Session, place: &'c Place, named: bool) -> Self {
-        let Session { conn, prepared } = session;
+    pub(super) fn new(connection: &'c mut Connection, place: &'c Place, named: bool) -> Self {
+        let Connection { conn, prepared } = connection;
         Self { conn, prepared, place, named, last: String::new(), state: State::Sound }
     }
 

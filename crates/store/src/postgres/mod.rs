@@ -46,6 +46,9 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0008_limits.sql"),
     include_str!("../../../../migrations/postgres/0009_unsent_traces.sql"),
     include_str!("../../../../migrations/postgres/0010_waiting.sql"),
+    include_str!("../../../../migrations/postgres/0011_outages.sql"),
+    include_str!("../../../../migrations/postgres/0012_groups.sql"),
+    include_str!("../../../../migrations/postgres/0013_incarnation.sql"),
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the

@@ -32,17 +32,17 @@ pub(super) struct Pool {
     pub(super) pooled: bool,
     size: usize,
     turns: Semaphore,
-    resting: Mutex<Vec<(Session, Instant)>>,
+    resting: Mutex<Vec<(Connection, Instant)>>,
 }
 
 /// A connection, and what the server keeps for it.
-pub(super) struct Session {
+pub(super) struct Connection {
     pub(super) conn: PgConnection,
     /// Statements that were prepared under names of our own ([`Link`] says which).
     pub(super) prepared: Vec<&'static str>,
 }
 
-impl Session {
+impl Connection {
     const fn new(conn: PgConnection) -> Self {
         Self { conn, prepared: Vec::new() }
     }
@@ -51,14 +51,14 @@ impl Session {
 /// A connection in use.
 pub(super) struct Taken<'p> {
     pool: &'p Pool,
-    session: Session,
+    connection: Connection,
     _turn: SemaphorePermit<'p>,
 }
 
 impl Pool {
     /// A pool of at most `size` connections, with its first one.
     pub(super) fn new(place: Place, options: PgConnectOptions, pooled: bool, first: PgConnection, size: usize) -> Self {
-        let resting = Mutex::new(vec![(Session::new(first), Instant::now())]);
+        let resting = Mutex::new(vec![(Connection::new(first), Instant::now())]);
         Self { place, options, pooled, size, turns: Semaphore::new(size), resting }
     }
 
@@ -67,19 +67,19 @@ impl Pool {
         let turn = timeout(TURN, self.turns.acquire()).await;
         let turn = turn.map_err(|_| StoreError::Unavailable("all connections to the store are busy".to_owned()))?;
         let turn = turn.map_err(|_| StoreError::Unavailable("the store has been closed".to_owned()))?;
-        while let Some((mut session, since)) = self.rested() {
-            if since.elapsed() < FRESH || matches!(timeout(FRESH, session.conn.ping()).await, Ok(Ok(()))) {
-                return Ok(Taken { pool: self, session, _turn: turn });
+        while let Some((mut connection, since)) = self.rested() {
+            if since.elapsed() < FRESH || matches!(timeout(FRESH, connection.conn.ping()).await, Ok(Ok(()))) {
+                return Ok(Taken { pool: self, connection, _turn: turn });
             }
             self.forget();
         }
         let connected = timeout(CONNECT, self.options.connect()).await;
         let connected = connected.map_err(|_| StoreError::Unavailable(format!("{} does not answer", self.place)))?;
         let conn = connected.map_err(|e| errors::of(&e))?;
-        Ok(Taken { pool: self, session: Session::new(conn), _turn: turn })
+        Ok(Taken { pool: self, connection: Connection::new(conn), _turn: turn })
     }
 
-    fn rested(&self) -> Option<(Session, Instant)> {
+    fn rested(&self) -> Option<(Connection, Instant)> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
@@ -93,8 +93,8 @@ impl Pool {
         // work that does not end in time is cut off by the end of the process
         drop(timeout(TURN, self.turns.acquire_many(u32::try_from(self.size).unwrap_or(u32::MAX))).await);
         self.turns.close();
-        while let Some((session, _)) = self.rested() {
-            if let Err(error) = session.conn.close().await {
+        while let Some((connection, _)) = self.rested() {
+            if let Err(error) = connection.conn.close().await {
                 tracing::debug!(%error, "a connection of the store did not close cleanly");
             }
         }
@@ -103,12 +103,12 @@ impl Pool {
 
 impl Taken<'_> {
     pub(super) fn link(&mut self) -> Link<'_> {
-        Link::new(&mut self.session, &self.pool.place, !self.pool.pooled)
+        Link::new(&mut self.connection, &self.pool.place, !self.pool.pooled)
     }
 
     /// Gives the connection back; nothing is open on it.
     pub(super) fn rest(self) {
         let mut resting = self.pool.resting.lock().unwrap_or_else(PoisonError::into_inner);
-        resting.push((self.session, Instant::now()));
+        resting.push((self.connection, Instant::now()));
     }
 }

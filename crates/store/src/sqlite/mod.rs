@@ -45,6 +45,9 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0008_limits.sql"),
     include_str!("../../../../migrations/sqlite/0009_unsent_traces.sql"),
     include_str!("../../../../migrations/sqlite/0010_waiting.sql"),
+    include_str!("../../../../migrations/sqlite/0011_outages.sql"),
+    include_str!("../../../../migrations/sqlite/0012_groups.sql"),
+    include_str!("../../../../migrations/sqlite/0013_incarnation.sql"),
 ];
 
 /// The store in one file.

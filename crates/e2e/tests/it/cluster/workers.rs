@@ -65,9 +65,17 @@ fn p10_killed_workers_and_lost_replies_never_lift_the_cap() {
 
 #[test]
 fn fault_2_a_frozen_worker_wakes_after_its_lease() {
+    // sweeps wait for a bank of a second run, as they do for what a worker locked before it froze
+    const LOCK: &str = "BEGIN; SELECT count(*) FROM (SELECT FROM banks JOIN runs USING (run_no) WHERE run_id = 'locked' FOR \
+                        UPDATE OF banks) AS held; SELECT pg_sleep(60)";
+    const UNLOCK: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)' \
+                          AND datname = current_database()";
     let stage = Stage::set(Size::Middle, Setup::default(), 600);
     let (_coordinator, mut workers) = stage.people(2);
     let mut client = stage.submit(&[]);
+    let second = Size::Small.submit(&["--run-id", "locked", "--pool", "nobody", "--detach"]);
+    let _ = stage.cluster.client(&second).wait(PATIENCE).expect_code(3);
+    let locker = stage.cluster.sql_beside(LOCK);
     stage.wait_for_percent(15);
     workers[0].signal("STOP");
     let frozen = Instant::now();
@@ -77,6 +85,8 @@ fn fault_2_a_frozen_worker_wakes_after_its_lease() {
         std::thread::sleep(Duration::from_millis(200));
     }
     let noticed = frozen.elapsed();
+    assert_eq!(stage.cluster.sql(UNLOCK), "1", "the sweeps have waited until now");
+    assert!(locker.join().expect("no panic").is_err(), "its connection was ended");
     assert!(client.runs(), "the run is over: nothing can be late");
     workers[0].signal("CONT");
     let _ = workers[0].wait_for_line("session was ended", Duration::from_secs(20));

@@ -1,0 +1,3 @@
+-- Groups of runs that one command started, with one cap (P41). The same numbers and names as in ../sqlite.
+
+UPDATE bench_schema SET version = 12;

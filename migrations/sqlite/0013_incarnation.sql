@@ -1,0 +1,3 @@
+-- The store's incarnation, and what was acknowledged to each session (P44). The same numbers and names as in ../postgres.
+
+UPDATE bench_schema SET version = 13;
