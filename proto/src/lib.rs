@@ -13,6 +13,7 @@ pub mod failure;
 pub mod gate;
 pub mod ids;
 pub mod money;
+pub mod outage;
 pub mod price;
 pub mod retrieval;
 pub mod server;

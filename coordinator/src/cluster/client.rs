@@ -46,7 +46,7 @@ pub(crate) fn spawn_planner(store: Arc<dyn Store>, planner: Planner) -> JoinHand
                 written = &mut writing => break written,
                 () = tokio::time::sleep(RENEW_EVERY) => {
                     // an ended session only means that somebody may think nobody writes: planning twice makes the same rows
-                    match store.renew_session(session).await {
+                    match store.renew_session(session, None).await {
                         Err(error) if error.is_transient() => outage::STORE.met(&mut waiting, &error),
                         Err(error) => warn!(code = "store", "the plan's session could not be renewed: {error}"),
                         Ok(_) => waiting = None,

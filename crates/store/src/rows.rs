@@ -7,6 +7,7 @@ use bench_proto::{
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey},
     money::PicoUsd,
+    outage::{Outage, SessionEvidence},
     spec::RunSpec,
     step::StepFacts,
 };
@@ -316,6 +317,23 @@ pub struct SessionRow {
     pub silent_ms: i64,
     /// Tasks it holds.
     pub leased: i64,
+    /// What it told of its routes, with ages as of now (P39, P40).
+    pub evidence: SessionEvidence,
+}
+
+/// An outage of a route.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutageRow {
+    /// [`bench_proto::outage::RouteKey::to_text`].
+    pub route: String,
+    /// How it stands.
+    pub outage: Outage,
+    /// Tasks that were put off because of it.
+    pub held: i64,
+    /// The last words about it.
+    pub reason: String,
+    /// The store's clock when this was read, in microseconds since 1970.
+    pub now_us: i64,
 }
 
 /// Connections to a store on a server (P31).

@@ -7,6 +7,7 @@ use bench_proto::{
     call::Phase,
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
+    outage::OutageEvent,
     step::{StepNo, StepRecord, StepText, StoredStep},
     trace::{AttemptNote, StoredSpan},
 };
@@ -152,8 +153,9 @@ pub trait Sessions: Send + Sync {
     /// Opens a session of a worker in a domain.
     async fn open_session(&self, worker: &str, domain: &str, info_json: &str) -> StoreResult<SessionId>;
 
-    /// Raises the session's counter. False when the session has been ended by a supervisor.
-    async fn renew_session(&self, session: SessionId) -> StoreResult<bool>;
+    /// Raises the session's counter, and keeps what it tells of its routes when it tells something (P39). False when the
+    /// session has been ended by a supervisor.
+    async fn renew_session(&self, session: SessionId, evidence: Option<&str>) -> StoreResult<bool>;
 
     /// Ends a session: its leased tasks become ready with one more loss, its open reservations uncertain (P10). Returns
     /// how many tasks.
@@ -315,6 +317,29 @@ pub trait Breakers: Send + Sync {
     async fn breaker(&self, system: &str, operation: &str, event: BreakerEvent) -> StoreResult<BreakerState>;
 }
 
+/// Outages of the ways to models (P39), shared by all processes of a queue domain.
+#[async_trait]
+pub trait Outages: Send + Sync {
+    /// The newest outage of each route of a domain, unless it has been over for two minutes.
+    async fn outages(&self, domain: &str) -> StoreResult<Vec<OutageRow>>;
+
+    /// All outages of a domain that were not over at `since_us` (microseconds since 1970), the oldest first.
+    async fn outages_since(&self, domain: &str, since_us: i64) -> StoreResult<Vec<OutageRow>>;
+
+    /// Tells what happened to a route, with the last words about it (none: those that are stored stay). Returns whether it
+    /// changed something, and how the route is now.
+    async fn outage(
+        &self,
+        domain: &str,
+        route: &str,
+        event: OutageEvent,
+        reason: &str,
+    ) -> StoreResult<(bool, OutageRow)>;
+
+    /// Counts tasks that were put off because of the route's newest outage.
+    async fn held_back(&self, domain: &str, route: &str, tasks: i64) -> StoreResult<()>;
+}
+
 /// Importing results made elsewhere.
 #[async_trait]
 pub trait Imports: Send + Sync {
@@ -396,6 +421,7 @@ pub trait Store:
     + Money
     + Paces
     + Breakers
+    + Outages
     + Imports
     + Forks
     + Traces

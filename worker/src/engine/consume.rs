@@ -214,7 +214,7 @@ impl Lane {
                 return Ok(claimed);
             }
             // nothing at all: duplicates, or a session that was ended without this worker knowing
-            match self.patiently(|| self.shared.store.renew_session(session)).await? {
+            match self.patiently(|| self.shared.store.renew_session(session, None)).await? {
                 Some(true) => return Ok(claimed),
                 None => return Ok(None),
                 Some(false) => drop(self.patiently(|| self.shared.begin_again(session)).await?),

@@ -14,6 +14,7 @@ mod counted;
 mod fixtures;
 mod forks;
 mod money;
+mod outages;
 mod pace;
 mod plan;
 mod results;
@@ -26,7 +27,7 @@ mod traces;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, money::*, pace::*, plan::*,
+    calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, money::*, outages::*, pace::*, plan::*,
     results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
 };
 use crate::Store;
@@ -107,6 +108,8 @@ macro_rules! store_conformance {
             p10_nothing_is_reserved_for_a_run_that_does_not_run,
             p10_the_cap_holds_under_any_interleaving,
             p23_a_refused_account_pauses_the_runs_that_use_it,
+            p39_one_process_opens_an_outage_and_one_probes_it,
+            p39_sessions_tell_what_they_know_of_routes,
             p24_processes_share_one_row_of_slots,
             p1_each_task_is_claimed_once,
             p25_claims_beyond_the_limit_are_refused,

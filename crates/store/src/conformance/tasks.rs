@@ -126,7 +126,7 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
     let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
     let other = store.open_session("w2", "local", "{}").await.expect("opens");
     let elsewhere = store.open_session("w3", "cluster", "{}").await.expect("opens");
-    assert!(store.renew_session(scene.session).await.expect("renews"));
+    assert!(store.renew_session(scene.session, None).await.expect("renews"));
     let open = store.open_sessions("local").await.expect("are read");
     let seen: Vec<_> = open.iter().map(|s| (s.session, s.worker.as_str(), s.counter, s.leased)).collect();
     assert_eq!(seen, [(scene.session, "w1", 1, 0), (other, "w2", 0, 0)]);
@@ -141,12 +141,12 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
     assert_eq!(leased, [1, 1]);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 1);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 0);
-    assert!(!store.renew_session(scene.session).await.expect("answers"), "the worker learns that it was ended");
+    assert!(!store.renew_session(scene.session, None).await.expect("answers"), "the worker learns that it was ended");
     assert_eq!(store.claim(scene.session, &[(scene.run, task)]).await.expect("answers"), []);
     let claimed = store.claim(other, &[(scene.run, task)]).await.expect("claims");
     assert_eq!((claimed[0].epoch, claimed[0].attempts, claimed[0].losses), (2, 0, 1));
     assert_eq!(store.claim(SessionId(999), &[(scene.run, task)]).await.expect("answers"), []);
-    assert!(!store.renew_session(SessionId(999)).await.expect("answers"));
+    assert!(!store.renew_session(SessionId(999), None).await.expect("answers"));
 }
 
 /// A message that came back: the note is forgotten, the task waits, nothing is counted.

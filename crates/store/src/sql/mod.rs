@@ -20,6 +20,7 @@ mod imports;
 mod items;
 mod leaders;
 mod money;
+mod outages;
 mod pace;
 mod plan;
 mod reopen;

@@ -1,7 +1,7 @@
 //! Worker sessions (P4).
 
 use async_trait::async_trait;
-use bench_proto::task::TaskState;
+use bench_proto::{outage::SessionEvidence, task::TaskState};
 
 use super::{
     Backend, Conn, Row, Sql, SqlStore, args, money,
@@ -37,12 +37,21 @@ impl<B: Backend> Sessions for SqlStore<B> {
         row.int(0).map(SessionId)
     }
 
-    async fn renew_session(&self, session: SessionId) -> StoreResult<bool> {
+    async fn renew_session(&self, session: SessionId, evidence: Option<&str>) -> StoreResult<bool> {
         static RENEW: Sql = Sql::new(|| {
             "UPDATE sessions SET counter = counter + 1, renewed_us = @now WHERE session_id = $1 AND ended_us IS NULL"
                 .to_owned()
         });
-        self.execute(&RENEW, args![session.0]).await.map(|renewed| renewed > 0)
+        static TELL: Sql = Sql::new(|| {
+            "UPDATE sessions SET counter = counter + 1, renewed_us = @now, evidence = $2, evidence_us = @now \
+             WHERE session_id = $1 AND ended_us IS NULL"
+                .to_owned()
+        });
+        let renewed = match evidence {
+            None => self.execute(&RENEW, args![session.0]).await?,
+            Some(evidence) => self.execute(&TELL, args![session.0, escape(evidence)]).await?,
+        };
+        Ok(renewed > 0)
     }
 
     async fn end_session(&self, session: SessionId) -> StoreResult<u64> {
@@ -53,7 +62,8 @@ impl<B: Backend> Sessions for SqlStore<B> {
         static SELECT: Sql = Sql::new(|| {
             format!(
                 "SELECT s.session_id, s.worker, s.info, s.counter, @now - s.renewed_us, \
-                 (SELECT count(*) FROM tasks AS t WHERE t.session = s.session_id AND t.state = {}) \
+                 (SELECT count(*) FROM tasks AS t WHERE t.session = s.session_id AND t.state = {}), \
+                 s.evidence, @now - s.evidence_us \
                  FROM sessions AS s WHERE s.domain = $1 AND s.ended_us IS NULL ORDER BY s.session_id",
                 TaskState::Leased.code()
             )
@@ -67,6 +77,10 @@ impl<B: Backend> Sessions for SqlStore<B> {
                 counter: row.int(3)?,
                 silent_ms: (row.int(4)? / 1000).max(0),
                 leased: row.int(5)?,
+                evidence: {
+                    let age_ms = u64::try_from(row.int(7)? / 1000).unwrap_or(0);
+                    SessionEvidence::from_json(&unescape(row.text(6)?), age_ms)
+                },
             })
         };
         rows.into_iter().map(read).collect()
