@@ -442,6 +442,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.max_cost", "--max-cost", args.limits.max_cost.as_ref());
     flags.one("run.max_cost_per_day", "--max-cost-per-day", args.limits.max_cost_per_day.as_ref());
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
+    flags.one("run.outage_timeout", "--outage-timeout", args.limits.outage_timeout.as_ref());
     flags.one("run.unpriced_ok", "--unpriced-ok", args.prices.unpriced_ok.then_some(&true));
     flags.one("run.cache", "--cache", args.cache.as_ref());
     flags.one("run.pool", "--pool", args.pool.as_ref());

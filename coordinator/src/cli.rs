@@ -297,6 +297,9 @@ pub struct LimitArgs {
     /// Attempts after the first [default: 6]
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
+    /// How long a provider may be away while nothing else of the run can move, before the run is paused [default: 1800]
+    #[arg(long, value_name = "SECONDS")]
+    pub outage_timeout: Option<u64>,
 }
 
 /// What a verb shows that stays with a run to its end: flags of `submit`, `resume` and `retry`.

@@ -19,6 +19,7 @@ mod local;
 mod lock;
 mod mirror;
 mod out;
+mod outages;
 mod planner;
 mod planning;
 mod progress;

@@ -18,7 +18,7 @@ use tracing::{Instrument as _, debug, info};
 
 use crate::{
     cluster::trouble::Trouble,
-    dispatch::{Dispatcher, Scope},
+    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope},
     exit::CliError,
     lock::OwnerLock,
     planner::{Ahead, Planner},
@@ -164,6 +164,7 @@ impl LocalRun {
             trouble: Trouble::default(),
             // messages stay in this process, and who works on them derives the same ids
             traced: false,
+            outage_timeout: OUTAGE_TIMEOUT,
         };
         let dispatcher = tokio::spawn(dispatcher.run(stop.clone()));
 
@@ -305,6 +306,6 @@ pub(crate) async fn end_dead_sessions(store: &dyn Store, run_no: RunNo) -> Resul
 }
 
 /// Sessions of a local run live in a domain of their own, so that two local runs in one store never end each other's.
-fn session_domain(run: RunNo) -> String {
+pub(crate) fn session_domain(run: RunNo) -> String {
     format!("{LOCAL_DOMAIN}/{}", run.0)
 }

@@ -321,6 +321,7 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         system_parallel: None,
         cache: run.cache,
         retries: run.retries,
+        outage_timeout_s: run.outage_timeout,
         pool: run.pool.clone(),
         prices,
         price_lines: price_lines(app)?,

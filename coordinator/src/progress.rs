@@ -6,6 +6,8 @@ use bench_proto::{ids::RunId, money::PicoUsd};
 use bench_store::{RunCounters, RunRow};
 use serde::Serialize;
 
+use crate::outages::Away;
+
 /// What a progress view shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Snapshot {
@@ -49,6 +51,9 @@ pub(crate) struct Snapshot {
     pub elapsed_seconds: f64,
     /// Workers of a cluster that are alive, and how many of them hold tasks.
     pub workers: Option<(usize, usize)>,
+    /// Providers that the run needs and that are away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Away>,
 }
 
 /// Turns successive looks at a run's row into snapshots with a rate.
@@ -140,6 +145,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         eta_seconds: (per_second > 0.0 && left > 0).then(|| left as f64 / per_second),
         elapsed_seconds,
         workers: None,
+        outages: Vec::new(),
     }
 }
 
@@ -172,6 +178,7 @@ pub(crate) fn line(s: &Snapshot) -> String {
     if let Some((alive, busy)) = s.workers {
         parts.push(format!("{alive} workers, {busy} busy"));
     }
+    parts.extend(s.outages.iter().map(Away::line));
     parts.join(" · ")
 }
 
@@ -213,6 +220,7 @@ mod tests {
             eta_seconds: Some(1.4),
             elapsed_seconds: 3.0,
             workers: Some((4, 3)),
+            outages: Vec::new(),
         };
         assert_eq!(
             line(&snapshot),

@@ -180,6 +180,9 @@ impl TaskKey {
         Self::pack(TaskKind::Judge, bank, index, judge * 32 + vote)
     }
 
+    /// No task: calls that serve a run as a whole are booked under it. No plan reaches this key.
+    pub const OVERHEAD: Self = Self((4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS)) - 1);
+
     /// What the task does.
     ///
     /// # Panics

@@ -191,6 +191,10 @@ pub struct Limits {
     pub cache: CacheScope,
     /// Attempts per task after the first.
     pub retries: u32,
+    /// Seconds that the run waits for a provider that is away when nothing else of it can move, before it is paused; not set:
+    /// what the coordinator's settings say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outage_timeout_s: Option<u64>,
     /// Worker pool.
     pub pool: String,
     /// User-given prices: model → (input, output) pico-dollars per token.
@@ -231,6 +235,7 @@ impl Default for Limits {
             system_parallel: None,
             cache: CacheScope::Lineage,
             retries: 6,
+            outage_timeout_s: None,
             pool: "default".to_owned(),
             prices: BTreeMap::new(),
             price_lines: BTreeMap::new(),

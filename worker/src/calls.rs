@@ -1,15 +1,20 @@
 //! What the model calls of one run share in a process, and how a call that brought nothing ends its task.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
+use async_trait::async_trait;
 use bench_proto::{
     CLUSTER_DOMAIN,
     call::{CacheScope, CallRecord, Phase, Usage},
     failure::Failure,
-    ids::{RunId, Sha256Hash},
+    ids::{RunId, RunNo, Sha256Hash, TaskKey},
+    outage::{RouteKey, RouteKind},
     server::ServerAddress,
     spec::ModelSpec,
     step::{StepNo, Timing},
@@ -18,17 +23,22 @@ use bench_store::{Allowance, CallKind, ClaimedTask, Money, PaceLimits, Paces, Ru
 use tracing::{debug, warn};
 
 use crate::{
+    answerer::chat_request,
     books::Books,
-    context::{CANNOT_SERVE, WorkerEnvironment},
+    context::{CANNOT_SERVE, MODEL_NOT_FOUND, WorkerEnvironment},
     models::{
         ChatModel, ChatReply, ChatRequest,
         budget::{Budget, purse::Purse},
         call_store::{CallStore, StoredCalls, StoredEmbeddings},
-        caller::{CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts},
+        caller::{Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts},
+        capabilities,
+        openai::embeddings::request as embedding_request,
         prices,
         registry::{Account, build_chat, build_embeddings, embedding_account},
         stop::{StopCause, StopFlag},
     },
+    prompts::Messages,
+    routes::{Probed, Prober, Routes},
     sight::{RunTrace, server_of_text, traced},
     systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
@@ -36,9 +46,6 @@ use crate::{
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
 pub(crate) const BUDGET: &str = "budget";
-
-/// Code of a failure that concerns one model of an account.
-const MODEL_NOT_FOUND: &str = "model_not_found";
 
 /// What the callers of one run share.
 pub(crate) struct RunCallers<'a> {
@@ -49,6 +56,7 @@ pub(crate) struct RunCallers<'a> {
     store: Arc<dyn Store>,
     stored: Option<Arc<dyn CallStore>>,
     books: Books,
+    routes: &'a Arc<Routes>,
 }
 
 impl<'a> RunCallers<'a> {
@@ -59,6 +67,7 @@ impl<'a> RunCallers<'a> {
         row: &'a RunRow,
         session: SessionId,
         stop: StopFlag,
+        routes: &'a Arc<Routes>,
     ) -> Result<Self, Failure> {
         // a run that no earlier run shares its calls with has nothing to look up
         let scope = row.spec.limits.cache;
@@ -73,7 +82,7 @@ impl<'a> RunCallers<'a> {
         let stored: Option<Arc<dyn CallStore>> =
             known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
         let books = Books::open(Arc::clone(&store), row.run_no);
-        Ok(Self { environment, row, stop, budget, store, stored, books })
+        Ok(Self { environment, row, stop, budget, store, stored, books, routes })
     }
 
     /// The run's money in this process.
@@ -88,7 +97,8 @@ impl<'a> RunCallers<'a> {
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
         let trace = self.environment.spans.as_ref().map(|_| RunTrace::of(&self.row.run_id, &self.row.spec));
-        Ok(RunCaller { trace, ..self.of(chat, account, CallKind::Chat, phase, self.stored.clone()) })
+        let of = (CallKind::Chat, phase, probe_request(model));
+        Ok(RunCaller { trace, ..self.of(chat, account, of, self.stored.clone()) })
     }
 
     /// A caller of the run's embedding model. What it sends carries the trace of the step that it is sent for.
@@ -103,7 +113,8 @@ impl<'a> RunCallers<'a> {
             Failure::terminal(CANNOT_SERVE, message)
         })?;
         let model = build_embeddings(&model.name, account, &self.environment.http)?;
-        Ok(self.of(model, account, CallKind::Embeddings, phase, Some(Arc::clone(stored))))
+        let of = (CallKind::Embeddings, phase, embedding_request(&["yes".to_owned()]));
+        Ok(self.of(model, account, of, Some(Arc::clone(stored))))
     }
 
     /// Embeddings that this run may use.
@@ -120,8 +131,7 @@ impl<'a> RunCallers<'a> {
         &self,
         model: Arc<dyn ChatModel>,
         account: &Account,
-        kind: CallKind,
-        phase: Phase,
+        (kind, phase, probe): (CallKind, Phase, ChatRequest),
         stored: Option<Arc<dyn CallStore>>,
     ) -> RunCaller {
         let gates = &self.environment.gates;
@@ -137,7 +147,15 @@ impl<'a> RunCallers<'a> {
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
         let server = server_of_text(model.endpoint());
-        let caller = Caller::new(CallerParts {
+        let route = self.routes.route(&RouteKey {
+            kind: match kind {
+                CallKind::Chat => RouteKind::Chat,
+                CallKind::Embeddings => RouteKind::Embeddings,
+            },
+            account: account.name.clone(),
+            model: model.model().to_owned(),
+        });
+        let caller = Arc::new(Caller::new(CallerParts {
             price: prices::price_of(model.model(), limits),
             model,
             account: account.name.clone(),
@@ -148,10 +166,22 @@ impl<'a> RunCallers<'a> {
             budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
             store: stored,
             books: Some(Arc::new(self.books.clone())),
+            route: Some(Arc::clone(&route)),
             settings: CallSettings { retries: limits.retries, ..self.environment.calls },
+        }));
+        let probe = Arc::new(RouteProbe {
+            caller: Arc::clone(&caller),
+            request: probe,
+            run: self.row.run_no,
+            phase,
+            lineage: self.row.lineage.clone(),
+            books: self.books.clone(),
         });
+        let prober: Weak<RouteProbe> = Arc::downgrade(&probe);
+        route.can_be_probed_by(prober);
         RunCaller {
             caller,
+            _probe: probe,
             phase,
             lineage: self.row.lineage.clone(),
             stop: self.stop.clone(),
@@ -168,7 +198,9 @@ impl<'a> RunCallers<'a> {
 
 /// A caller together with what all its calls have in common.
 pub(crate) struct RunCaller {
-    caller: Caller,
+    caller: Arc<Caller>,
+    /// Lives as long as its route may be probed for this run.
+    _probe: Arc<RouteProbe>,
     phase: Phase,
     lineage: String,
     stop: StopFlag,
@@ -181,6 +213,60 @@ pub(crate) struct RunCaller {
     run: RunId,
     /// A cluster carries the run out.
     served: bool,
+}
+
+/// Probes the route of a caller, at the expense of its run.
+struct RouteProbe {
+    caller: Arc<Caller>,
+    request: ChatRequest,
+    run: RunNo,
+    phase: Phase,
+    lineage: String,
+    books: Books,
+}
+
+/// Output limit of a probe: the smallest that providers take.
+const PROBE_TOKENS: u32 = 16;
+/// The longest time that a probe takes: that of a call, and of waiting for its money.
+const PROBE_WITHIN: Duration = Duration::from_secs(130);
+
+#[async_trait]
+impl Prober for RouteProbe {
+    async fn probe(&self) -> Probed {
+        let context = CallContext {
+            run: self.run,
+            task: TaskKey::OVERHEAD,
+            question_id: "",
+            draw: 0,
+            phase: self.phase,
+            lineage: &self.lineage,
+            known_calls: false,
+            failed_attempts: 0,
+        };
+        let (probed, records) = self.caller.probe(context, &self.request).await;
+        if let Err(failure) = self.books.put(TaskKey::OVERHEAD, records).await {
+            debug!("a probe could not be booked: {failure}");
+        }
+        probed
+    }
+
+    fn within(&self) -> Duration {
+        PROBE_WITHIN
+    }
+}
+
+/// The smallest request with a model's parameters.
+fn probe_request(model: &ModelSpec) -> ChatRequest {
+    let messages = Messages { system: String::new(), user: "Reply with the word yes.".to_owned() };
+    let mut model = model.clone();
+    for name in capabilities::MAX_TOKENS_NAMES {
+        if let Some(limit) = model.params.get_mut(name) {
+            *limit = PROBE_TOKENS.into();
+        }
+    }
+    let mut request = chat_request(&model, messages, None, PROBE_TOKENS);
+    request.messages.retain(|message| !message.text.is_empty());
+    request
 }
 
 /// A call that brought a value, as a step needs it.
@@ -278,9 +364,17 @@ impl RunCaller {
                 self.stop.set(StopCause::Terminal(Failure::terminal(BUDGET, reason.clone())));
                 TaskEnd::HandBack { reason, calls }
             }
-            CallStop::Park { wait, reason, .. } => {
+            CallStop::Park { wait, reason, failed_attempts, outage } => {
                 let delay_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                TaskEnd::Park { delay_ms, reason, calls }
+                match failed_attempts {
+                    // failed attempts are not forgotten because the call has to wait
+                    1.. => {
+                        let failure = Failure::transient("waits", reason);
+                        TaskEnd::RetryLater { failure: Failure { retry_after_ms: Some(delay_ms), ..failure }, calls }
+                    }
+                    0 if outage && calls.is_empty() => TaskEnd::PutOff { delay_ms, reason },
+                    0 => TaskEnd::Park { delay_ms, reason, calls },
+                }
             }
         }
     }

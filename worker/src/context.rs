@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{
     failure::{Failure, FailureClass},
-    ids::RunNo,
+    ids::{Role, RunNo},
+    outage::RouteKey,
     server::ServerAddress,
     spec::{IMPORTED_SYSTEM, SystemSpec},
 };
@@ -28,6 +29,7 @@ use crate::{
         registry::Account,
         stop::{StopCause, StopFlag},
     },
+    routes::{self, Routes},
     scorers::{self, Scorer},
     sight::RunTrace,
     systems::{self, BankRef, BuildContext, MemorySystem, vector},
@@ -36,6 +38,9 @@ use crate::{
 
 /// Code of the failure of a worker that lacks something that a run needs: a name it does not know, an account.
 pub(crate) const CANNOT_SERVE: &str = "worker_cannot_serve";
+
+/// Code of a failure that concerns one model of an account.
+pub(crate) const MODEL_NOT_FOUND: &str = "model_not_found";
 
 /// Wait before a task is offered again whose memory system is not there.
 const SYSTEM_AWAY_DELAY_MS: u64 = 1_000;
@@ -77,6 +82,7 @@ pub struct RunContext {
     purse: Arc<Purse>,
     trace: Option<RunTrace>,
     session: SessionId,
+    needs: BTreeMap<Role, Vec<Vec<RouteKey>>>,
 }
 
 impl RunContext {
@@ -89,7 +95,7 @@ impl RunContext {
         store: Arc<dyn Store>,
         row: RunRow,
         session: SessionId,
-        vitals: Arc<Vitals>,
+        (vitals, routes): (Arc<Vitals>, &Arc<Routes>),
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
@@ -97,7 +103,7 @@ impl RunContext {
         let imported = spec.system.version == IMPORTED_SYSTEM;
         let name = if imported { "none" } else { spec.system.name.as_str() };
         let stop = StopFlag::guarded(vitals);
-        let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone()).await?;
+        let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), routes).await?;
         let mut building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
         if let Some(model) = vector::remote_model(name, &spec.system.settings) {
             building.embeddings = Some(Arc::new(PaidEmbeddings::build(&callers, &model)?));
@@ -119,6 +125,7 @@ impl RunContext {
             purse: callers.purse(),
             trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
             session,
+            needs: routes::needs(&row.spec),
             row,
         })
     }
@@ -133,6 +140,16 @@ impl RunContext {
     #[must_use]
     pub fn row(&self) -> &RunRow {
         &self.row
+    }
+
+    /// What each role needs of routes.
+    pub(crate) const fn needs(&self) -> &BTreeMap<Role, Vec<Vec<RouteKey>>> {
+        &self.needs
+    }
+
+    /// Stops the run because its provider refuses every call.
+    pub(crate) fn refuse(&self, failure: &Failure) {
+        self.stop.set(StopCause::Terminal(failure.clone()));
     }
 
     /// What requests bring along, where this process has a collector.

@@ -117,7 +117,9 @@ impl Payer {
             TaskEnd::HandBack { reason, calls } | TaskEnd::Park { reason, calls, .. } => {
                 (std::mem::take(calls), reason.clone())
             }
+            TaskEnd::RetryLater { failure, calls } => (std::mem::take(calls), failure.message.clone()),
             TaskEnd::GiveUp(given_up) => (std::mem::take(&mut given_up.calls), given_up.failure.message.clone()),
+            TaskEnd::PutOff { reason, .. } => (Vec::new(), reason.clone()),
             TaskEnd::Failed(failure) => (Vec::new(), failure.message.clone()),
             TaskEnd::Stored | TaskEnd::Overtaken => (Vec::new(), "the task has ended".to_owned()),
         };

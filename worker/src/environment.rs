@@ -102,7 +102,6 @@ pub fn traced_environment(
                 multiplier: backoff.multiplier as f32,
                 randomization_factor: backoff.randomization_factor as f32,
                 max_interval: backoff.max_interval,
-                max_elapsed_time: backoff.max_elapsed_time,
             },
             ..CallSettings::default()
         },

@@ -16,6 +16,7 @@ mod guard;
 mod judge;
 pub mod models;
 pub mod prompts;
+pub mod routes;
 pub mod scorers;
 pub mod sight;
 pub mod systems;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::{CLUSTER_DOMAIN, ids::Role, session::SessionInfo, task::QueueName};
+use bench_proto::{CLUSTER_DOMAIN, ids::Role, outage::RouteKey, session::SessionInfo, task::QueueName};
 use bench_queue::Queue;
 use bench_store::{OpenByRole, RunFilter, RunRow, RunState, Store};
 use bench_telemetry::metrics::{Gauge, Series, catalogue};
@@ -67,6 +67,8 @@ const OF_CLUSTER: &[&Gauge] = &[
     &catalogue::WINDOW,
     &catalogue::WORKERS,
     &catalogue::DEAD_LETTERS,
+    &catalogue::PROVIDER_AWAY_SECONDS,
+    &catalogue::WORKERS_WITHDRAWN,
     &catalogue::RUN_QUESTIONS,
     &catalogue::RUN_PROGRESS,
     &catalogue::RUN_ETA_SECONDS,
@@ -113,6 +115,12 @@ impl ClusterGauges {
         for run in &runs {
             look_at_run(memory, found, run);
         }
+        for row in self.store.outages(CLUSTER_DOMAIN).await?.iter().filter(|row| row.outage.is_open()) {
+            let away = (row.now_us - row.outage.from_us) as f64 / 1e6;
+            if let Some(key) = RouteKey::from_text(&row.route) {
+                found.put(&catalogue::PROVIDER_AWAY_SECONDS, &[&key.account, &key.model], away);
+            }
+        }
         let slots = self.look_at_workers(found).await?;
         let running: Vec<_> = runs.iter().filter(|run| run.state == RunState::Running).map(|run| run.run_no).collect();
         let open = self.store.open_tasks_of(&running, COUNTED).await?;
@@ -148,6 +156,7 @@ impl ClusterGauges {
     async fn look_at_workers(&self, found: &mut Found) -> Result<BTreeMap<String, Slots>, CliError> {
         let mut slots: BTreeMap<String, Slots> = BTreeMap::new();
         let mut counts: BTreeMap<(String, &str), u32> = BTreeMap::new();
+        let mut gone: BTreeMap<(String, String), u32> = BTreeMap::new();
         for session in self.store.open_sessions(CLUSTER_DOMAIN).await? {
             let info = SessionInfo::from_json(&session.info_json);
             for state in ["alive", "silent"] {
@@ -155,6 +164,10 @@ impl ClusterGauges {
             }
             let state = if is_alive(&session) { "alive" } else { "silent" };
             *counts.entry((info.pool.clone(), state)).or_default() += 1;
+            let withdrawn = session.evidence.routes.iter().filter(|told| told.withdrawn.is_some());
+            for key in withdrawn.filter_map(|told| RouteKey::from_text(&told.route)) {
+                *gone.entry((key.account, key.model)).or_default() += 1;
+            }
             let of_pool = slots.entry(info.pool).or_default();
             for (role, count) in info.slots {
                 *of_pool.entry(role).or_default() += count;
@@ -162,6 +175,9 @@ impl ClusterGauges {
         }
         for ((pool, state), count) in counts {
             found.put(&catalogue::WORKERS, &[&pool, state], f64::from(count));
+        }
+        for ((account, model), count) in gone {
+            found.put(&catalogue::WORKERS_WITHDRAWN, &[&account, &model], f64::from(count));
         }
         Ok(slots)
     }

@@ -2,7 +2,13 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use bench_proto::{CLUSTER_DOMAIN, ids::Role, session::SessionInfo, task::QueueName};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::Role,
+    outage::{RouteEvidence, RouteKey, Withdrawn},
+    session::SessionInfo,
+    task::QueueName,
+};
 use bench_queue::{Queue, QueueDepth, QueueError};
 use bench_store::{LeaderRow, SessionRow, Store, StoreError};
 use serde_json::{Value, json};
@@ -75,6 +81,7 @@ impl Overview {
         for (row, info) in &self.workers {
             let slots: Vec<String> = info.slots.iter().map(|(role, slots)| format!("{role} {slots}")).collect();
             let state = if is_alive(row) { "alive" } else { "silent" };
+            let withdrawn = withdrawn(row);
             lines.push(format!(
                 "worker {}: {state}, {} tasks, heard of {:.0} s ago, pool {} ({})",
                 row.worker,
@@ -83,6 +90,10 @@ impl Overview {
                 info.pool,
                 slots.join(", ")
             ));
+            lines.extend(withdrawn.iter().map(|(key, left)| {
+                let age = crate::progress::duration(left.for_ms as f64 / 1e3);
+                format!("  leaves {key} to the others for {age}: {}", left.reason)
+            }));
         }
         match &self.broker {
             Err(problem) => lines.push(format!("broker: {problem}")),
@@ -109,6 +120,9 @@ impl Overview {
             json!({
                 "name": row.worker, "alive": is_alive(row), "busy": row.leased > 0, "tasks": row.leased,
                 "silent_seconds": seconds(row.silent_ms), "pool": info.pool, "slots": info.slots,
+                "withdrawn": withdrawn(row).iter().map(|(key, left)| json!({
+                    "key": key.to_string(), "reason": left.reason, "since": since(left),
+                })).collect::<Vec<_>>(),
                 "host": info.host, "pid": info.pid, "code_version": info.code_version,
             })
         };
@@ -157,6 +171,17 @@ async fn read_queues(queue: &dyn Queue, pools: &BTreeSet<String>) -> Result<Brok
         count => count?,
     };
     Ok(Broker { queues, dead_letters })
+}
+
+/// Routes that a worker leaves to others (P40).
+fn withdrawn(worker: &SessionRow) -> Vec<(RouteKey, &Withdrawn)> {
+    let of_route = |told: &'_ RouteEvidence| RouteKey::from_text(&told.route);
+    worker.evidence.routes.iter().filter_map(|told| Some((of_route(told)?, told.withdrawn.as_ref()?))).collect()
+}
+
+fn since(withdrawn: &Withdrawn) -> String {
+    let for_ms = i64::try_from(withdrawn.for_ms).unwrap_or(i64::MAX);
+    crate::times::rfc3339(jiff::Timestamp::now().as_millisecond().saturating_sub(for_ms))
 }
 
 fn leader_is_alive(leader: &LeaderRow) -> bool {

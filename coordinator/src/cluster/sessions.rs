@@ -138,6 +138,7 @@ mod tests {
             counter,
             silent_ms: 0,
             leased: 0,
+            evidence: bench_proto::outage::SessionEvidence::default(),
         }
     }
 

@@ -64,6 +64,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     carrier.check_domain(&run)?;
     let planner = planner_if_missing(app, store.as_ref(), &run).await?;
     change_limits(app, store.as_ref(), &run, args).await?;
+    crate::outages::probe_now(store.as_ref(), &run).await?;
     if run.state == RunState::Running && carrier.is_cluster() {
         // it goes on without anybody's help: attach to it
         return go_on(app, store, &run, &carrier, planner, args, &ending).await;
@@ -181,6 +182,7 @@ async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &Resume
     limits.max_rpm = args.limits.max_rpm.or(limits.max_rpm);
     limits.max_tpm = args.limits.max_tpm.or(limits.max_tpm);
     limits.concurrency = args.limits.concurrency.or(limits.concurrency);
+    limits.outage_timeout_s = args.limits.outage_timeout.or(limits.outage_timeout_s);
     limits.retries = args.limits.retries.unwrap_or(limits.retries);
     if limits != run.spec.limits {
         store.set_limits(run.run_no, &limits).await?;

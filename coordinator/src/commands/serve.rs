@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use bench_proto::{
@@ -33,7 +34,7 @@ use crate::{
         supervisor::Supervisor,
         trouble::Trouble,
     },
-    dispatch::{Dispatcher, Scope},
+    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope},
     exit::{CliError, CliResult, Exit},
     local::Interrupts,
     out,
@@ -84,6 +85,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             opened: Arc::new(Notify::new()),
             trouble: trouble.clone(),
             traced: telemetry.spans.is_some(),
+            outage_timeout: app.settings().run.outage_timeout.map_or(OUTAGE_TIMEOUT, Duration::from_secs),
         };
         let supervisor = Supervisor {
             app: Arc::clone(&app),

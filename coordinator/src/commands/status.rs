@@ -12,7 +12,8 @@ use crate::{
         overview::Overview,
     },
     exit::{CliError, CliResult, Exit},
-    out,
+    out, outages,
+    outages::Away,
     progress::{ProgressMeter, line},
     runs::{Standing, find_run},
 };
@@ -61,6 +62,7 @@ struct RunStatus<'a> {
     open: OpenByRole,
     waits_for: Option<String>,
     failed_banks: Vec<(String, String)>,
+    outages: Vec<Away>,
 }
 
 impl<'a> RunStatus<'a> {
@@ -83,6 +85,7 @@ impl<'a> RunStatus<'a> {
             missing,
             standing: Standing::of(run, app.store_file().as_deref()),
             open: store.open_tasks(run.run_no).await?,
+            outages: outages::away(store, run).await?,
             waits_for: store.waits_for(run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
         })
@@ -101,6 +104,9 @@ impl<'a> RunStatus<'a> {
         }
         if let Some(trouble) = self.cluster.and_then(Overview::trouble) {
             return Some(trouble);
+        }
+        if !self.outages.is_empty() {
+            return Some(self.outages.iter().map(Away::line).collect::<Vec<_>>().join("; "));
         }
         let total = |pick: fn(&bench_store::OpenTasks) -> i64| self.open.values().map(pick).sum::<i64>();
         if total(|o| o.leased + o.queued + o.unpublished) == 0 && total(|o| o.delayed) > 0 {
@@ -177,6 +183,8 @@ impl<'a> RunStatus<'a> {
             "progress": snapshot,
             "tasks": roles,
             "cluster": self.cluster.map(Overview::json),
+            "outages": self.outages,
+            "next_probe": self.outages.iter().map(|away| away.next_probe_seconds).reduce(f64::min),
             "failed_banks": self.failed_banks.iter().map(|(bank, reason)| json!({"bank": bank, "reason": reason})).collect::<Vec<_>>(),
         })
     }

@@ -5,6 +5,7 @@
 
 mod context;
 mod losses;
+mod outages;
 pub(crate) mod window;
 
 use std::{
@@ -20,7 +21,7 @@ use bench_proto::{
     trace::TracePolicy,
 };
 use bench_queue::{Outgoing, Queue, QueueError};
-use bench_store::{OpenByRole, ReadyTask, Store, StoreError};
+use bench_store::{OpenByRole, ReadyTask, RunState, SessionRow, Store, StoreError};
 use bench_telemetry::{
     outage::{self, Upset},
     process, process_span,
@@ -30,9 +31,10 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
-use crate::cluster::trouble::Trouble;
+use crate::{cluster::trouble::Trouble, local::session_domain};
 use context::Contexts;
 use losses::LossWatch;
+use outages::{Needs, OutageWatch};
 use window::{AtOnce, Demand, Slots, fills, shares, worth_counting};
 
 /// Longest time between two looks at the store while tasks are open, and while none is.
@@ -53,6 +55,9 @@ const GATHER: Duration = Duration::from_millis(10);
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// How often live workers and the broker's queues are looked at.
 const SURVEY: Duration = Duration::from_secs(1);
+
+/// How long a run waits for a provider that is away when nothing else of it can move, unless it or `serve` is told otherwise.
+pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Which runs a dispatcher looks after, and who works on them.
 #[derive(Debug, Clone)]
@@ -78,6 +83,8 @@ pub(crate) struct Dispatcher {
     pub trouble: Trouble,
     /// Messages carry their trace context.
     pub traced: bool,
+    /// How long runs that do not say it themselves wait for a provider that is away when nothing else of them can move.
+    pub outage_timeout: Duration,
 }
 
 /// What the dispatcher needs to know of a run besides its tasks.
@@ -88,6 +95,8 @@ struct RunFacts {
     most: AtOnce,
     state_version: i64,
     trace: TracePolicy,
+    needs: Needs,
+    outage_timeout: Option<Duration>,
 }
 
 /// A pool as its workers describe it.
@@ -131,6 +140,7 @@ struct Memory {
     moved: Option<Instant>,
     reconnects: Option<u64>,
     losses: LossWatch,
+    outages: OutageWatch,
     contexts: Contexts,
     turn: usize,
 }
@@ -204,6 +214,7 @@ impl Dispatcher {
     async fn look(&self, memory: &mut Memory) -> Result<Looked, DispatchError> {
         self.learn_runs(memory).await?;
         self.survey(memory).await?;
+        self.read_outages(memory).await?;
         if memory.runs.is_empty() {
             memory.open.clear();
             return Ok(Looked { published: 0, full: true, next_due: None });
@@ -226,6 +237,7 @@ impl Dispatcher {
                     run: **run,
                     most: facts.most,
                     open: open.get(run).cloned().unwrap_or_default(),
+                    bounds: memory.outages.bounds(&facts.needs, Instant::now()),
                 })
                 .collect();
             let granted = shares(&demands, &slots, memory.turn);
@@ -235,6 +247,7 @@ impl Dispatcher {
                 published += self.publish(run, &memory.runs[&run], queue, count, version, &mut memory.contexts).await?;
             }
         }
+        self.give_up(memory, &open).await?;
         let next_due = open.values().flat_map(BTreeMap::values).filter_map(|tasks| tasks.next_due_ms).min();
         memory.open = open;
         if published > 0 {
@@ -309,6 +322,8 @@ impl Dispatcher {
             }
             memory.moved = Some(Instant::now());
             let facts = RunFacts {
+                needs: bench_worker::routes::needs(&row.spec),
+                outage_timeout: row.spec.limits.outage_timeout_s.map(Duration::from_secs),
                 run_id: row.run_id,
                 most: AtOnce::of(&row.spec),
                 pool: row.spec.limits.pool,
@@ -316,6 +331,36 @@ impl Dispatcher {
                 trace: row.spec.limits.trace,
             };
             memory.runs.insert(run, facts);
+        }
+        Ok(())
+    }
+
+    async fn read_outages(&self, memory: &mut Memory) -> Result<(), DispatchError> {
+        if memory.outages.is_due(SURVEY) {
+            let rows = match &self.scope {
+                Scope::Run(run, _) => self.store.outages(&session_domain(*run)).await?,
+                Scope::Domain(domain) => self.store.outages(domain).await?,
+            };
+            memory.outages.read(rows, Instant::now());
+            memory.outages.keep(|run| memory.runs.contains_key(run));
+        }
+        Ok(())
+    }
+
+    /// Pauses runs that have waited for long enough for what is away.
+    async fn give_up(&self, memory: &mut Memory, open: &BTreeMap<RunNo, OpenByRole>) -> Result<(), DispatchError> {
+        for (run, facts) in &memory.runs {
+            let Some(open) = open.get(run) else { continue };
+            let longest = facts.outage_timeout.unwrap_or(self.outage_timeout);
+            let Some(why) = memory.outages.gives_up(*run, &facts.needs, open, longest, Instant::now()) else {
+                continue;
+            };
+            if self.store.set_run_state(*run, &[RunState::Running], RunState::Paused, Some(&why)).await?
+                && !self.is_local()
+            {
+                let run = facts.run_id.0.as_str();
+                warn!(run, code = "provider_away", "run {run} is paused: {why}");
+            }
         }
         Ok(())
     }
@@ -341,8 +386,13 @@ impl Dispatcher {
         if !due && queues.is_subset(&memory.declared) {
             return Ok(());
         }
-        memory.pools =
-            pools(self.store.open_sessions(domain).await?.iter().map(|s| SessionInfo::from_json(&s.info_json)));
+        let serving = |session: &SessionRow| {
+            let mut info = SessionInfo::from_json(&session.info_json);
+            // who can do nothing in a role for now has no slots in it (P40)
+            info.slots.retain(|role, _| !session.evidence.idle_roles.contains(role));
+            info
+        };
+        memory.pools = pools(self.store.open_sessions(domain).await?.iter().map(serving));
         memory.surveyed = Some(Instant::now());
         let missing: Vec<QueueName> = queues.difference(&memory.declared).cloned().collect();
         if !missing.is_empty() {

@@ -27,6 +27,8 @@ pub(crate) struct Demand {
     pub most: AtOnce,
     /// Its open tasks.
     pub open: OpenByRole,
+    /// What of a role may be in flight because of an outage (P39).
+    pub bounds: BTreeMap<Role, u32>,
 }
 
 /// What of a run may be in flight over all workers (P25). The claim holds it exactly; the dispatcher hands out no more, so that
@@ -129,7 +131,8 @@ fn wants(demand: &Demand, role: Role, slots: &Slots) -> i64 {
         }),
         Role::Judge => ready,
     };
-    ready.min(allowed).max(0)
+    let bound = demand.bounds.get(&role).map_or(ready, |bound| i64::from(*bound) - in_flight(open, role));
+    ready.min(allowed).min(bound).max(0)
 }
 
 /// Shares `room` out to those who want: evenly, nobody more than wanted, nothing left while somebody wants.
@@ -164,7 +167,8 @@ mod tests {
     use super::*;
 
     fn demand(run: i64, tasks: &[(Role, OpenTasks)]) -> Demand {
-        Demand { run: RunNo(run), most: AtOnce::default(), open: tasks.iter().copied().collect() }
+        let open = tasks.iter().copied().collect();
+        Demand { run: RunNo(run), most: AtOnce::default(), open, bounds: BTreeMap::new() }
     }
 
     fn unpublished(count: i64) -> OpenTasks {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Display,
     cluster::client::is_alive,
+    outages,
     progress::{ProgressMeter, Snapshot},
 };
 
@@ -68,6 +69,7 @@ pub(crate) fn follow(
             if let Ok(row) = store.run(run).await {
                 let mut snapshot = meter.look(&row);
                 snapshot.workers = workers(store.as_ref(), &row).await;
+                snapshot.outages = outages::away(store.as_ref(), &row).await.unwrap_or_default();
                 view.show(&snapshot);
             }
             tokio::select! {

@@ -89,6 +89,7 @@ pub struct RunSettings {
     pub controls: bool,
     pub concurrency: Option<u32>,
     pub retries: u32,
+    pub outage_timeout: Option<u64>,
     pub pool: String,
     pub max_cost: Option<PicoUsd>,
     pub max_cost_per_day: Option<PicoUsd>,
@@ -110,8 +111,6 @@ pub struct BackoffSettings {
     pub randomization_factor: f64,
     /// Longest delay before jitter.
     pub max_interval: Duration,
-    /// After this time no further attempt starts.
-    pub max_elapsed_time: Duration,
 }
 
 /// Section `[models]`.
@@ -196,7 +195,6 @@ impl Settings {
                 multiplier: read.number("backoff.multiplier").unwrap_or_default(),
                 randomization_factor: read.number("backoff.randomization_factor").unwrap_or_default(),
                 max_interval: read.duration("backoff.max_interval"),
-                max_elapsed_time: read.duration("backoff.max_elapsed_time"),
             },
             models: ModelCallSettings {
                 price_file: read.path("models.price_file"),
@@ -318,6 +316,7 @@ fn run(read: &Read<'_>) -> RunSettings {
         controls: read.flag("run.controls"),
         concurrency: read.whole("run.concurrency"),
         retries: read.whole("run.retries").unwrap_or_default(),
+        outage_timeout: read.whole("run.outage_timeout"),
         pool: read.text("run.pool"),
         max_cost: read.usd("run.max_cost"),
         max_cost_per_day: read.usd("run.max_cost_per_day"),

@@ -67,11 +67,35 @@ impl Lane {
     /// Receives, claims and acks until stopped, then waits for the tasks it started.
     pub(super) async fn run(self) {
         let mut running = JoinSet::new();
-        if let Some(mut consumer) = self.begin().await {
-            self.consume(consumer.as_mut(), &mut running).await;
+        while self.is_wanted().await
+            && let Some(mut consumer) = self.begin().await
+        {
+            if !self.consume(consumer.as_mut(), &mut running).await {
+                break;
+            }
+            // what was received and not claimed goes back to the queue, and to others, with the consumer
         }
         // deliveries that were not claimed went back to the queue with the consumer
         while running.join_next().await.is_some() {}
+    }
+
+    /// Waits until this process can do something in its role (P40); false when it stops.
+    async fn is_wanted(&self) -> bool {
+        let routes = self.shared.routes();
+        loop {
+            let changed = routes.roles_changed.notified();
+            if self.stop.is_cancelled() {
+                return false;
+            }
+            if routes.serves(self.queue.role) {
+                return true;
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return false,
+                () = changed => {}
+                () = tokio::time::sleep(RECEIVE_WAIT) => {}
+            }
+        }
     }
 
     /// Starts consuming; waits for a queue that is not there yet.
@@ -102,9 +126,13 @@ impl Lane {
         }
     }
 
-    async fn consume(&self, consumer: &mut dyn Consumer, running: &mut JoinSet<()>) {
+    /// Works until stopped (false), or until this process can do nothing in its role (true).
+    async fn consume(&self, consumer: &mut dyn Consumer, running: &mut JoinSet<()>) -> bool {
         let (slots, mut upset) = (Arc::clone(&self.free), Upset::default());
         while !self.stop.is_cancelled() {
+            if !self.shared.routes().serves(self.queue.role) {
+                return true;
+            }
             while running.try_join_next().is_some() {}
             // without a free slot nothing is claimed
             let first = tokio::select! {
@@ -167,6 +195,7 @@ impl Lane {
                 debug!("acks were lost: {error}");
             }
         }
+        false
     }
 
     /// Claims all deliveries in one statement (P1). Holds on to them while the store is out of reach; `None` when the worker

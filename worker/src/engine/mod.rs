@@ -20,6 +20,7 @@ use std::{
 };
 
 use bench_proto::{
+    CLUSTER_DOMAIN,
     failure::Failure,
     ids::{Role, RunId, RunNo, TaskKey, TaskKind},
     session::SessionInfo,
@@ -39,6 +40,7 @@ use crate::{
     banks::BankCache,
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
+    routes::{self, Routes},
     sight::Keeper,
     systems::adapter,
     writer::{Writer, WriterHooks},
@@ -90,6 +92,7 @@ pub struct Shared {
     /// Held while a new session is opened.
     beginning: Mutex<()>,
     vitals: Arc<Vitals>,
+    routes: Arc<Routes>,
     environment: Arc<WorkerEnvironment>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
     opened: Arc<Notify>,
@@ -108,8 +111,43 @@ pub struct Shared {
 }
 
 impl Shared {
-    fn session(&self) -> SessionId {
+    pub(crate) fn session(&self) -> SessionId {
         SessionId(self.session.load(Ordering::SeqCst))
+    }
+
+    /// Name of the worker.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its queue domain.
+    pub(crate) fn domain(&self) -> &str {
+        &self.domain
+    }
+
+    /// The ways to models.
+    pub(crate) const fn routes(&self) -> &Arc<Routes> {
+        &self.routes
+    }
+
+    /// Contexts of the runs that this process has worked on and that still run.
+    pub(crate) async fn contexts_at_hand(&self) -> Vec<Arc<RunContext>> {
+        self.contexts.lock().await.values().cloned().collect()
+    }
+
+    /// Runs of the domain that are running; of a local run's process, the runs at hand.
+    pub(crate) async fn running_runs(&self) -> Result<Vec<RunNo>, StoreError> {
+        if !self.is_served() {
+            let run = self.domain.rsplit('/').next().and_then(|run| run.parse().ok());
+            return Ok(run.map(RunNo).into_iter().collect());
+        }
+        Ok(self.store.running_runs(&self.domain).await?.into_iter().map(|(run, _)| run).collect())
+    }
+
+    /// Wakes the dispatcher of this process, and the look at the runs' states.
+    pub(crate) fn wake(&self) {
+        self.opened.notify_one();
+        self.look_at_runs.notify_one();
     }
 
     /// The context of a run, built once per process.
@@ -121,7 +159,8 @@ impl Shared {
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
         let vitals = Arc::clone(&self.vitals);
         let context =
-            RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), vitals).await?;
+            RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), (vitals, &self.routes))
+                .await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
         self.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
@@ -273,6 +312,7 @@ impl Worker {
         let banks = Arc::new(BankCache::new(Arc::clone(&store)));
         let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks), keeper.clone()));
         let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
+        let routes = Routes::new(config.domain != CLUSTER_DOMAIN);
         let shared = Arc::new(Shared {
             banks,
             store,
@@ -284,6 +324,7 @@ impl Worker {
             session: AtomicI64::new(session.0),
             beginning: Mutex::default(),
             vitals,
+            routes,
             environment,
             contexts: Mutex::default(),
             opened,
@@ -301,6 +342,7 @@ impl Worker {
         background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
         background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));
         background.spawn(vitals::follow_runs(Arc::clone(&shared)));
+        background.spawn(routes::watch(Arc::clone(&shared)));
         let mut lanes = JoinSet::new();
         for slots in slots {
             let lane = Lane {

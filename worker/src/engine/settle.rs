@@ -54,6 +54,20 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
             keep_calls(shared, task, calls).await;
             release(TaskEvent::Park, delay_ms, Some(reason))
         }
+        TaskEnd::PutOff { delay_ms, reason } => {
+            return hand_over(shared, task, release(TaskEvent::Park, delay_ms, Some(reason))).await;
+        }
+        TaskEnd::RetryLater { failure, calls } => {
+            keep_calls(shared, task, calls).await;
+            if tasks::may_retry(&failure, task, retries(shared, task).await) {
+                let delay_ms = failure.retry_after_ms.unwrap_or(0);
+                release(TaskEvent::Retry, delay_ms, Some(failure.message))
+            } else {
+                say_failed(shared, task, &failure, false).await;
+                let record = tasks::failed_record(task, GivenUp::without_calls(task, failure));
+                return give_up(shared, task, record).await;
+            }
+        }
         TaskEnd::GiveUp(given_up) => {
             say_failed(shared, task, &given_up.failure, false).await;
             return give_up(shared, task, tasks::failed_record(task, *given_up)).await;
@@ -87,17 +101,22 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
         Some(_) => catalogue::TASKS_PARKED.add(1.0, &[role]),
         None => {}
     }
-    if let Err(error) = persist(|| shared.store.release(std::slice::from_ref(&release))).await {
-        let about = About::of(shared, task).await;
-        about.warn(STORE, &format!("could not be handed back, its lease will expire: {error}"));
-    }
-    shared.opened.notify_one();
+    hand_over(shared, task, release).await;
     if let Some(note) = note
         && let Err(error) = shared.store.note_attempts(task.run, &[note]).await
     {
         // only its picture in traces is lost
         debug!("a try of {:?} could not be noted: {error}", task.task);
     }
+}
+
+/// Gives a task back in the store.
+async fn hand_over(shared: &Shared, task: ClaimedTask, release: Release) {
+    if let Err(error) = persist(|| shared.store.release(std::slice::from_ref(&release))).await {
+        let about = About::of(shared, task).await;
+        about.warn(STORE, &format!("could not be handed back, its lease will expire: {error}"));
+    }
+    shared.opened.notify_one();
 }
 
 /// One line about a failure, where it is handled: what failed, of which run, and where its trace is.

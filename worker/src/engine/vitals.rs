@@ -64,7 +64,8 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
             shared.refresh_metrics();
         }
         let (sent, session) = (Instant::now(), shared.session());
-        match shared.store.renew_session(session).await {
+        let evidence = shared.routes.evidence().to_json();
+        match shared.store.renew_session(session, Some(&evidence)).await {
             Ok(true) => {
                 shared.vitals.renewed(sent);
                 (silent, waiting) = (false, None);

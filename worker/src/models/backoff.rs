@@ -16,8 +16,6 @@ pub struct BackoffSettings {
     pub randomization_factor: f32,
     /// Longest delay before jitter.
     pub max_interval: Duration,
-    /// After this time no further attempt starts; bounds waiting for rate limits too.
-    pub max_elapsed_time: Duration,
 }
 
 impl Default for BackoffSettings {
@@ -27,7 +25,6 @@ impl Default for BackoffSettings {
             multiplier: 2.0,
             randomization_factor: 0.5,
             max_interval: Duration::from_secs(5),
-            max_elapsed_time: Duration::from_secs(15 * 60),
         }
     }
 }

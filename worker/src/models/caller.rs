@@ -18,12 +18,15 @@ use bench_proto::{
 
 use bench_telemetry::metrics::catalogue;
 
+use crate::routes::{NotNow, Probed, Route, Sent, Way};
+
 use super::{
     Attempt, AttemptError, ChatModel, ChatReply, ChatRequest,
     backoff::{BackoffSettings, Delays},
     budget::{Budget, OverCap, Refusal, Reservation},
     call_key::call_key,
     call_store::{CallStore, Found},
+    classify,
     gate::{Entry, Gate},
     limiter::{Permit, Seen},
     pace::{Pace, Paced},
@@ -34,7 +37,7 @@ use super::{
 /// Settings of calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallSettings {
-    /// Attempts after the first that may fail; answers of 429 are not counted.
+    /// Attempts after the first that may fail; answers of 429 and outages of the route are not counted.
     pub retries: u32,
     /// Delays between attempts.
     pub backoff: BackoffSettings,
@@ -70,6 +73,8 @@ pub struct CallerParts {
     pub store: Option<Arc<dyn CallStore>>,
     /// Books attempts that brought nothing before the next one asks for money; without it they stay with their call.
     pub books: Option<Arc<dyn Bookkeeper>>,
+    /// The way to the model (P39); without one each failure is an attempt at once.
+    pub(crate) route: Option<Arc<Route>>,
     /// Retries, delays, patience.
     pub settings: CallSettings,
 }
@@ -141,6 +146,8 @@ pub enum CallStop {
         reason: String,
         /// Failed attempts so far, for [`CallContext::failed_attempts`].
         failed_attempts: u32,
+        /// The route is away: nothing is to be noted of the task.
+        outage: bool,
     },
 }
 
@@ -225,23 +232,41 @@ impl Caller {
         request: &ChatRequest,
         accept: Accept<'_, T>,
     ) -> CallResult<T> {
-        let key = self.key(request, context.question_id, context.draw);
-        let mut call = Call {
-            caller: self,
-            context,
-            request,
-            key,
-            begun: Instant::now(),
-            prompt_tokens: None,
-            slot_tokens: 0,
-            failed_attempts: context.failed_attempts,
-            delays: None,
-            records: Vec::new(),
-            usage: Usage::default(),
-            timing: CallTiming::default(),
-        };
+        let mut call = Call::new(self, context, request);
         let outcome = call.drive(accept).await;
         CallResult { outcome, records: call.records, usage: call.usage, timing: call.timing }
+    }
+
+    /// Makes one attempt that belongs to no question: whether anything comes through (P39). It is reserved and recorded like
+    /// any other, and waits neither for pace nor for the account's Retry-After.
+    pub(crate) async fn probe(&self, context: CallContext<'_>, request: &ChatRequest) -> (Probed, Vec<CallRecord>) {
+        let mut call = Call::new(self, context, request);
+        let reserved = tokio::time::timeout(self.parts.settings.patience, call.reserve()).await;
+        let Ok(Ok(mut reservation)) = reserved else { return (Probed::NotMade, Vec::new()) };
+        if self.parts.stop.cause().is_some() {
+            return (Probed::NotMade, Vec::new());
+        }
+        if let Some(reservation) = &mut reservation {
+            reservation.sent();
+        }
+        let attempt = self.parts.model.attempt(request).await;
+        let (way, duration_us) = (way_of(&attempt), attempt.duration_us);
+        let probed = match attempt.result {
+            Ok(reply) => {
+                let not_kept = |_: &ChatReply| Err::<(), _>("a probe".to_owned());
+                drop(call.judge_reply(reply, duration_us, reservation, &not_kept));
+                Probed::Through
+            }
+            Err(error) => {
+                call.settle_error(&error, duration_us, reservation);
+                match way {
+                    Way::Failed | Way::OwnFault | Way::Refused => Probed::Failed(error.failure),
+                    // who refuses for the sake of pace, or does not like the request, is there
+                    Way::Through | Way::Other => Probed::Through,
+                }
+            }
+        };
+        (probed, call.records)
     }
 }
 
@@ -257,10 +282,22 @@ struct Call<'a> {
     /// Tokens that the attempt under way took slots for.
     slot_tokens: u64,
     failed_attempts: u32,
+    /// When attempts were sent that failed on the way, while nobody knows whose fault it was.
+    pending: Vec<Instant>,
     delays: Option<Delays>,
     records: Vec<CallRecord>,
     usage: Usage,
     timing: CallTiming,
+}
+
+/// Whether a failed attempt counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Yes,
+    /// Refused for the sake of pace.
+    No,
+    /// It failed on the way: the route decides, by when it was sent.
+    ByRoute(Instant),
 }
 
 /// What to do after an attempt.
@@ -269,7 +306,7 @@ enum Next<T> {
     /// Repeat after a delay that the other side may have asked for.
     Retry {
         failure: Failure,
-        rate_limited: bool,
+        counts: Counts,
     },
     /// Repeat at once.
     Again,
@@ -277,6 +314,24 @@ enum Next<T> {
 }
 
 impl<'a> Call<'a> {
+    fn new(caller: &'a Caller, context: CallContext<'a>, request: &'a ChatRequest) -> Self {
+        Self {
+            caller,
+            context,
+            request,
+            key: caller.key(request, context.question_id, context.draw),
+            begun: Instant::now(),
+            prompt_tokens: None,
+            slot_tokens: 0,
+            failed_attempts: context.failed_attempts,
+            pending: Vec::new(),
+            delays: None,
+            records: Vec::new(),
+            usage: Usage::default(),
+            timing: CallTiming::default(),
+        }
+    }
+
     async fn drive<T: Send>(&mut self, accept: Accept<'_, T>) -> Result<Answered<T>, CallStop> {
         if let Some(answered) = self.look_up(accept).await? {
             return Ok(answered);
@@ -286,25 +341,27 @@ impl<'a> Call<'a> {
             let caller = self.caller;
             let admitted = self.admit().await;
             self.waited(waiting, WaitFor::Pace);
-            let (reservation, permit) = admitted?;
+            let Admitted { reservation, permit, sent } = admitted?;
             let offset_us = micros(self.begun.elapsed());
             let attempt = caller.parts.model.attempt(self.request).await;
             self.note(offset_us, &attempt);
             permit.finish(seen(&attempt));
+            let failed = sent
+                .and_then(|sent| sent.end(way_of(&attempt), attempt.result.as_ref().err().map(|error| &error.failure)));
             if let Some(asked) = held(&attempt) {
                 let hold = caller.parts.pace.as_ref().map_or(asked, |pace| pace.told(asked));
                 caller.parts.gate.block.hold(hold);
             }
-            let next = self.judge(attempt, reservation, accept);
+            let next = self.judge(attempt, reservation, accept, failed);
             self.count_allowance();
             match next {
                 Next::Done(answered) => return Ok(answered),
                 Next::Stop(stop) => return Err(stop),
                 Next::Again => {}
-                Next::Retry { failure, rate_limited } => {
+                Next::Retry { failure, counts } => {
                     self.book().await;
                     let waiting = Instant::now();
-                    let delayed = self.delay(failure, rate_limited).await;
+                    let delayed = self.delay(failure, counts).await;
                     self.waited(waiting, WaitFor::Retry);
                     delayed?;
                 }
@@ -356,15 +413,50 @@ impl<'a> Call<'a> {
     }
 
     fn park(&self, wait: Duration, reason: String) -> CallStop {
-        CallStop::Park { wait, reason, failed_attempts: self.failed_attempts }
+        // what nobody has decided about counts: a call that always waits must not try for ever
+        let pending = u32::try_from(self.pending.len()).unwrap_or(u32::MAX);
+        CallStop::Park { wait, reason, failed_attempts: self.failed_attempts.saturating_add(pending), outage: false }
+    }
+
+    /// Waits until the route may be used; a call that has failed is decided about first.
+    async fn find_way(&mut self) -> Result<(), CallStop> {
+        let CallerParts { stop, route: Some(route), settings, .. } = &self.caller.parts else { return Ok(()) };
+        match stop.unless_stopped(route.wait(settings.patience)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(NotNow { wait, reason })) => {
+                self.decide();
+                let reason = format!("{} is away: {reason}", route.key());
+                Err(CallStop::Park { wait, reason, failed_attempts: self.failed_attempts, outage: true })
+            }
+            Err(cause) => Err(CallStop::Stopped(cause)),
+        }
+    }
+
+    /// Counts failures on the way once it is known whose fault they were.
+    fn decide(&mut self) {
+        if let Some(route) = &self.caller.parts.route {
+            let (charged, forgiven) = route.decide(&mut self.pending);
+            self.failed_attempts = self.failed_attempts.saturating_add(charged);
+            self.timing.attempts = self.timing.attempts.saturating_sub(forgiven);
+        }
     }
 
     /// Everything that stands before a send: money, pace, place, and last of all the stop flag (P23).
-    async fn admit(&mut self) -> Result<(Option<Reservation>, Permit<'a>), CallStop> {
-        let CallerParts { stop, pace, gate, settings, account, .. } = &self.caller.parts;
+    async fn admit(&mut self) -> Result<Admitted<'a>, CallStop> {
+        loop {
+            if let Some(admitted) = self.try_admit().await? {
+                return Ok(admitted);
+            }
+        }
+    }
+
+    /// `None` when the route was closed while the call waited for the rest.
+    async fn try_admit(&mut self) -> Result<Option<Admitted<'a>>, CallStop> {
+        let CallerParts { stop, pace, gate, settings, account, route, .. } = &self.caller.parts;
         if let Some(cause) = stop.cause() {
             return Err(CallStop::Stopped(cause));
         }
+        self.find_way().await?;
         let (waiting, mut reservation) = (Instant::now(), self.reserve().await?);
         self.noted(waiting, WaitFor::Budget);
         if let Some(pace) = pace {
@@ -386,10 +478,17 @@ impl<'a> Call<'a> {
         if let Some(cause) = stop.cause() {
             return Err(CallStop::Stopped(cause));
         }
+        let sent = match route {
+            Some(route) => match route.send() {
+                Some(sent) => Some(sent),
+                None => return Ok(None),
+            },
+            None => None,
+        };
         if let Some(reservation) = &mut reservation {
             reservation.sent();
         }
-        Ok((reservation, permit))
+        Ok(Some(Admitted { reservation, permit, sent }))
     }
 
     /// Reserves the worst case of an attempt (P10). Far from the cap a bound that costs nothing to compute will do; close
@@ -476,11 +575,17 @@ impl<'a> Call<'a> {
     }
 
     /// Settles and records an attempt, and decides what follows.
-    fn judge<T>(&mut self, attempt: Attempt, reservation: Option<Reservation>, accept: Accept<'_, T>) -> Next<T> {
+    fn judge<T>(
+        &mut self,
+        attempt: Attempt,
+        reservation: Option<Reservation>,
+        accept: Accept<'_, T>,
+        failed: Option<Instant>,
+    ) -> Next<T> {
         let duration_us = attempt.duration_us;
         match attempt.result {
             Ok(reply) => self.judge_reply(reply, duration_us, reservation, accept),
-            Err(error) => self.judge_error(error, duration_us, reservation),
+            Err(error) => self.judge_error(error, duration_us, reservation, failed),
         }
     }
 
@@ -532,18 +637,51 @@ impl<'a> Call<'a> {
                 code @ ("content_filter" | "refusal") => Next::Stop(CallStop::Failed(Failure::permanent(code, why))),
                 code => {
                     self.usage.retries += 1;
-                    Next::Retry { failure: Failure::transient(code, why), rate_limited: false }
+                    Next::Retry { failure: Failure::transient(code, why), counts: Counts::Yes }
                 }
             },
         }
     }
 
-    fn judge_error<T>(&mut self, error: AttemptError, duration_us: u64, reservation: Option<Reservation>) -> Next<T> {
-        let AttemptError { failure, status, maybe_billed, adapted } = error;
-        let rate_limited = status == 429 && failure.class == FailureClass::Transient;
+    fn judge_error<T>(
+        &mut self,
+        error: AttemptError,
+        duration_us: u64,
+        reservation: Option<Reservation>,
+        failed: Option<Instant>,
+    ) -> Next<T> {
+        let rate_limited = error.status == 429 && error.failure.class == FailureClass::Transient;
         self.usage.retries += 1;
         self.usage.rate_limited += u64::from(rate_limited);
-        if maybe_billed {
+        self.settle_error(&error, duration_us, reservation);
+        let AttemptError { failure, adapted, .. } = error;
+        match failure.class {
+            _ if adapted => Next::Again,
+            FailureClass::Transient => {
+                let counts = match failed {
+                    _ if rate_limited => Counts::No,
+                    Some(sent) => Counts::ByRoute(sent),
+                    None => Counts::Yes,
+                };
+                Next::Retry { failure, counts }
+            }
+            // others may get through: the task is theirs, and the route finds out (P40)
+            FailureClass::Terminal if self.leaves_to_others(&failure) => {
+                let reason = failure.message;
+                let wait = Duration::from_millis(300);
+                Next::Stop(CallStop::Park { wait, reason, failed_attempts: self.failed_attempts, outage: true })
+            }
+            FailureClass::Permanent => Next::Stop(CallStop::Failed(failure)),
+            FailureClass::Terminal => {
+                self.caller.parts.stop.set(StopCause::Terminal(failure.clone()));
+                Next::Stop(CallStop::Terminal(failure))
+            }
+        }
+    }
+
+    /// Records a failed attempt that may have been billed; the money of others goes back.
+    fn settle_error(&mut self, error: &AttemptError, duration_us: u64, reservation: Option<Reservation>) {
+        if error.maybe_billed {
             let prompt_tokens = self.prompt_tokens();
             let price = self.caller.parts.price.as_ref();
             let worst = price.map_or(PicoUsd::ZERO, |price| self.worst_case(price, prompt_tokens));
@@ -552,15 +690,12 @@ impl<'a> Call<'a> {
         } else if let Some(reservation) = reservation {
             reservation.free();
         }
-        match failure.class {
-            _ if adapted => Next::Again,
-            FailureClass::Transient => Next::Retry { failure, rate_limited },
-            FailureClass::Permanent => Next::Stop(CallStop::Failed(failure)),
-            FailureClass::Terminal => {
-                self.caller.parts.stop.set(StopCause::Terminal(failure.clone()));
-                Next::Stop(CallStop::Terminal(failure))
-            }
-        }
+    }
+
+    /// A refused key, URL or model name is this process's own trouble, unless it is alone and they have never worked.
+    fn leaves_to_others(&self, failure: &Failure) -> bool {
+        let route = self.caller.parts.route.as_ref();
+        classify::is_refusal(&failure.code) && route.is_some_and(|route| !route.is_alone() || route.ever_worked())
     }
 
     /// Records an attempt under the id of its reservation, which the record settles.
@@ -595,27 +730,41 @@ impl<'a> Call<'a> {
     }
 
     /// Waits before the next attempt, if there is to be one.
-    async fn delay(&mut self, failure: Failure, rate_limited: bool) -> Result<(), CallStop> {
+    async fn delay(&mut self, failure: Failure, counts: Counts) -> Result<(), CallStop> {
         let CallSettings { retries, backoff, patience } = self.caller.parts.settings;
-        if !rate_limited {
-            self.failed_attempts += 1;
-            if self.failed_attempts > retries {
-                return Err(CallStop::Failed(failure));
-            }
+        match counts {
+            Counts::No => {}
+            Counts::Yes => self.failed_attempts += 1,
+            Counts::ByRoute(sent) => self.pending.push(sent),
+        }
+        self.decide();
+        if self.failed_attempts > retries {
+            return Err(CallStop::Failed(failure));
         }
         let asked = failure.retry_after_ms.map(Duration::from_millis);
         let delay = self.delays.get_or_insert_with(|| backoff.delays()).next_delay(asked);
         if asked.is_some_and(|asked| asked > patience) {
             return Err(self.park(delay, failure.message));
         }
-        if self.begun.elapsed() + delay > backoff.max_elapsed_time {
-            return Err(CallStop::Failed(failure));
-        }
         match self.caller.parts.stop.unless_stopped(tokio::time::sleep(delay)).await {
-            Ok(()) => Ok(()),
-            Err(cause) => Err(CallStop::Stopped(cause)),
+            Ok(()) => {}
+            Err(cause) => return Err(CallStop::Stopped(cause)),
         }
+        self.decide();
+        if self.failed_attempts > retries { Err(CallStop::Failed(failure)) } else { Ok(()) }
     }
+}
+
+/// A call that may be sent now.
+struct Admitted<'a> {
+    reservation: Option<Reservation>,
+    permit: Permit<'a>,
+    sent: Option<Sent<'a>>,
+}
+
+/// What an attempt says about its route.
+fn way_of(attempt: &Attempt) -> Way {
+    attempt.result.as_ref().err().map_or(Way::Through, classify::way)
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -9,7 +9,8 @@ use serde_json::Value;
 pub const REASONING_MIN_OUTPUT_TOKENS: u64 = 4096;
 
 /// Names under which servers take the largest number of completion tokens, in order of precedence.
-const MAX_TOKENS_NAMES: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+/// Names under which requests limit their completion tokens.
+pub const MAX_TOKENS_NAMES: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 
 /// Parameters that reasoning models refuse.
 const NOT_FOR_REASONING: [&str; 7] =

@@ -6,6 +6,7 @@ use bench_proto::failure::{Failure, FailureClass};
 use serde_json::Value;
 
 use super::AttemptError;
+use crate::routes::Way;
 
 /// Longest message, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -256,6 +257,30 @@ pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) 
     let message = if detail.is_empty() { words.to_owned() } else { format!("{words}: {detail}") };
     let class = if kind == Transport::Unsendable { FailureClass::Terminal } else { FailureClass::Transient };
     AttemptError { failure: Failure::new(class, code, message), status, maybe_billed, adapted: false }
+}
+
+/// Codes with which a provider refuses a process: its key, its URL, the name of the model.
+const REFUSALS: [&str; 4] = ["invalid_api_key", "forbidden", "not_found", "model_not_found"];
+
+/// Whether a failure of this code says that the provider refuses the process that asked, and not what it asked.
+#[must_use]
+pub fn is_refusal(code: &str) -> bool {
+    REFUSALS.contains(&code)
+}
+
+/// What a failed attempt says about the way to the provider (P39, P40).
+#[must_use]
+pub(crate) fn way(error: &AttemptError) -> Way {
+    let Failure { class, code, message, .. } = &error.failure;
+    // what the system said stands at the end of a transport's message: EMFILE, ENFILE, ENOMEM, ENOSPC
+    let lacks = |number: &u32| message.contains(&format!("(os error {number})"));
+    match (class, code.as_str()) {
+        (FailureClass::Transient, "connect" | "cut") if [24, 23, 12, 28].iter().any(lacks) => Way::OwnFault,
+        (FailureClass::Transient, "connect" | "cut" | "timeout" | "garbage" | "http_408") => Way::Failed,
+        (FailureClass::Transient, code) if code.starts_with("http_5") => Way::Failed,
+        (FailureClass::Terminal, code) if is_refusal(code) => Way::Refused,
+        _ => Way::Other,
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,10 @@ pub(crate) enum TaskEnd {
     Overtaken,
     /// Given back for a while, nothing counted (P11).
     Park { delay_ms: u64, reason: String, calls: Vec<CallRecord> },
+    /// The same because what it needs is away: nothing is noted of it either (P39).
+    PutOff { delay_ms: u64, reason: String },
+    /// Given back for a while after failed attempts: one of its own is counted, so that none is forgotten.
+    RetryLater { failure: Failure, calls: Vec<CallRecord> },
     /// It failed: retried or given up by its class and attempts.
     Failed(Failure),
     /// It failed for good: its calls have used up their attempts.

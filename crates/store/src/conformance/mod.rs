@@ -27,8 +27,8 @@ mod traces;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, money::*, outages::*, pace::*, plan::*,
-    results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
+    calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, money::*, outages::*, pace::*,
+    plan::*, results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
 };
 use crate::Store;
 

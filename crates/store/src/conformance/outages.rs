@@ -25,10 +25,8 @@ pub async fn p39_one_process_opens_an_outage_and_one_probes_it(fresh: &Fresh) {
     assert!(!told(take(1), "").await.expect("answers").0, "not before a second has passed");
     assert!(told(OutageEvent::ProbeNow, "").await.expect("answers").0);
     let probes = join_all((1..=8).map(|session| told(take(session), ""))).await;
-    let granted: Vec<i64> = (1..=8)
-        .zip(probes)
-        .filter_map(|(session, told)| told.expect("answers").0.then_some(session))
-        .collect();
+    let granted: Vec<i64> =
+        (1..=8).zip(probes).filter_map(|(session, told)| told.expect("answers").0.then_some(session)).collect();
     let [prober] = granted[..] else { panic!("{granted:?} probe at once") };
     let failed = |session| OutageEvent::ProbeFailed { session, opening: 1, spread: 0 };
     assert!(!told(failed(prober + 1), "x").await.expect("answers").0);

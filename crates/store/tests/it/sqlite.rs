@@ -160,7 +160,10 @@ async fn damage_is_named() {
     assert!(matches!(&read, StoreError::Corrupt(what) if what.contains(&item.hash.hex())), "{read}");
     assert!(fresh.store.check().await.expect("is sound").contains("SQLite 3."));
     fresh.store.close().await;
-    assert!(fresh.store.renew_session(scene.session, None).await.is_err_and(|e| e.is_transient()), "closed stores say so");
+    assert!(
+        fresh.store.renew_session(scene.session, None).await.is_err_and(|e| e.is_transient()),
+        "closed stores say so"
+    );
 }
 
 /// Another process holds the file for a moment: writers wait for it.

@@ -354,6 +354,7 @@ async fn a_caller_gets_through_a_bad_day() {
         price: prices::price_of("gpt-4o-mini", &bench_proto::spec::Limits::default()),
         store: None,
         books: None,
+        route: None,
         settings: CallSettings { backoff, ..CallSettings::default() },
     });
     let context = CallContext {

@@ -1,0 +1,165 @@
+//! What outages of the ways to models mean for runs (P39): what needs a route that is away is not handed out, after an outage
+//! it comes back slowly, and a run that can do nothing else for long enough is paused.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use bench_proto::{
+    ids::{Role, RunNo},
+    outage::{RouteKey, allowance_after},
+};
+use bench_store::{OpenByRole, OpenTasks, OutageRow};
+use bench_worker::routes;
+
+/// What each role of a run needs of routes, as [`routes::needs`] gives it.
+pub(crate) type Needs = BTreeMap<Role, Vec<Vec<RouteKey>>>;
+
+/// What a dispatcher knows of outages.
+#[derive(Debug, Default)]
+pub(super) struct OutageWatch {
+    rows: BTreeMap<RouteKey, OutageRow>,
+    read: Option<Instant>,
+    stuck: BTreeMap<RunNo, Instant>,
+}
+
+impl OutageWatch {
+    /// Takes what the store says.
+    pub(super) fn read(&mut self, rows: Vec<OutageRow>, now: Instant) {
+        let keyed = |row: OutageRow| Some((RouteKey::from_text(&row.route)?, row));
+        self.rows = rows.into_iter().filter_map(keyed).collect();
+        self.read = Some(now);
+    }
+
+    /// Whether it is time to read again.
+    pub(super) fn is_due(&self, every: Duration) -> bool {
+        self.read.is_none_or(|read| read.elapsed() >= every)
+    }
+
+    fn is_away(&self, route: &RouteKey) -> bool {
+        self.rows.get(route).is_some_and(|row| row.outage.is_open())
+    }
+
+    /// Calls that a route is trusted with over all processes; `None`: as many as there are.
+    fn allowance(&self, route: &RouteKey, now: Instant) -> Option<u32> {
+        let row = self.rows.get(route)?;
+        if row.outage.is_open() {
+            return Some(0);
+        }
+        let since_read = self.read.map_or(Duration::ZERO, |read| now.saturating_duration_since(read));
+        let ended_us = u64::try_from(row.now_us - row.outage.to_us?).unwrap_or(0);
+        let since_ms = ended_us / 1000 + u64::try_from(since_read.as_millis()).unwrap_or(u64::MAX);
+        // a false alarm has kept nobody away for long enough to come back as a wave
+        allowance_after(since_ms).filter(|_| row.outage.is_confirmed())
+    }
+
+    /// Tasks in flight that a run may have in a role because of outages; roles without a bound are left out.
+    pub(super) fn bounds(&self, needs: &Needs, now: Instant) -> BTreeMap<Role, u32> {
+        if self.rows.is_empty() {
+            return BTreeMap::new();
+        }
+        let of_list = |any_of: &Vec<RouteKey>| {
+            any_of.iter().map(|route| self.allowance(route, now).unwrap_or(u32::MAX)).max().unwrap_or(u32::MAX)
+        };
+        let bound = |lists: &Vec<Vec<RouteKey>>| lists.iter().map(of_list).min().filter(|bound| *bound < u32::MAX);
+        needs.iter().filter_map(|(role, lists)| Some((*role, bound(lists)?))).collect()
+    }
+
+    /// Why a run has to be paused, when nothing of it can move for `longest` because of what is away.
+    pub(super) fn gives_up(
+        &mut self,
+        run: RunNo,
+        needs: &Needs,
+        open: &OpenByRole,
+        longest: Duration,
+        now: Instant,
+    ) -> Option<String> {
+        let stopped: BTreeSet<Role> = routes::stopped_roles(needs, |route| self.is_away(route));
+        let is_open = |tasks: &OpenTasks| tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased > 0;
+        let mut roles = open.iter().filter(|(_, tasks)| is_open(tasks)).map(|(role, _)| role).peekable();
+        if roles.peek().is_none() || !roles.all(|role| stopped.contains(role)) {
+            self.stuck.remove(&run);
+            return None;
+        }
+        let since = *self.stuck.entry(run).or_insert(now);
+        if now.saturating_duration_since(since) < longest {
+            return None;
+        }
+        self.stuck.remove(&run);
+        let away = needs.values().flatten().flatten().find_map(|route| {
+            let row = self.rows.get(route).filter(|row| row.outage.is_open())?;
+            Some((route, row))
+        });
+        let (route, row) = away?;
+        let minutes = (row.now_us - row.outage.from_us) as f64 / 60e6;
+        Some(format!("{route} has been away for {minutes:.0} min ({}); `resume` tries again at once", row.reason))
+    }
+
+    /// Forgets runs that no longer run.
+    pub(super) fn keep(&mut self, runs: impl Fn(&RunNo) -> bool) {
+        self.stuck.retain(|run, _| runs(run));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::outage::{Outage, RouteKind};
+
+    use super::*;
+
+    fn key(model: &str) -> RouteKey {
+        RouteKey { kind: RouteKind::Chat, account: "openai".to_owned(), model: model.to_owned() }
+    }
+
+    fn row(model: &str, to_us: Option<i64>) -> OutageRow {
+        let outage = Outage { opening: 1, failed_probes: 1, to_us, ..Outage::default() };
+        OutageRow { route: key(model).to_text(), outage, now_us: 120_000_000, reason: "503".to_owned(), held: 0 }
+    }
+
+    fn needs() -> Needs {
+        let judges = vec![key("judge"), key("second")];
+        BTreeMap::from([(Role::Question, vec![vec![key("answerer")]]), (Role::Judge, vec![judges])])
+    }
+
+    fn watch(rows: Vec<OutageRow>, now: Instant) -> OutageWatch {
+        let mut watch = OutageWatch::default();
+        watch.read(rows, now);
+        watch
+    }
+
+    #[test]
+    fn p39_only_what_needs_a_route_that_is_away_is_held_back() {
+        let now = Instant::now();
+        let bounds = |rows| watch(rows, now).bounds(&needs(), now);
+        assert_eq!(bounds(vec![]), BTreeMap::new());
+        assert_eq!(bounds(vec![row("answerer", None)]), BTreeMap::from([(Role::Question, 0)]), "judging goes on");
+        assert_eq!(bounds(vec![row("judge", None)]), BTreeMap::new(), "the other judge goes on");
+        let both = bounds(vec![row("judge", None), row("second", None)]);
+        assert_eq!(both, BTreeMap::from([(Role::Judge, 0)]), "answers go on");
+    }
+
+    #[test]
+    fn p39_after_an_outage_the_fleet_gets_few_tasks_at_first() {
+        let now = Instant::now();
+        let watch = watch(vec![row("answerer", Some(119_500_000))], now);
+        let after = |seconds| watch.bounds(&needs(), now + Duration::from_secs(seconds)).get(&Role::Question).copied();
+        assert_eq!([0, 1, 3, 9].map(after), [Some(8), Some(16), Some(64), None]);
+    }
+
+    #[test]
+    fn p39_a_run_that_can_do_nothing_else_is_paused_after_its_time() {
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        let tasks = OpenTasks { unpublished: 3, ..OpenTasks::default() };
+        let questions = OpenByRole::from([(Role::Question, tasks)]);
+        let both = OpenByRole::from([(Role::Question, tasks), (Role::Judge, tasks)]);
+        let mut watch = watch(vec![row("answerer", None)], now);
+        let run = RunNo(1);
+        assert_eq!(watch.gives_up(run, &needs(), &questions, minute, now), None);
+        let at = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(watch.gives_up(run, &needs(), &both, minute, at(59)), None, "judging moves: it begins anew");
+        assert_eq!(watch.gives_up(run, &needs(), &questions, minute, at(61)), None);
+        let why = watch.gives_up(run, &needs(), &questions, minute, at(121)).expect("its time is over");
+        assert_eq!(why, "answerer (account openai) has been away for 2 min (503); `resume` tries again at once");
+    }
+}

@@ -1,0 +1,390 @@
+//! Looks after the routes of a process: hears of outages and tells of them, probes what is closed, and finds out whether a
+//! fault is the process's own (P39, P40). Nothing is asked of the store for routes that work, but for one look in two seconds.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    failure::Failure,
+    outage::{OutageEvent, RouteEvidence, RouteKey, Suspicion, suspect},
+    session::SessionInfo,
+};
+use bench_store::{OutageRow, SessionRow, StoreError, StoreResult};
+use rand::Rng;
+use tracing::{debug, info, warn};
+
+use super::{
+    Probed, Route, Routes, lock,
+    state::{Standing, Turn},
+    stopped_roles,
+};
+use crate::{context::MODEL_NOT_FOUND, engine::Shared};
+
+/// Time between two looks while every route works.
+const CALM: Duration = Duration::from_secs(2);
+/// Shortest and usual time between two looks while one does not.
+const TROUBLED: (Duration, Duration) = (Duration::from_millis(300), Duration::from_millis(500));
+/// A refused process waits so long for another's success before the runs that need the route are paused.
+const REFUSED_BY_ALL: Duration = Duration::from_secs(60);
+/// Time between two looks for runs that need a route that nobody here can probe.
+const FIND_RUNS: Duration = Duration::from_secs(5);
+/// Most runs that are looked at for that.
+const RUNS_AT_ONCE: usize = 32;
+/// Code of the lines about outages.
+const AWAY: &str = "provider_away";
+/// Code of the lines about a worker that leaves a route to others.
+const WITHDRAWN: &str = "worker_withdrew";
+
+/// Watches until the process ends.
+pub(crate) async fn watch(shared: Arc<Shared>) {
+    let (mut told, mut searched) = (None::<Instant>, None::<Instant>);
+    let mut silent = None;
+    loop {
+        let routes = shared.routes();
+        let troubled = routes.is_troubled();
+        tokio::select! {
+            () = tokio::time::sleep(if troubled { TROUBLED.1 } else { CALM }) => {}
+            () = routes.alarm.notified() => tokio::time::sleep(TROUBLED.0).await,
+        }
+        match look(&shared, &mut told, &mut searched).await {
+            Ok(()) => silent = None,
+            Err(error) if error.is_transient() => bench_telemetry::outage::STORE.met(&mut silent, &error),
+            Err(error) => debug!("outages could not be looked at: {error}"),
+        }
+    }
+}
+
+async fn look(
+    shared: &Arc<Shared>,
+    told: &mut Option<Instant>,
+    searched: &mut Option<Instant>,
+) -> Result<(), StoreError> {
+    let (routes, domain) = (shared.routes(), shared.domain());
+    let rows = shared.store.outages(domain).await?;
+    if rows.iter().any(|row| row.outage.is_open()) && searched.is_none_or(|at| at.elapsed() >= FIND_RUNS) {
+        *searched = Some(Instant::now());
+        find_probers(shared, &rows).await?;
+    }
+    for route in routes.all() {
+        let text = route.key.to_text();
+        if let Some(row) = rows.iter().find(|row| row.route == text) {
+            route.hear(routes, row);
+        }
+        let held = route.held.swap(0, Ordering::Relaxed);
+        if held > 0 {
+            shared.store.held_back(domain, &text, i64::try_from(held).unwrap_or(i64::MAX)).await?;
+        }
+    }
+    let now = Instant::now();
+    let troubled: Vec<Arc<Route>> =
+        routes.all().into_iter().filter(|route| lock(&route.state).is_troubled(now)).collect();
+    if troubled.is_empty() {
+        routes.set_idle(BTreeSet::new());
+        return Ok(());
+    }
+    let others = others(shared).await?;
+    routes.workers.store(others.len() + 1, Ordering::Relaxed);
+    for route in &troubled {
+        judge(shared, route, &others).await?;
+        let row = rows.iter().find(|row| row.route == route.key.to_text());
+        probe(shared, route, row, &others).await?;
+    }
+    leave_roles(shared).await;
+    if shared.is_served() && told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
+        *told = Some(Instant::now());
+        shared.store.renew_session(shared.session(), Some(&routes.evidence().to_json())).await?;
+    }
+    Ok(())
+}
+
+/// The other workers of the domain; a local run has none.
+async fn others(shared: &Shared) -> StoreResult<Vec<SessionRow>> {
+    if !shared.is_served() {
+        return Ok(Vec::new());
+    }
+    let mut sessions = shared.store.open_sessions(shared.domain()).await?;
+    let serves = |row: &SessionRow| SessionInfo::from_json(&row.info_json).slots.values().any(|slots| *slots > 0);
+    sessions.retain(|row| row.session != shared.session() && serves(row));
+    Ok(sessions)
+}
+
+/// A route that is away, and that no run at hand needs, can be probed once the contexts of the running runs are there: a worker
+/// that has just begun is handed no task of them.
+async fn find_probers(shared: &Shared, rows: &[OutageRow]) -> Result<(), StoreError> {
+    let unknown = |row: &&OutageRow| {
+        let key = RouteKey::from_text(&row.route).filter(|_| row.outage.is_open());
+        key.is_some_and(|key| shared.routes().route(&key).prober().is_none())
+    };
+    if !rows.iter().any(|row| unknown(&row)) {
+        return Ok(());
+    }
+    for run in shared.running_runs().await?.into_iter().take(RUNS_AT_ONCE) {
+        if let Err(failure) = shared.context(run).await {
+            debug!("run {} cannot be served here: {failure}", run.0);
+        }
+    }
+    Ok(())
+}
+
+impl Route {
+    /// Takes over what the store says of the newest outage.
+    fn hear(&self, routes: &Routes, row: &OutageRow) -> Turn {
+        let turn = lock(&self.state).told(row, routes.share(), Instant::now());
+        self.changed.notify_waiters();
+        turn
+    }
+}
+
+/// Finds out what a route's failures mean, and acts on it.
+async fn judge(shared: &Shared, route: &Arc<Route>, others: &[SessionRow]) -> Result<(), StoreError> {
+    let text = route.key.to_text();
+    let told = |row: &SessionRow| {
+        row.evidence.of(&text).cloned().unwrap_or_else(|| RouteEvidence { route: text.clone(), ..Default::default() })
+    };
+    let others: Vec<RouteEvidence> = others.iter().map(told).collect();
+    let (standing, own) = {
+        let state = lock(&route.state);
+        (state.standing.clone(), state.evidence(text.clone(), Instant::now()))
+    };
+    if let Standing::Withdrawn(leave) = &standing
+        && let Some(failure) = &leave.refused
+        && refused_for_good(&own, &others, leave.since.elapsed())
+    {
+        shared.stop_refused(&route.key, failure).await;
+        return Ok(());
+    }
+    if matches!(standing, Standing::Away { .. }) {
+        return Ok(());
+    }
+    match suspect(&own, &others) {
+        Suspicion::None => {}
+        Suspicion::Outage => {
+            let (known, why) = {
+                let state = lock(&route.state);
+                (state.opening, state.why(Instant::now()))
+            };
+            let event = OutageEvent::Suspect { known };
+            let (opened, row) = shared.store.outage(shared.domain(), &text, event, &why).await?;
+            route.hear(shared.routes(), &row);
+            if opened {
+                let key = &route.key;
+                warn!(
+                    code = AWAY,
+                    "{key} is away: {why}; what needs it waits and loses no attempt, probes find out when it is back"
+                );
+            }
+        }
+        Suspicion::Mine => ask_myself(shared, route),
+    }
+    Ok(())
+}
+
+/// Whether a refusal is everybody's: nobody else is there, or nobody gets through.
+fn refused_for_good(own: &RouteEvidence, others: &[RouteEvidence], since: Duration) -> bool {
+    let ever = std::iter::once(own).chain(others).any(|evidence| evidence.success_ms.is_some());
+    let all_refused = others.iter().all(|other| other.withdrawn.as_ref().is_some_and(|w| w.refused));
+    if all_refused && !ever {
+        return true;
+    }
+    let since_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let lately = |other: &RouteEvidence| other.success_sent_ms.is_some_and(|sent| sent < since_ms);
+    !others.is_empty() && since >= REFUSED_BY_ALL && !others.iter().any(lately)
+}
+
+/// Probes a route for this process alone.
+fn ask_myself(shared: &Shared, route: &Arc<Route>) {
+    let Some(prober) = route.prober() else { return };
+    if std::mem::replace(&mut lock(&route.state).asking, true) {
+        return;
+    }
+    let (route, routes) = (Arc::clone(route), Arc::clone(shared.routes()));
+    let worker = shared.name().to_owned();
+    tokio::spawn(async move {
+        let sent = Instant::now();
+        let probed = prober.probe().await;
+        let (now, key) = (Instant::now(), route.key.clone());
+        let was_withdrawn = route.is_withdrawn();
+        match probed {
+            Probed::Through => {
+                if lock(&route.state).is_back(sent, routes.share(), now) {
+                    info!(worker, code = WITHDRAWN, "worker {worker} gets through to {key} again");
+                }
+            }
+            Probed::Failed(failure) if was_withdrawn => {
+                lock(&route.state).still_withdrawn(&failure.message, now);
+            }
+            Probed::Failed(failure) => {
+                let why = failure.message.clone();
+                let refused = Some(failure).filter(is_refusal);
+                lock(&route.state).withdraw(why.clone(), refused, now);
+                warn!(
+                    worker,
+                    code = WITHDRAWN,
+                    "worker {worker} does not get through to {key}, others do: {why}; it leaves these calls to them and \
+                     tries again by itself"
+                );
+            }
+            Probed::NotMade => {}
+        }
+        lock(&route.state).asking = false;
+        route.changed.notify_waiters();
+        route.alarm();
+    });
+}
+
+/// Whether the provider refused this process's key, URL or model name.
+fn is_refusal(failure: &Failure) -> bool {
+    crate::models::classify::is_refusal(&failure.code)
+}
+
+/// Makes the probes that are due: of a process that has withdrawn for itself, of an outage for everybody, one at a time.
+async fn probe(
+    shared: &Arc<Shared>,
+    route: &Arc<Route>,
+    row: Option<&OutageRow>,
+    others: &[SessionRow],
+) -> Result<(), StoreError> {
+    let text = route.key.to_text();
+    let standing = lock(&route.state).standing.clone();
+    if let Standing::Withdrawn(leave) = &standing {
+        if leave.next_probe <= Instant::now() {
+            ask_myself(shared, route);
+        }
+        let withdrawn = |row: &SessionRow| row.evidence.of(&text).is_some_and(|told| told.withdrawn.is_some());
+        if others.iter().any(|other| !withdrawn(other)) {
+            return Ok(());
+        }
+    }
+    let Some(row) = row.filter(|row| row.outage.is_open() && row.outage.next_probe_us <= row.now_us) else {
+        return Ok(());
+    };
+    let Some(prober) = route.prober() else { return Ok(()) };
+    if lock(&route.state).asking {
+        return Ok(());
+    }
+    let within_us = i64::try_from(prober.within().as_micros()).unwrap_or(i64::MAX);
+    let (session, opening) = (shared.session().0, row.outage.opening);
+    let event = OutageEvent::TakeProbe { session, within_us };
+    let (granted, _) = shared.store.outage(shared.domain(), &text, event, "").await?;
+    if !granted {
+        return Ok(());
+    }
+    lock(&route.state).asking = true;
+    let (shared, route) = (Arc::clone(shared), Arc::clone(route));
+    tokio::spawn(async move {
+        let sent = Instant::now();
+        let (event, words) = match prober.probe().await {
+            Probed::Through => (OutageEvent::ProbeSucceeded { opening }, String::new()),
+            Probed::Failed(failure) => {
+                let spread = rand::rng().random_range(-200..=200);
+                (OutageEvent::ProbeFailed { session, opening, spread }, failure.message)
+            }
+            Probed::NotMade => (OutageEvent::ProbeNotMade { session, opening }, String::new()),
+        };
+        match shared.store.outage(shared.domain(), &text, event, &words).await {
+            Ok((changed, row)) => {
+                if matches!(event, OutageEvent::ProbeSucceeded { .. }) {
+                    lock(&route.state).is_back(sent, shared.routes().share(), Instant::now());
+                    if changed {
+                        tell_back(&route, &row);
+                    }
+                }
+                route.hear(shared.routes(), &row);
+            }
+            Err(error) => debug!("what a probe of {} found could not be told: {error}", route.key),
+        }
+        lock(&route.state).asking = false;
+        route.changed.notify_waiters();
+        route.alarm();
+        shared.wake();
+    });
+    Ok(())
+}
+
+fn tell_back(route: &Route, row: &OutageRow) {
+    let took_us = row.outage.to_us.unwrap_or(row.now_us) - row.outage.from_us;
+    let (key, held, seconds) = (&route.key, row.held, took_us as f64 / 1e6);
+    info!(code = AWAY, "{key} is back after {seconds:.1} s; {held} tasks had been put off and go on");
+}
+
+/// Stops serving roles in which this process can do nothing for any of its runs.
+async fn leave_roles(shared: &Shared) {
+    let routes = shared.routes();
+    let withdrawn: BTreeSet<RouteKey> =
+        routes.all().iter().filter(|route| route.is_withdrawn()).map(|route| route.key.clone()).collect();
+    let mut idle: Option<BTreeSet<_>> = None;
+    if !withdrawn.is_empty() {
+        for context in shared.contexts_at_hand().await {
+            let stopped = stopped_roles(context.needs(), |key| withdrawn.contains(key));
+            idle = Some(match idle {
+                Some(idle) => idle.intersection(&stopped).copied().collect(),
+                None => stopped,
+            });
+        }
+    }
+    routes.set_idle(idle.unwrap_or_default());
+}
+
+impl Shared {
+    /// Stops runs that a provider refuses from everywhere, and says it to the other processes (P23).
+    async fn stop_refused(&self, key: &RouteKey, failure: &Failure) {
+        for context in self.contexts_at_hand().await {
+            if !context.needs().values().flatten().flatten().any(|needed| needed == key) {
+                continue;
+            }
+            context.refuse(failure);
+            let model = (failure.code == MODEL_NOT_FOUND).then_some(key.model.as_str());
+            let stopped = self.store.stop_account(context.run_no(), &key.account, model, &failure.message).await;
+            match stopped {
+                Ok(paused) if self.is_served() && !paused.is_empty() => {
+                    let (run, account, others) =
+                        (context.row().run_id.0.as_str(), key.account.as_str(), paused.len() - 1);
+                    let (code, message) = (failure.code.as_str(), &failure.message);
+                    warn!(
+                        run,
+                        account, code, "run {run} is paused, and {others} others of account {account}: {message}"
+                    );
+                }
+                Ok(_) => {}
+                // the look at the runs at hand pauses it, and says so
+                Err(error) => debug!("a run is not paused yet: {error}"),
+            }
+        }
+    }
+
+    /// Whether a cluster carries its runs out.
+    pub(crate) fn is_served(&self) -> bool {
+        self.domain() == CLUSTER_DOMAIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::outage::Withdrawn;
+
+    use super::*;
+
+    #[test]
+    fn p40_a_refused_key_stops_runs_only_when_nobody_gets_through() {
+        let told = |success_ms: Option<u64>, refused: bool| RouteEvidence {
+            success_ms,
+            success_sent_ms: success_ms,
+            withdrawn: refused.then(|| Withdrawn { refused, ..Withdrawn::default() }),
+            ..RouteEvidence::default()
+        };
+        let after = Duration::from_secs;
+        let (new, used) = (told(None, true), told(Some(90_000), true));
+        assert!(refused_for_good(&new, &[], after(0)), "alone, and it never worked");
+        assert!(!refused_for_good(&used, &[], after(90)), "alone, and it did: an outage");
+        assert!(refused_for_good(&new, std::slice::from_ref(&new), after(1)), "nobody's key has ever worked");
+        assert!(!refused_for_good(&new, &[told(None, false)], after(59)), "another has yet to find out");
+        assert!(refused_for_good(&new, &[told(None, false)], after(60)));
+        assert!(!refused_for_good(&new, &[told(Some(100), false)], after(600)), "others get through");
+        assert!(!refused_for_good(&used, std::slice::from_ref(&used), after(59)), "keys are being changed");
+        assert!(refused_for_good(&used, std::slice::from_ref(&used), after(60)));
+    }
+}
