@@ -308,7 +308,7 @@ async fn probe(
 fn tell_back(route: &Route, row: &OutageRow) {
     let took_us = row.outage.to_us.unwrap_or(row.now_us) - row.outage.from_us;
     let (key, held, seconds) = (&route.key, row.held, took_us as f64 / 1e6);
-    info!(code = AWAY, "{key} is back after {seconds:.1} s; {held} tasks had been put off and go on");
+    warn!(code = AWAY, "{key} is back after {seconds:.1} s; {held} tasks had been put off and go on");
 }
 
 /// Stops serving roles in which this process can do nothing for any of its runs.
