@@ -20,7 +20,6 @@ use bench_telemetry::{
 };
 use bench_worker::sight::{Keeper, ProcessTelemetry};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -33,7 +32,7 @@ use crate::{
         supervisor::Supervisor,
         trouble::Trouble,
     },
-    dispatch::{Dispatcher, Scope},
+    dispatch::{Dispatcher, Scope, WakeUps},
     exit::{CliError, CliResult, Exit},
     local::Interrupts,
     out,
@@ -81,7 +80,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             store: Arc::clone(&store),
             queue: Arc::clone(&queue),
             scope: Scope::Domain(CLUSTER_DOMAIN.to_owned()),
-            opened: Arc::new(Notify::new()),
+            wake_ups: WakeUps::default(),
             trouble: trouble.clone(),
             traced: telemetry.spans.is_some(),
         };
