@@ -34,7 +34,6 @@ use crate::{
     },
     dispatch::{Dispatcher, Scope, WakeUps},
     exit::{CliError, CliResult, Exit},
-    local::Interrupts,
     out,
 };
 
@@ -69,7 +68,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
         queue.describe(),
         listening.address
     ));
-    let interrupts = Interrupts::listen();
+    let interrupts = app.interrupts();
     let (app, trouble) = (Arc::new(app), Trouble::default());
     let candidate =
         Candidate { store: Arc::clone(&store), scope: CLUSTER_DOMAIN.to_owned(), holder, trouble: trouble.clone() };
