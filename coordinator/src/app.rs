@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,12 +26,17 @@ use bench_worker::{
     },
 };
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use crate::{
     cli::{Cli, GlobalArgs, SampleArgs, SubmitArgs, Verb},
     exit::CliError,
+    local::Interrupts,
     runs,
 };
+
+/// Longest wait for the store to close: one that is out of reach does not keep a person waiting.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where runs are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +60,13 @@ pub(crate) fn queue_error(error: QueueError) -> CliError {
 /// A command's surroundings.
 pub(crate) struct App {
     settings: Settings,
+    /// The store, once a verb has opened it.
+    store: OnceCell<Arc<dyn Store>>,
     /// The ways to a collector, once a verb does something that is worth looking at.
     telemetry: OnceLock<ProcessTelemetry>,
+    interrupts: OnceLock<Interrupts>,
+    /// Whether the verb ends in its own way when it is interrupted.
+    listens: AtomicBool,
 }
 
 impl App {
@@ -70,7 +83,13 @@ impl App {
         };
         let settings = bench_settings::from_process(line, bench_worker::environment::extra_keys())
             .map_err(|e| CliError::usage(e.to_string()))?;
-        Ok(Self { settings, telemetry: OnceLock::new() })
+        Ok(Self {
+            settings,
+            store: OnceCell::new(),
+            telemetry: OnceLock::new(),
+            interrupts: OnceLock::new(),
+            listens: AtomicBool::new(false),
+        })
     }
 
     /// The effective settings.
@@ -97,12 +116,27 @@ impl App {
         runs::store_file(&self.settings.store_url)
     }
 
-    /// Opens the store.
+    /// The store, opened by the first who asks and closed at the end of the verb.
     ///
     /// # Errors
     /// With what to do.
     pub(crate) async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
-        Ok(bench_store::open(&self.settings.store_url).await?)
+        let store = self.store.get_or_try_init(|| bench_store::open(&self.settings.store_url)).await?;
+        Ok(Arc::clone(store))
+    }
+
+    /// Signals of the person at the terminal, which are the verb's business from now on.
+    pub(crate) fn interrupts(&self) -> Interrupts {
+        self.listens.store(true, Ordering::SeqCst);
+        self.interrupts.get_or_init(Interrupts::listen).clone()
+    }
+
+    /// Waits for a signal that is not the verb's business.
+    pub(crate) async fn interrupted(&self) {
+        self.interrupts.get_or_init(Interrupts::listen).stop.cancelled().await;
+        if self.listens.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Where runs are carried out, by the URLs of store and queue.
@@ -333,10 +367,15 @@ impl App {
         Ok(self.telemetry.get_or_init(|| started))
     }
 
-    /// Sends what is left for a collector.
+    /// Sends what is left for a collector, and closes the store: a local one is a single file then.
     pub(crate) async fn close(self) {
         if let Some(telemetry) = self.telemetry.into_inner() {
             telemetry.close().await;
+        }
+        if let Some(store) = self.store.into_inner()
+            && tokio::time::timeout(CLOSE_WITHIN, store.close()).await.is_err()
+        {
+            tracing::debug!("the store did not close in time");
         }
     }
 

@@ -24,7 +24,7 @@ pub use results::*;
         Runs:       list, watch, pause, cancel, retry\n\
         Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
-        Store:      migrate, gc\n\
+        Store:      migrate, gc, backup\n\
         Cluster:    serve (and the program bench-worker)\n\
         Shell:      completions\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
@@ -144,6 +144,8 @@ pub enum Verb {
     Migrate(MigrateArgs),
     /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
     Gc(GcArgs),
+    /// Copy a local store to one file, also while runs go on in it
+    Backup(BackupArgs),
     /// Is everything reachable and usable?
     Doctor,
     /// Shell completion script
@@ -249,7 +251,7 @@ pub struct NamingArgs {
     /// Tag of the run; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub tag: Vec<String>,
-    /// Id of the run; an existing one with the same fingerprint is attached to
+    /// Id of the run; an existing one with the same fingerprint is attached to, also when several create it at once
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
 }
@@ -402,6 +404,9 @@ pub struct ResumeArgs {
     /// Go on with a run that was cancelled
     #[arg(long)]
     pub reopen: bool,
+    /// Return at once; needs a cluster that works on it
+    #[arg(long)]
+    pub detach: bool,
     /// What is shown, and where the files go
     #[command(flatten)]
     pub output: OutputArgs,
@@ -448,6 +453,13 @@ pub struct GcArgs {
     /// Remove the banks of this ended run too; can be given more than once
     #[arg(long, value_name = "RUN")]
     pub banks: Vec<String>,
+}
+
+/// Arguments of `backup`.
+#[derive(Debug, Clone, Args)]
+pub struct BackupArgs {
+    /// The new file; one that exists is left alone
+    pub file: PathBuf,
 }
 
 /// Flags of `migrate`.

@@ -18,7 +18,7 @@ use tracing::{Instrument as _, debug, info};
 
 use crate::{
     cluster::trouble::Trouble,
-    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope},
+    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps},
     exit::CliError,
     lock::OwnerLock,
     planner::{Ahead, Planner},
@@ -160,7 +160,7 @@ impl LocalRun {
             store: Arc::clone(&self.store),
             queue: Arc::clone(&self.queue),
             scope: Scope::Run(run_no, slots.collect()),
-            opened: Arc::clone(&opened),
+            wake_ups: WakeUps { opened: Arc::clone(&opened), ended: Arc::clone(&worker.ended) },
             trouble: Trouble::default(),
             // messages stay in this process, and who works on them derives the same ids
             traced: false,

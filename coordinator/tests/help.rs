@@ -39,6 +39,7 @@ fn every_verb_explains_itself() {
         "serve",
         "migrate",
         "gc",
+        "backup",
         "completions",
     ];
     for verb in verbs {

@@ -8,7 +8,7 @@ use std::{
 
 use bench_proto::{
     ids::{Role, RunNo, TaskKey},
-    step::{StepFacts, StepRecord, StepText},
+    step::{Effect, StepFacts, StepRecord, StepText},
 };
 use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
 use bench_telemetry::{outage, process, process_span};
@@ -105,6 +105,8 @@ pub(crate) struct WriterHooks {
     pub(crate) to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
     /// Woken when tasks became ready.
     pub(crate) opened: Arc<Notify>,
+    /// Woken when tasks ended.
+    pub(crate) ended: Arc<Notify>,
     /// Woken when questions were concluded.
     pub(crate) concluded: Arc<Notify>,
     /// Told once when the store is broken for good.
@@ -242,6 +244,9 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
             Ok(outcome) => {
                 part.tell(hooks, &outcome, began.elapsed());
                 announce(hooks, &outcome, !part.conclusions.is_empty());
+                if part.records.iter().any(|record| record.effect != Effect::Continue) {
+                    hooks.ended.notify_one();
+                }
                 let (mut already, mut first) = (outcome.already.into_iter(), 0);
                 for (records, done) in part.waiting {
                     let mine = already.by_ref().take(records).collect();
@@ -376,9 +381,10 @@ async fn commit_when_available(
 mod tests {
     use bench_proto::{
         failure::Failure,
-        step::{Effect, Opens, StepNo, Timing},
+        step::{Opens, StepNo, Timing},
     };
-    use bench_store::conformance::{Scene, bank, ending, scored};
+    use bench_store::conformance::{Scene, bank, ending, recalled, record, scored};
+    use futures::FutureExt as _;
 
     use super::*;
 
@@ -392,7 +398,8 @@ mod tests {
     fn hooks() -> (WriterHooks, mpsc::UnboundedReceiver<(RunNo, TaskKey)>) {
         let (to_conclude, receiver) = mpsc::unbounded_channel();
         let (broken, _) = tokio::sync::watch::channel(None);
-        (WriterHooks { to_conclude, opened: Arc::default(), concluded: Arc::default(), broken, keeper: None }, receiver)
+        let (opened, ended, concluded) = Default::default();
+        (WriterHooks { to_conclude, opened, ended, concluded, broken, keeper: None }, receiver)
     }
 
     #[tokio::test]
@@ -478,6 +485,22 @@ mod tests {
         drop(writer.submit_beside(vec![record(1)]).await.expect("is sent"));
         assert_eq!(to_conclude.recv().await, Some((scene.run, TaskKey::question(0, 0))));
         assert_eq!(to_conclude.recv().await, Some((scene.run, TaskKey::question(0, 1))), "though nobody asked");
+    }
+
+    #[tokio::test]
+    async fn p25_the_end_of_a_task_is_told_when_it_is_stored() {
+        let (_folder, store) = store().await;
+        let scene = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+        scene.make_ready(0, 1).await;
+        let (hooks, _receiver) = hooks();
+        let ended = Arc::clone(&hooks.ended);
+        let writer = Writer::start(Arc::clone(&store), hooks);
+        let recall = record(scene.run, TaskKey::question(0, 0), StepNo::RECALL, 1, recalled());
+        assert_eq!(writer.submit(vec![recall]).await, Ok(vec![None]));
+        assert_eq!(ended.notified().now_or_never(), None, "it goes on");
+        let last = ending(scene.run, TaskKey::question(0, 0), StepNo::SCORE, 1, scored(0.5), Opens::Nothing);
+        assert_eq!(writer.submit(vec![last]).await, Ok(vec![None]));
+        assert_eq!(ended.notified().now_or_never(), Some(()));
     }
 
     #[tokio::test]

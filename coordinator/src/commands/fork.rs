@@ -15,7 +15,7 @@ use bench_proto::{
     step::{StepFacts, StepNo, StepText, Timing},
 };
 use bench_settings::ModelRole;
-use bench_store::{AdoptedQuestion, BankRow, NewBank, NewRun, RunRow, Store, StoreError};
+use bench_store::{AdoptedQuestion, BankRow, Creation, NewBank, NewRun, RunRow, Store};
 use bench_worker::banks::BankData;
 
 use super::{
@@ -28,7 +28,6 @@ use crate::{
     carrier::Carrier,
     cli::{ForkFrom, SubmitArgs},
     exit::{CliError, CliResult},
-    local::Interrupts,
     out,
     planning::{self, DEFAULT_CAP},
     results,
@@ -54,10 +53,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if args.dry_run {
         return estimate.print(args.output.json);
     }
-    let place = app.place()?;
-    if args.detach && place == Place::Local {
-        return Err(CliError::usage("--detach needs a cluster that works on the run; leave it out"));
-    }
+    submit::check_detach(args.detach, app.place()?)?;
     app.check_queue().await?;
     let run_id = args.naming.id()?;
     let run_id = run_id.unwrap_or_else(RunId::fresh);
@@ -66,7 +62,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return submit::attach(app, store, &spec, existing, args).await;
     }
-    submit::confirm(&estimate, &spec, 0, args)?;
+    submit::confirm(&estimate, &spec, 0, args).await?;
     let carrier = Carrier::of(app, &run_id)?;
     let judges: Vec<String> = spec.judges.iter().map(|judge| judge.display()).collect();
     let graders = if judges.is_empty() {
@@ -93,12 +89,13 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         imported: false,
         code_version: bench_proto::CODE_VERSION.to_owned(),
     };
-    let interrupts = Interrupts::listen();
-    let run_no = match store.create_run(&new_run).await {
-        Err(StoreError::Exists(_)) => {
-            return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
+    let interrupts = app.interrupts();
+    let run_no = match store.create_or_find(&new_run).await? {
+        Creation::Made(run_no) => run_no,
+        Creation::Found(existing) => {
+            drop(carrier);
+            return submit::attach(app, store, &new_run.spec, *existing, args).await;
         }
-        created => created?,
     };
     store.add_event(run_no, FORK_EVENT, &format!("{} {}", phase(from), source.run_id)).await?;
     let run = store.run(run_no).await?;

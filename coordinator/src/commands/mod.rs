@@ -2,6 +2,7 @@
 
 #[cfg(feature = "archive")]
 mod archive;
+mod backup;
 mod cancel;
 mod compare;
 mod completions;
@@ -33,10 +34,14 @@ mod systems;
 mod trace;
 mod watch;
 
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
+
 use crate::{
     app::App,
     cli::{Cli, Verb},
-    exit::{CliResult, Exit},
+    exit::{CliError, CliResult, Exit},
 };
 
 /// Runs a verb.
@@ -63,9 +68,18 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     if let Verb::Serve(args) = &cli.verb {
         return serve::run(app, args).await;
     }
-    let ended = run_with(&app, &cli.verb).await;
+    let ended = AssertUnwindSafe(run_until_interrupted(&app, &cli.verb)).catch_unwind().await;
+    // however it ended
     app.close().await;
-    ended
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A verb that does not listen for itself ends at the first signal.
+async fn run_until_interrupted(app: &App, verb: &Verb) -> CliResult {
+    tokio::select! {
+        ended = run_with(app, verb) => ended,
+        () = app.interrupted() => Err(CliError::resumable("interrupted")),
+    }
 }
 
 /// Runs a verb that ends by itself.
@@ -97,6 +111,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Systems(verb) => systems::run(app, verb).await,
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,
+        Verb::Backup(args) => backup::run(app, args).await,
         Verb::Migrate(args) => migrate::run(app, args).await,
         Verb::Doctor => doctor::run(app).await,
         Verb::Completions { shell } => completions::run(*shell),

@@ -1,26 +1,28 @@
 //! `resume RUN`: goes on where a run stopped; nothing that is stored is done again.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use bench_store::{RunRow, RunState, Store};
 
 use super::{
     gc,
-    submit::{Ending, RESUMABLE, conclude},
+    submit::{Ending, RESUMABLE, check_detach, conclude, detached},
 };
 use crate::{
     app::{App, Place},
     carrier::Carrier,
     cli::{ResumeArgs, SampleArgs},
-    cluster::client::has_planner,
+    cluster::client::{has_planner, spawn_planner},
     exit::{CliError, CliResult},
-    local::Interrupts,
     out,
     planner::Planner,
     planning::{banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
     results,
     runs::{Standing, find_run},
 };
+
+/// How often a plan that another process writes is looked at.
+const LOOK_AT_PLAN: Duration = Duration::from_millis(250);
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
@@ -34,6 +36,7 @@ pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
 /// # Errors
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
 pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
+    check_detach(args.detach, app.place()?)?;
     match run.state {
         RunState::Finished => {
             return results::finish(
@@ -77,10 +80,10 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     let from: &[RunState] =
         if args.reopen { &[RunState::Running, RunState::Paused, RunState::Cancelled] } else { &RESUMABLE };
     if !store.set_run_state(run.run_no, from, RunState::Running, None).await? {
-        return Err(CliError::usage(format!(
-            "{} was changed by somebody else just now; `bench-coord status {}`",
-            run.run_id, run.run_id
-        )));
+        // somebody else has brought it to another state just now: that one decides
+        drop(carrier);
+        let run = store.run(run.run_no).await?;
+        return Box::pin(resume(app, store, run, args)).await;
     }
     go_on(app, store, &run, &carrier, planner, args, &ending).await
 }
@@ -101,7 +104,11 @@ pub(super) async fn go_on(
     let row = store.run(run.run_no).await?;
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
-    let interrupts = Interrupts::listen();
+    if args.detach {
+        plan_fully(app, &store, &row, planner).await?;
+        return detached(&row, args.output.json);
+    }
+    let interrupts = app.interrupts();
     let end = carrier.carry(app, &store, &row, planner, &args.output.watching(&interrupts)).await?;
     let ending = Ending {
         json: args.output.json,
@@ -110,6 +117,28 @@ pub(super) async fn go_on(
         floor: args.output.floor,
     };
     conclude(app, store.as_ref(), &row, end, &ending).await
+}
+
+/// Leaves nothing undone that only a client can do: writes the rest of a run's plan, or waits for whoever does, and takes over
+/// when that one is gone.
+async fn plan_fully(
+    app: &App,
+    store: &Arc<dyn Store>,
+    run: &RunRow,
+    mut planner: Option<Planner>,
+) -> Result<(), CliError> {
+    loop {
+        if let Some(planner) = planner {
+            let written = spawn_planner(Arc::clone(store), planner).await;
+            return written.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))?;
+        }
+        let row = store.run(run.run_no).await?;
+        if row.planned {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_AT_PLAN).await;
+        planner = planner_if_missing(app, store.as_ref(), &row).await?;
+    }
 }
 
 /// Folder of the run's files.

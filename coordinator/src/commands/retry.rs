@@ -25,6 +25,7 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
         limits: LimitArgs::default(),
         release_uncertain: false,
         reopen: !args.errors,
+        detach: false,
         output: args.output.clone(),
     };
     let folder = resume::run_folder(app, &run, args.output.output_dir.as_ref());

@@ -21,7 +21,6 @@ use bench_telemetry::{
 };
 use bench_worker::sight::{Keeper, ProcessTelemetry};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -34,9 +33,8 @@ use crate::{
         supervisor::Supervisor,
         trouble::Trouble,
     },
-    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope},
+    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps},
     exit::{CliError, CliResult, Exit},
-    local::Interrupts,
     out,
 };
 
@@ -71,7 +69,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
         queue.describe(),
         listening.address
     ));
-    let interrupts = Interrupts::listen();
+    let interrupts = app.interrupts();
     let (app, trouble) = (Arc::new(app), Trouble::default());
     let candidate =
         Candidate { store: Arc::clone(&store), scope: CLUSTER_DOMAIN.to_owned(), holder, trouble: trouble.clone() };
@@ -82,7 +80,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             store: Arc::clone(&store),
             queue: Arc::clone(&queue),
             scope: Scope::Domain(CLUSTER_DOMAIN.to_owned()),
-            opened: Arc::new(Notify::new()),
+            wake_ups: WakeUps::default(),
             trouble: trouble.clone(),
             traced: telemetry.spans.is_some(),
             outage_timeout: app.settings().run.outage_timeout.map_or(OUTAGE_TIMEOUT, Duration::from_secs),

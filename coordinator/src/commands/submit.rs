@@ -7,7 +7,7 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
     trace::{TraceId, span_of_submit},
 };
-use bench_store::{NewRun, RunRow, RunState, Store, StoreError};
+use bench_store::{Creation, NewRun, RunRow, RunState, Store};
 use bench_telemetry::{process, process_span};
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
@@ -19,7 +19,7 @@ use crate::{
     cluster::client::spawn_planner,
     commands::estimate::{Counting, RunEstimate},
     exit::{CliError, CliResult},
-    local::{Interrupts, RunEnd},
+    local::RunEnd,
     out,
     planner::Planner,
     planning::{DEFAULT_CAP, PlannedRun, plan_run},
@@ -36,11 +36,7 @@ const CONTROLS: [&str; 3] = ["none", "random", "oracle"];
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let place = app.place()?;
-    if args.detach && place == Place::Local {
-        return Err(CliError::usage(
-            "--detach needs a cluster that works on the run: with the in-process queue memory: the run would end with this command; leave --detach out",
-        ));
-    }
+    check_detach(args.detach, place)?;
     if let Some(floor) = args.output.floor.filter(|floor| !(0.0..=1.0).contains(floor)) {
         return Err(CliError::usage(format!("--floor {floor}: give a fraction; 90 % are 0.9")));
     }
@@ -71,7 +67,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         return attach(app, store, &planned.spec, existing, args).await;
     }
     let controls = if args.controls { CONTROLS.len() as u32 } else { 0 };
-    confirm(&estimate, &planned.spec, controls, args)?;
+    confirm(&estimate, &planned.spec, controls, args).await?;
     tracing::debug!("planned");
     let check = self_check::run(&planned).await?;
     tracing::debug!("graders checked");
@@ -90,14 +86,16 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         code_version: bench_proto::CODE_VERSION.to_owned(),
     };
     out::note(&headline(&run_id, &planned, &estimate));
-    let interrupts = Interrupts::listen();
+    let interrupts = app.interrupts();
     span.record("run", run_id.0.as_str());
     process::link(&span, TraceId::of_run(&run_id).0, span_of_submit(&run_id).0);
-    let run_no = match store.create_run(&new_run).instrument(span.clone()).await {
-        Err(StoreError::Exists(_)) => {
-            return Err(CliError::usage(format!("run {run_id} was created by somebody else just now")));
+    let run_no = match store.create_or_find(&new_run).instrument(span.clone()).await? {
+        Creation::Made(run_no) => run_no,
+        Creation::Found(existing) => {
+            // its lock, where there is one, is taken anew like that of any run that exists
+            drop(carrier);
+            return attach(app, store, &planned.spec, *existing, args).await;
         }
-        created => created?,
     };
     store.add_event(run_no, results::SELF_CHECK_EVENT, &check.event()).await?;
     let run = store.run(run_no).await?;
@@ -133,6 +131,19 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         },
     )
     .await
+}
+
+/// Refuses `--detach` where a run lives in the process that submitted it.
+///
+/// # Errors
+/// Exit 2 with the reason.
+pub(super) fn check_detach(detach: bool, place: Place) -> Result<(), CliError> {
+    if detach && place == Place::Local {
+        return Err(CliError::usage(
+            "--detach needs a cluster that works on the run: with the in-process queue memory: the run would end with this command; leave --detach out",
+        ));
+    }
+    Ok(())
 }
 
 /// Says what a person needs to come back to a run.
@@ -235,6 +246,7 @@ pub(super) async fn attach(
         limits: args.limits.clone(),
         release_uncertain: false,
         reopen: false,
+        detach: args.detach,
         output: args.output.clone(),
     };
     super::resume::resume(app, store, existing, &resume).await
@@ -252,7 +264,7 @@ fn equal_votes(spec: &RunSpec) -> Vec<String> {
 }
 
 /// Asks or refuses before money is spent, see docs/CLI.md.
-pub(super) fn confirm(
+pub(super) async fn confirm(
     estimate: &RunEstimate,
     spec: &RunSpec,
     controls: u32,
@@ -285,8 +297,9 @@ pub(super) fn confirm(
     }
     if expected > CONFIRM_ABOVE_USD {
         out::note(&format!("this run is estimated at ${expected:.2} (cap ${cap:.2}). Start it? [y/N]"));
-        let mut line = String::new();
-        let _ = std::io::stdin().read_line(&mut line);
+        // Ctrl-C is heard meanwhile
+        let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
+        let line = line.ok().flatten().unwrap_or_default();
         if !matches!(line.trim(), "y" | "Y" | "yes") {
             return Err(CliError::usage("not started; --yes starts without asking"));
         }

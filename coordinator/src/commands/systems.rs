@@ -11,7 +11,6 @@ use crate::{
     app::App,
     cli::SystemsVerb,
     exit::{CliError, CliResult, Exit},
-    local::Interrupts,
     out,
     tables::{render, table},
 };
@@ -125,7 +124,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let context = BuildContext { run: Some(own.clone()), ..environment.systems.clone() };
     let system = registry::build(&name, &settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
     let banks = format!("bench-check-{}", std::process::id());
-    let interrupts = Interrupts::listen();
+    let interrupts = app.interrupts();
     let steps = tokio::select! {
         steps = check::run(system.as_ref(), &banks) => Some(steps),
         () = interrupts.stop.cancelled() => None,

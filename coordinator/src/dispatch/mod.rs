@@ -6,6 +6,7 @@
 mod context;
 mod losses;
 mod outages;
+mod rest;
 pub(crate) mod window;
 
 use std::{
@@ -27,7 +28,6 @@ use bench_telemetry::{
     process, process_span,
 };
 use bench_worker::sight::link_messages;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
@@ -35,7 +35,9 @@ use crate::{cluster::trouble::Trouble, local::session_domain};
 use context::Contexts;
 use losses::LossWatch;
 use outages::{Needs, OutageWatch};
-use window::{AtOnce, Demand, Slots, fills, shares, worth_counting};
+pub(crate) use rest::WakeUps;
+use rest::{Standing, gather};
+use window::{AtOnce, Demand, Slots, fills, in_flight_of_all, is_at_limit, shares, worth_counting};
 
 /// Longest time between two looks at the store while tasks are open, and while none is.
 const POLL: Duration = Duration::from_millis(250);
@@ -49,8 +51,6 @@ const PAUSES_PER_LOOK: u32 = 8;
 const MOVING_POLL: Duration = Duration::from_millis(40);
 /// Work counts as moving for so long after the last change.
 const MOVING: Duration = Duration::from_secs(3);
-/// Pause after a wake-up: commits follow each other closely, and one look at the store serves several of them.
-const GATHER: Duration = Duration::from_millis(10);
 /// Pause after an error of the queue or the store.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// How often live workers and the broker's queues are looked at.
@@ -77,8 +77,8 @@ pub(crate) struct Dispatcher {
     pub queue: Arc<dyn Queue>,
     /// What it looks after.
     pub scope: Scope,
-    /// Woken when tasks became ready in this process.
-    pub opened: Arc<Notify>,
+    /// What wakes it between two looks.
+    pub wake_ups: WakeUps,
     /// Told what keeps it from publishing.
     pub trouble: Trouble,
     /// Messages carry their trace context.
@@ -149,19 +149,22 @@ impl Dispatcher {
     /// Publishes until stopped. What was published before this dispatcher began is published again: it may be gone (P2).
     pub(crate) async fn run(self, stop: CancellationToken) {
         let (mut memory, mut upset) = (Memory::default(), Upset::default());
-        let mut idle = QUICK_POLL;
+        let (mut idle, mut found) = (QUICK_POLL, Standing::default());
         loop {
             let began = Instant::now();
             let looked = self.look(&mut memory).await;
             let cost = began.elapsed();
-            if looked.is_ok() {
+            if let Ok(looked) = &looked {
                 upset.over();
+                found = looked.found;
             }
             let pause = match looked {
                 Ok(Looked { published: 1.., full, .. }) => {
                     self.trouble.set("dispatcher", "");
                     idle = QUICK_POLL;
                     match (self.is_local(), full) {
+                        // a few tasks at a time: the next one goes out when one of them has ended
+                        _ if found.at_limit && gather(found.in_flight).is_zero() => QUICK_POLL,
                         (true, _) => Duration::ZERO,
                         (false, true) => FULL_POLL,
                         (false, false) => (cost * PAUSES_PER_LOOK).clamp(QUICK_POLL, MOVING_POLL),
@@ -185,10 +188,9 @@ impl Dispatcher {
             if pause.is_zero() {
                 continue;
             }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.opened.notified() => tokio::time::sleep(GATHER).await,
-                () = tokio::time::sleep(pause) => {}
+            self.wake_ups.rest(pause, found, &stop).await;
+            if stop.is_cancelled() {
+                return;
             }
         }
     }
@@ -217,7 +219,7 @@ impl Dispatcher {
         self.read_outages(memory).await?;
         if memory.runs.is_empty() {
             memory.open.clear();
-            return Ok(Looked { published: 0, full: true, next_due: None });
+            return Ok(Looked { published: 0, full: true, next_due: None, found: Standing::default() });
         }
         let runs: Vec<RunNo> = memory.runs.keys().copied().collect();
         let counted =
@@ -227,7 +229,7 @@ impl Dispatcher {
             memory.moved = Some(Instant::now());
         }
         memory.turn = memory.turn.wrapping_add(1);
-        let (mut published, mut full) = (0, true);
+        let (mut published, mut full, mut found) = (0, true, Standing::default());
         for (name, pool) in by_pool(&memory.runs) {
             let slots = memory.pools.get(name).map(|pool| pool.slots.clone()).unwrap_or_default();
             let version = memory.pools.get(name).and_then(|pool| pool.message_version);
@@ -242,19 +244,22 @@ impl Dispatcher {
                 .collect();
             let granted = shares(&demands, &slots, memory.turn);
             full &= fills(&demands, &slots, &granted);
+            found.at_limit |= demands.iter().any(is_at_limit);
+            found.in_flight += in_flight_of_all(&demands);
             for (run, role, count) in granted {
                 let queue = QueueName::new(name, role);
                 published += self.publish(run, &memory.runs[&run], queue, count, version, &mut memory.contexts).await?;
             }
         }
         self.give_up(memory, &open).await?;
+        found.in_flight += i64::from(published);
         let next_due = open.values().flat_map(BTreeMap::values).filter_map(|tasks| tasks.next_due_ms).min();
         memory.open = open;
         if published > 0 {
             memory.moved = Some(Instant::now());
         }
         let next_due = next_due.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
-        Ok(Looked { published, full, next_due: next_due.filter(|due| !due.is_zero()) })
+        Ok(Looked { published, full, next_due: next_due.filter(|due| !due.is_zero()), found })
     }
 
     async fn publish(
@@ -457,6 +462,7 @@ struct Looked {
     /// Most of the window of each role that got tasks is in flight.
     full: bool,
     next_due: Option<Duration>,
+    found: Standing,
 }
 
 fn by_pool(runs: &BTreeMap<RunNo, RunFacts>) -> BTreeMap<&str, Vec<(&RunNo, &RunFacts)>> {

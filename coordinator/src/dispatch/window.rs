@@ -113,23 +113,45 @@ fn all_open(open: &OpenByRole, role: Role) -> i64 {
     tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased
 }
 
-/// Tasks of a role that a run has to give and may give.
-fn wants(demand: &Demand, role: Role, slots: &Slots) -> i64 {
+/// How many more tasks of a role the run's own limit allows; nothing where it has none (P25).
+fn room(demand: &Demand, role: Role) -> Option<i64> {
     let open = &demand.open;
-    let ready = of(open, role).unpublished.min(PUBLISH_BATCH);
-    let allowed = match role {
-        Role::Retain => {
-            let ahead = QUESTIONS_AHEAD.max(2 * window(slots.get(&Role::Question).copied().unwrap_or(0)));
-            let room = demand.most.segments.map_or(ready, |most| i64::from(most) - in_flight(open, Role::Retain));
-            if all_open(open, Role::Question) >= ahead { 0 } else { room.min(SEGMENTS_PER_LOOK) }
-        }
+    match role {
+        Role::Retain => demand.most.segments.map(|most| i64::from(most) - in_flight(open, Role::Retain)),
         // a question is in flight until its votes are in
-        Role::Question => demand.most.questions.map_or(ready, |most| {
+        Role::Question => demand.most.questions.map(|most| {
             let votes = i64::from(demand.most.votes.max(1));
             let judged = (all_open(open, Role::Judge) + votes - 1) / votes;
             i64::from(most) - in_flight(open, Role::Question) - judged
         }),
-        Role::Judge => ready,
+        Role::Judge => None,
+    }
+}
+
+/// Whether a run has more to give than its own limit allows: the end of a task makes room for the next one.
+#[must_use]
+pub(crate) fn is_at_limit(demand: &Demand) -> bool {
+    let keeps = |role: Role| room(demand, role).is_some_and(|room| of(&demand.open, role).unpublished > room.max(0));
+    Role::ALL.into_iter().any(keeps)
+}
+
+/// Tasks that are published or worked on, of all roles.
+#[must_use]
+pub(crate) fn in_flight_of_all(demands: &[Demand]) -> i64 {
+    demands.iter().flat_map(|demand| Role::ALL.map(|role| in_flight(&demand.open, role))).sum()
+}
+
+/// Tasks of a role that a run has to give and may give.
+fn wants(demand: &Demand, role: Role, slots: &Slots) -> i64 {
+    let open = &demand.open;
+    let ready = of(open, role).unpublished.min(PUBLISH_BATCH);
+    let room = room(demand, role).unwrap_or(ready);
+    let allowed = match role {
+        Role::Retain => {
+            let ahead = QUESTIONS_AHEAD.max(2 * window(slots.get(&Role::Question).copied().unwrap_or(0)));
+            if all_open(open, Role::Question) >= ahead { 0 } else { room.min(SEGMENTS_PER_LOOK) }
+        }
+        Role::Question | Role::Judge => room,
     };
     let bound = demand.bounds.get(&role).map_or(ready, |bound| i64::from(*bound) - in_flight(open, role));
     ready.min(allowed).min(bound).max(0)
@@ -210,6 +232,10 @@ mod tests {
             questions.map_or(0, |(.., count)| count)
         };
         assert_eq!((with(8, 1), with(4, 1)), (2, 0));
+        let at_limit = |questions| {
+            is_at_limit(&Demand { most: AtOnce { questions, votes: 1, ..AtOnce::default() }, ..demand(1, &tasks) })
+        };
+        assert_eq!([None, Some(200), Some(106), Some(105), Some(1)].map(at_limit), [false, false, false, true, true]);
         assert_eq!((with(8, 3), with(5, 3), with(4, 3)), (4, 1, 0), "three votes are one question");
     }
 

@@ -14,6 +14,7 @@ mod measure;
 mod results;
 mod scenarios;
 mod systems;
+mod turnaround;
 mod yardstick;
 
 use std::path::PathBuf;
@@ -61,6 +62,18 @@ enum Scenario {
         /// Generated conversations of a run, of 199 questions each
         #[arg(long, default_value_t = 50)]
         conversations: u32,
+    },
+    /// Few questions at a time, without any model: where a slot waits between two of them
+    Turnaround {
+        /// Questions in flight
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        concurrency: u32,
+        /// The first questions only [default: all, in a cluster 400]
+        #[arg(long)]
+        questions: Option<u32>,
+        /// Over a coordinator and one worker
+        #[arg(long)]
+        cluster: bool,
     },
     /// All of the above
     All,
@@ -178,7 +191,16 @@ fn main() -> anyhow::Result<()> {
         Scenario::Latency => vec![lab.latency()?],
         Scenario::Scale => vec![lab.scale()?],
         Scenario::Looking { conversations } => vec![lab.looking(conversations)?],
-        Scenario::All => vec![lab.extractive()?, lab.zero_latency()?, lab.latency()?, lab.scale()?],
+        Scenario::Turnaround { concurrency, questions, cluster: false } => {
+            vec![runtime.block_on(turnaround::local(&lab, concurrency, questions))?]
+        }
+        Scenario::All => vec![
+            lab.extractive()?,
+            lab.zero_latency()?,
+            lab.latency()?,
+            lab.scale()?,
+            runtime.block_on(turnaround::local(&lab, 1, None))?,
+        ],
         Scenario::Results { questions, compared } => {
             runtime.block_on(results::results(&lab, cli.rounds, questions, compared))?
         }
@@ -208,6 +230,9 @@ async fn in_cluster(services: &Services, lab: &Lab, rounds: usize, scenario: Sce
             let file = format!("sqlite:{}", folder.path().join("bench.db").display());
             let place = services.database()?;
             vec![limiter::limiter(&file, "sqlite").await?, limiter::limiter(&place.store, "postgres").await?]
+        }
+        Scenario::Turnaround { concurrency, questions, .. } => {
+            vec![turnaround::in_cluster(services, rounds, concurrency, questions.unwrap_or(400)).await?]
         }
         Scenario::FirstAnswer { slots } => vec![cluster::first_answer(services, 2 * rounds, slots).await?],
         Scenario::Cluster { quick } => {

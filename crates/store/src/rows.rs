@@ -95,6 +95,15 @@ pub struct NewRun {
     pub code_version: String,
 }
 
+/// What became of a run that was to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Creation {
+    /// It is new.
+    Made(RunNo),
+    /// Somebody was quicker: the run that has this id.
+    Found(Box<RunRow>),
+}
+
 /// A run as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {

@@ -24,8 +24,17 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// Runs and their states.
 #[async_trait]
 pub trait Runs: Send + Sync {
-    /// Creates a run in state `running`, `active_since` now. [`StoreError::Exists`] when the id is taken.
-    async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo>;
+    /// Creates a run in state `running`, `active_since` now, or finds the one that has its id. Of those who come at once one
+    /// creates it, and the others are told of that one (P30).
+    async fn create_or_find(&self, run: &NewRun) -> StoreResult<Creation>;
+
+    /// Creates a run that must be new. [`StoreError::Exists`] when the id is taken.
+    async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo> {
+        match self.create_or_find(run).await? {
+            Creation::Made(run_no) => Ok(run_no),
+            Creation::Found(existing) => Err(StoreError::Exists(format!("run {}", existing.run_id))),
+        }
+    }
 
     /// Reads a run by its number.
     async fn run(&self, run: RunNo) -> StoreResult<RunRow>;

@@ -249,6 +249,8 @@ pub struct Worker {
     background: JoinSet<()>,
     /// Set when the store is broken for good: the process has to stop with this message.
     pub broken: watch::Receiver<Option<String>>,
+    /// Woken when tasks ended.
+    pub ended: Arc<Notify>,
     /// Woken when questions were concluded.
     pub concluded: Arc<Notify>,
 }
@@ -300,10 +302,11 @@ impl Worker {
         let slots: Vec<RoleSlots> = config.slots.iter().map(with_permits).collect();
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
-        let concluded = Arc::new(Notify::new());
+        let (ended, concluded) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let hooks = WriterHooks {
             to_conclude: to_conclude.clone(),
             opened: Arc::clone(&opened),
+            ended: Arc::clone(&ended),
             concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
             keeper: keeper.clone(),
@@ -356,7 +359,7 @@ impl Worker {
             };
             lanes.spawn(lane.run());
         }
-        Ok(Self { shared, stop, drop_calls, lanes, drain: config.drain, background, broken, concluded })
+        Ok(Self { shared, stop, drop_calls, lanes, drain: config.drain, background, broken, ended, concluded })
     }
 
     /// The worker's session.

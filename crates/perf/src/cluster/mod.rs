@@ -16,6 +16,7 @@ pub(crate) mod yardstick;
 pub(crate) use self::{
     checkpoints::checkpoints,
     first_answer::first_answer,
+    fleet::{Fleet, Workers},
     million::million,
     money::money,
     overhead::overhead,

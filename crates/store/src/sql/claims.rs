@@ -137,12 +137,15 @@ async fn rooms(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<B
          WHERE r.question_limit IS NOT NULL OR r.retain_limit IS NOT NULL ORDER BY r.run_no"
             .to_owned()
     });
-    // what is in flight: leased segments and questions, and questions whose votes are not all in
+    // What is in flight: leased segments and questions, and questions whose votes are not all in. Both are found by indexes that
+    // hold little, among however many tasks; `+ 0`: leased ones by the index of all leased ones.
     static IN_FLIGHT: Sql = Sql::new(|| {
         let (low, high) = TaskKey::range_of_kind(TaskKind::Judge);
         format!(
-            "SELECT t.run_no, t.task_key FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
-             WHERE t.state = {leased} OR (t.state = {ready} AND t.task_key BETWEEN {} AND {})",
+            "SELECT t.run_no, t.task_key FROM tasks AS t JOIN @rows($1: run int) AS b ON b.run = t.run_no + 0 \
+             WHERE t.state = {leased} UNION ALL \
+             SELECT t.run_no, t.task_key FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
+             AND t.task_key BETWEEN {} AND {} WHERE t.state = {ready}",
             low.0,
             high.0,
             leased = TaskState::Leased.code(),

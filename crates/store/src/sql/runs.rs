@@ -10,7 +10,7 @@ use bench_proto::{
 
 use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, missing_run, summaries};
 use crate::{
-    NewRun, RunCounters, RunEvent, RunFilter, RunRow, RunState, Runs, StoreError, StoreResult,
+    Creation, NewRun, RunCounters, RunEvent, RunFilter, RunRow, RunState, Runs, StoreError, StoreResult,
     codec::{escape, from_json, shown, to_json, unescape},
 };
 
@@ -23,6 +23,8 @@ const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, 
 fn select(rest: &str) -> String {
     format!("SELECT {COLUMNS} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no {rest}")
 }
+
+static BY_ID: Sql = Sql::new(|| select("WHERE r.run_id = $1"));
 
 fn run_row(mut row: Row) -> StoreResult<RunRow> {
     let run_id = RunId(row.text(1)?);
@@ -79,7 +81,7 @@ pub(super) async fn note_event(conn: &mut dyn Conn, run: RunNo, kind: &str, mess
     conn.execute(&ADD, args![run.0, escape(kind), escape(message)]).await.map(drop)
 }
 
-async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) -> StoreResult<RunNo> {
+async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) -> StoreResult<Creation> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO runs (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, \
          state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls, \
@@ -106,10 +108,16 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
         new.spec.limits.segments_at_once().map(i64::from),
     ];
     let rows = conn.fetch(&INSERT, args).await?;
-    let run = rows.first().ok_or_else(|| StoreError::Exists(format!("run {}", new.run_id)))?.int(0)?;
-    conn.execute(&COUNTERS, args![run]).await?;
-    note_event(conn, RunNo(run), "created", "").await?;
-    Ok(RunNo(run))
+    let Some(made) = rows.first() else {
+        // whoever was quicker has committed by now: the insert waited for that
+        let found = conn.fetch(&BY_ID, args![new.run_id.0.as_str()]).await?.into_iter().next();
+        let found = found.ok_or_else(|| StoreError::Unavailable(format!("run {} is gone just now", new.run_id)))?;
+        return Ok(Creation::Found(Box::new(run_row(found)?)));
+    };
+    let run = RunNo(made.int(0)?);
+    conn.execute(&COUNTERS, args![run.0]).await?;
+    note_event(conn, run, "created", "").await?;
+    Ok(Creation::Made(run))
 }
 
 pub(super) async fn change_state(
@@ -171,7 +179,7 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
 
 #[async_trait]
 impl<B: Backend> Runs for SqlStore<B> {
-    async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo> {
+    async fn create_or_find(&self, run: &NewRun) -> StoreResult<Creation> {
         let (tags, spec, run) = (to_json(&run.tags)?, to_json(&run.spec)?, run.clone());
         self.backend.write(move |conn| Box::pin(create(conn, run, tags, spec))).await
     }
@@ -183,8 +191,7 @@ impl<B: Backend> Runs for SqlStore<B> {
     }
 
     async fn run_by_id(&self, id: &RunId) -> StoreResult<Option<RunRow>> {
-        static SELECT: Sql = Sql::new(|| select("WHERE r.run_id = $1"));
-        let rows = self.fetch(&SELECT, args![id.0.as_str()]).await?;
+        let rows = self.fetch(&BY_ID, args![id.0.as_str()]).await?;
         rows.into_iter().next().map(run_row).transpose()
     }
 

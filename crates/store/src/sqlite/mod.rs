@@ -4,6 +4,7 @@
 //! task (`writer`) that owns the only writing connection; readers have their own and never wait for it. Other processes
 //! may use the same file; they wait for each other at most 5 s.
 
+mod backup;
 mod conn;
 mod errors;
 mod writer;
@@ -20,6 +21,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
+pub use self::backup::{Copied, back_up};
 use self::{conn::Link, writer::Writer};
 use crate::{
     Store, StoreError, StoreResult, schema,
@@ -215,7 +217,7 @@ impl Backend for Sqlite {
     }
 
     async fn close(&self) {
-        // readers first: the last connection to close writes the log back into the file
+        // readers first: the writer brings the log back into the file, and the last connection to close removes it
         self.readers.close().await;
         self.writer.close().await;
     }

@@ -109,11 +109,25 @@ where
 }
 
 async fn write_until_closed(mut conn: SqliteConnection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
-    let mut group = Vec::with_capacity(GROUP);
+    let (mut group, mut wrote) = (Vec::with_capacity(GROUP), false);
     while waiting.recv_many(&mut group, GROUP).await > 0 {
+        wrote = true;
         run_group(&mut conn, &mut group).await;
     }
+    if wrote {
+        bring_back(&mut conn).await;
+    }
     super::close_quietly(conn).await;
+}
+
+/// Brings the write-ahead log back into the file and empties it, so that the file by itself is the whole store. Closing does so
+/// too, but only when no other process has the file open. Where others are at work nothing is waited for: they do it at their end.
+async fn bring_back(conn: &mut SqliteConnection) {
+    for sql in ["PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)"] {
+        if let Err(error) = statement(conn, sql).await {
+            tracing::debug!(%error, "the store's log was left to others");
+        }
+    }
 }
 
 /// Runs jobs in one transaction and answers them.

@@ -1,14 +1,17 @@
 //! The SQLite backend: the suite, and what only a file has.
 
+use std::{path::PathBuf, sync::Arc};
+
 use bench_proto::{
     facts::Outcome,
     ids::{Role, RunNo, TaskKey, TaskKind},
     step::{Opens, StepNo},
 };
 use bench_store::{
-    Item, StoreError,
-    conformance::{Fresh, Scene, bank, ending, judged},
+    Item, RunFilter, StoreError,
+    conformance::{Fresh, Scene, bank, ending, judged, new_run},
     open,
+    sqlite::back_up,
 };
 
 /// A store in a folder of its own.
@@ -58,6 +61,92 @@ async fn raw(url: &str) -> sqlx::SqliteConnection {
 
 async fn change(conn: &mut sqlx::SqliteConnection, sql: &'static str) {
     sqlx::query(sql).execute(conn).await.expect("the statement runs");
+}
+
+/// Ids of the runs in a file that was copied alone, without the log beside it.
+async fn runs_in_a_copy(url: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(file_of(url), &copy).expect("is copied");
+    runs_of(&format!("sqlite:{}", copy.display())).await
+}
+
+async fn runs_of(url: &str) -> Vec<String> {
+    let store = open(url).await.expect("opens");
+    let runs = store.list_runs(&RunFilter::default()).await.expect("are read");
+    store.close().await;
+    runs.into_iter().map(|run| run.run_id.0).collect()
+}
+
+fn file_of(url: &str) -> PathBuf {
+    PathBuf::from(url.strip_prefix("sqlite:").expect("a file"))
+}
+
+/// Bytes of the write-ahead log; `None` when there is none.
+fn log_of(url: &str) -> Option<u64> {
+    let mut log = file_of(url).into_os_string();
+    log.push("-wal");
+    std::fs::metadata(log).ok().map(|log| log.len())
+}
+
+#[tokio::test]
+async fn p21_a_closed_store_is_one_file_even_while_others_have_it_open() {
+    let Fresh { store, url, keep } = fresh().await;
+    let other = open(&url).await.expect("opens a second time");
+    store.create_run(&new_run("r")).await.expect("is created");
+    assert!(log_of(&url).is_some_and(|bytes| bytes > 0), "commits are in the log");
+    store.close().await;
+    assert_eq!(log_of(&url), Some(0), "nothing is left in it, though it is still in use");
+    assert_eq!(runs_in_a_copy(&url).await, ["r"]);
+    other.close().await;
+    assert_eq!(log_of(&url), None);
+    drop(keep);
+}
+
+#[tokio::test]
+async fn a_backup_is_one_moment_of_a_store_that_others_write() {
+    let Fresh { store, url, keep } = fresh().await;
+    store.create_run(&new_run("first")).await.expect("is created");
+    let writing = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            for number in 0.. {
+                if store.create_run(&new_run(&format!("later-{number}"))).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("backup.db");
+    let copied = back_up(&url, &file).await.expect("is copied");
+    let runs = runs_of(&format!("sqlite:{}", file.display())).await;
+    assert_eq!(i64::try_from(runs.len()), Ok(copied.runs));
+    assert_eq!(runs.last().map(String::as_str), Some("first"));
+    let mut looking = raw(&format!("sqlite:{}", file.display())).await;
+    let halves: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM runs FULL JOIN run_counters USING (run_no) WHERE run_id IS NULL")
+            .fetch_one(&mut looking)
+            .await
+            .expect("is read");
+    assert_eq!(halves, 0, "a run is there as a whole or not at all");
+    drop(looking);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&file).expect("is there").permissions().mode() & 0o777, 0o600);
+    }
+    let again = back_up(&url, &file).await.expect_err("it exists").to_string();
+    assert!(again.contains("exists already"), "{again}");
+    let nothing =
+        back_up("sqlite:/nowhere/bench.db", &folder.path().join("other.db")).await.expect_err("nothing there");
+    assert!(nothing.to_string().contains("no store /nowhere/bench.db"), "{nothing}");
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).expect("is read").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("part")), "{left:?}");
+    store.close().await;
+    writing.await.expect("no panic");
+    drop(keep);
 }
 
 #[test]

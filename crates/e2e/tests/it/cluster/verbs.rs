@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bench_e2e::faults::{RUN, Size, Stage};
+use bench_e2e::faults::{PATIENCE, RUN, Size, Stage};
 use bench_testkit::{
+    bench::Done,
     cluster::Setup,
+    process::{Process, wait_until},
     provider::{KEY, Provider},
 };
 use serde_json::{Value, json};
@@ -121,6 +123,60 @@ fn p30_submit_with_a_run_id_attaches_and_a_client_that_leaves_only_detaches() {
     let again = stage.submit(&[]);
     stage.check(again, 0);
     assert_eq!(stage.cluster.sql("SELECT count(*) FROM runs"), "1");
+}
+
+#[test]
+fn p30_of_four_that_submit_at_once_one_creates_the_run_and_the_others_attach() {
+    // all four have seen that there is no such run before one can create it
+    const LOCK: &str = "BEGIN; LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE; SELECT pg_sleep(50)";
+    const UNLOCK: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(50)' \
+                          AND datname = current_database()";
+    const HELD: &str = "SELECT count(*) FROM pg_locks WHERE relation = 'runs'::regclass AND mode = 'ShareRowExclusiveLock' AND granted";
+    const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO runs%' \
+                           AND datname = current_database()";
+    let stage = Stage::set(Size::Small, Setup::default(), 5);
+    let (_coordinator, _workers) = stage.people(2);
+    let locker = stage.cluster.sql_beside(LOCK);
+    wait_until("nobody creates a run", PATIENCE, || stage.cluster.sql(HELD) == "1");
+    let clients: Vec<Process> = (0..4).map(|_| stage.submit(&[])).collect();
+    wait_until("all are about to create it", PATIENCE, || stage.cluster.sql(WAITING) == "4");
+    assert_eq!(stage.cluster.sql(UNLOCK), "1");
+    assert!(locker.join().expect("no panic").is_err(), "its connection was ended");
+    let ended: Vec<Done> = clients.into_iter().map(|client| client.wait(PATIENCE)).collect();
+    let attached = ended.iter().filter(|done| done.stderr.contains("exists with the same settings")).count();
+    assert_eq!(attached, 3);
+    for done in ended {
+        let _ = stage.check_end(done);
+    }
+    assert_eq!(stage.provider.count("repeated_requests"), 0);
+    assert_eq!(stage.cluster.sql("SELECT count(*) FROM runs"), "1");
+}
+
+#[test]
+fn p30_detach_leaves_a_run_that_exists_at_once() {
+    let stage = Stage::set(Size::Small, Setup::default(), 400);
+    let (_coordinator, _workers) = stage.people(2);
+    let first = stage.submit(&[]);
+    stage.wait_for_percent(10);
+    let leaves = |client: Process| {
+        let left = client.wait(Duration::from_secs(20)).expect_code(3);
+        assert_eq!(left.json()["id"], RUN);
+        for words in ["detached", &format!("bench-coord watch {RUN}"), &format!("bench-coord cancel {RUN}")] {
+            assert!(left.stderr.contains(words), "'{words}' is missing in {}", left.stderr);
+        }
+        assert_eq!(stage.cluster.status(RUN)["status"], "running", "it goes on, and is not over yet");
+    };
+    leaves(stage.submit(&["--detach"]));
+    leaves(stage.cluster.client(&["resume", RUN, "--detach", "--json"]));
+    let other = stage.submit(&["--detach", "--top-k", "3"]).wait(Duration::from_secs(20)).expect_code(2);
+    assert!(other.stderr.contains("system.top_k: 10 there, 3 here"), "{}", other.stderr);
+    let _ = stage.cluster.run(&["pause", RUN]).expect_code(0);
+    let _ = first.wait(Duration::from_secs(30)).expect_code(3);
+    leaves(stage.cluster.client(&["resume", RUN, "--detach", "--json"]));
+    stage.provider.control(&json!({"latency": {"median_ms": 20.0}}));
+    stage.check(stage.submit(&[]), 0);
+    let over = stage.submit(&["--detach"]);
+    stage.check(over, 0);
 }
 
 #[test]

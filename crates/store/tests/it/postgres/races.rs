@@ -12,7 +12,7 @@ use bench_proto::{
     step::{Opens, StepNo, StepRecord},
 };
 use bench_store::{
-    CommitOutcome, RetryScope, RunState, SessionId, Store, StoreError, StoreResult,
+    CommitOutcome, Creation, RetryScope, RunState, SessionId, Store, StoreError, StoreResult,
     conformance::{HEADLINE, Scene, bank, ending, judged, new_run, proven, question_facts, retained},
     open,
 };
@@ -163,8 +163,14 @@ async fn the_same_change_at_once_is_made_once() {
     let (one, two) = tokio::join!(fresh.store.create_run(&again), second.create_run(&again));
     assert!(matches!((one, two), (Err(StoreError::Exists(_)), Err(StoreError::Exists(_)))));
     let other = new_run("other");
-    let (one, two) = tokio::join!(fresh.store.create_run(&other), second.create_run(&other));
-    assert_eq!(usize::from(one.is_ok()) + usize::from(two.is_ok()), 1);
+    let (one, two) = tokio::join!(fresh.store.create_or_find(&other), second.create_or_find(&other));
+    let (made, found) = match (one.expect("answers"), two.expect("answers")) {
+        (Creation::Made(made), Creation::Found(found)) | (Creation::Found(found), Creation::Made(made)) => {
+            (made, found)
+        }
+        both => panic!("one of them creates it, and the other is told of that one: {both:?}"),
+    };
+    assert_eq!((found.run_no, found.run_id), (made, other.run_id));
     scene.make_ready(0, 1).await;
     for index in 0..20 {
         let question = TaskKey::question(0, index);
