@@ -1,6 +1,12 @@
 //! What the tasks of one run share in a process: system, answerer, judges, scorers, stop flag.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use bench_proto::{
     failure::{Failure, FailureClass},
@@ -77,6 +83,7 @@ pub struct RunContext {
     purse: Arc<Purse>,
     trace: Option<RunTrace>,
     session: SessionId,
+    doubted: AtomicBool,
 }
 
 impl RunContext {
@@ -119,6 +126,7 @@ impl RunContext {
             purse: callers.purse(),
             trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
             session,
+            doubted: AtomicBool::new(false),
             row,
         })
     }
@@ -155,6 +163,11 @@ impl RunContext {
             Some(embedded) => Some(embedded),
             None => self.system.server(bank).await,
         }
+    }
+
+    /// Whether this is the first time that it is not known what the run's system has stored: what would help is said once.
+    pub(crate) fn is_first_doubt(&self) -> bool {
+        !self.doubted.swap(true, Ordering::Relaxed)
     }
 
     /// Ends what this process has started for the run.
