@@ -1,6 +1,11 @@
 //! Runs to be compared: from the store, or from a folder with a report and its questions.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::File,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+};
 
 use bench_aggregate::compare::{RunFacts, Side};
 use bench_proto::{
@@ -31,7 +36,8 @@ pub(crate) struct LoadedRun {
 
 enum Source {
     Store(Box<RunRow>),
-    Folder(Vec<QuestionLine>),
+    /// A `questions.jsonl`: read through whenever it is asked, line by line.
+    Folder(PathBuf),
 }
 
 impl LoadedRun {
@@ -76,9 +82,9 @@ impl LoadedRun {
     pub(crate) async fn facts(&self, store: &dyn Store, metric: &str, top_k: u32) -> Result<RunFacts, CliError> {
         let new = || RunFacts::new(metric, top_k);
         match &self.source {
-            Source::Folder(lines) => {
+            Source::Folder(questions) => {
                 let mut facts = new();
-                lines.iter().for_each(|line| facts.add(&facts_of(line)));
+                each_line(questions, |line| facts.add(&facts_of(&line)))?;
                 Ok(facts)
             }
             Source::Store(row) => {
@@ -107,18 +113,20 @@ impl LoadedRun {
         side: fn(&mut Flip) -> &mut FlipSide,
     ) -> Result<(), CliError> {
         match &self.source {
-            Source::Folder(lines) => {
-                let by_id: std::collections::HashMap<&str, &QuestionLine> =
-                    lines.iter().map(|line| (line.question_id.as_str(), line)).collect();
-                for flip in flips {
-                    let Some(line) = by_id.get(flip.question_id.as_str()) else { continue };
-                    flip.question.get_or_insert_with(|| line.question.clone());
-                    flip.gold = flip.gold.take().or_else(|| line.gold.clone());
-                    let of = side(flip);
-                    of.answer.clone_from(&line.answer);
-                    of.judgements.clone_from(&line.judgements);
+            Source::Folder(questions) => {
+                let places: HashMap<String, usize> =
+                    flips.iter().enumerate().map(|(place, flip)| (flip.question_id.clone(), place)).collect();
+                if places.is_empty() {
+                    return Ok(());
                 }
-                Ok(())
+                each_line(questions, |line| {
+                    let Some(flip) = places.get(&line.question_id).map(|place| &mut flips[*place]) else { return };
+                    flip.question.get_or_insert(line.question);
+                    flip.gold = flip.gold.take().or(line.gold);
+                    let of = side(flip);
+                    of.answer = line.answer;
+                    of.judgements = line.judgements;
+                })
             }
             Source::Store(row) => fill_from_store(store, row, flips, side).await,
         }
@@ -131,7 +139,7 @@ async fn fill_from_store(
     flips: &mut [Flip],
     side: fn(&mut Flip) -> &mut FlipSide,
 ) -> Result<(), CliError> {
-    let mut places: std::collections::BTreeMap<String, Vec<usize>> = std::collections::BTreeMap::new();
+    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, flip) in flips.iter().enumerate() {
         places.entry(flip.bank_id.clone()).or_default().push(place);
     }
@@ -174,12 +182,8 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         |path: &Path| std::fs::read_to_string(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())));
     let summary: Summary = serde_json::from_str(&read(&report)?)
         .map_err(|e| CliError::usage(format!("{} is no report of schema version 1: {e}", report.display())))?;
-    let mut lines = Vec::new();
-    for (number, text) in (1..).zip(read(&questions)?.lines()) {
-        let line = serde_json::from_str(text)
-            .map_err(|e| CliError::usage(format!("{}: line {number}: {e}", questions.display())))?;
-        lines.push(line);
-    }
+    // whether it can be read is said before anything else is done
+    drop(open(&questions)?);
     let spec = like.map(|like| spec_like(like, &summary)).ok_or_else(|| {
         CliError::usage(format!(
             "{}: a folder is compared with a run of the store: name that one first",
@@ -191,8 +195,29 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         imported: false,
         lineage: format!("folder:{}", summary.run.id),
         summary,
-        source: Source::Folder(lines),
+        source: Source::Folder(questions),
     })
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, CliError> {
+    File::open(path).map(BufReader::new).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))
+}
+
+/// Reads the questions of a file one after the other: a large run is not held as a whole.
+///
+/// # Errors
+/// Exit 2 naming the line.
+fn each_line(path: &Path, mut take: impl FnMut(QuestionLine)) -> Result<(), CliError> {
+    let (mut file, mut text) = (open(path)?, String::new());
+    for number in 1_u64.. {
+        let wrong = |e: &dyn std::fmt::Display| CliError::usage(format!("{}: line {number}: {e}", path.display()));
+        text.clear();
+        if file.read_line(&mut text).map_err(|e| wrong(&e))? == 0 {
+            break;
+        }
+        take(serde_json::from_str(text.trim_end_matches(['\n', '\r'])).map_err(|e| wrong(&e))?);
+    }
+    Ok(())
 }
 
 /// The settings that a report holds; what it does not hold is taken as equal.

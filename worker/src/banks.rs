@@ -20,18 +20,17 @@ pub struct BankData {
     pub row: BankRow,
     /// What is retained.
     pub content: Arc<BankContent>,
+    asked: BankQuestions,
+}
+
+/// What a bank is asked and what is expected: all that reports need of it, and the smaller part.
+#[derive(Debug)]
+pub struct BankQuestions {
     questions: Vec<Question>,
     gold: HashMap<String, GoldRecord>,
 }
 
-impl BankData {
-    /// The question with this index in the dataset's list.
-    #[must_use]
-    pub fn question(&self, index: u32) -> Option<&Question> {
-        let at = self.questions.binary_search_by_key(&index, |q| q.index).ok()?;
-        self.questions.get(at)
-    }
-
+impl BankQuestions {
     /// What is expected of a question.
     #[must_use]
     pub fn gold(&self, question_id: &str) -> Option<&GoldRecord> {
@@ -44,17 +43,48 @@ impl BankData {
         &self.questions
     }
 
+    /// Reads and parses two items of a bank; what was retained stays where it is.
+    ///
+    /// # Errors
+    /// As [`BankData::read`].
+    pub async fn read(store: &dyn Store, row: &BankRow) -> Result<Self, StoreError> {
+        let mut questions: Vec<Question> = read_item(store, row.questions).await?;
+        let gold: Vec<GoldRecord> = read_item(store, row.gold).await?;
+        questions.sort_unstable_by_key(|q| q.index);
+        let gold = gold.into_iter().map(|g| (g.question_id.clone(), g)).collect();
+        Ok(Self { questions, gold })
+    }
+}
+
+impl BankData {
+    /// The question with this index in the dataset's list.
+    #[must_use]
+    pub fn question(&self, index: u32) -> Option<&Question> {
+        let questions = self.questions();
+        let at = questions.binary_search_by_key(&index, |q| q.index).ok()?;
+        questions.get(at)
+    }
+
+    /// What is expected of a question.
+    #[must_use]
+    pub fn gold(&self, question_id: &str) -> Option<&GoldRecord> {
+        self.asked.gold(question_id)
+    }
+
+    /// The sample's questions, by index.
+    #[must_use]
+    pub fn questions(&self) -> &[Question] {
+        self.asked.questions()
+    }
+
     /// Reads and parses the three items of a bank.
     ///
     /// # Errors
     /// What the store meets; a damaged item is [`StoreError::Corrupt`].
     pub async fn read(store: &dyn Store, row: BankRow) -> Result<Self, StoreError> {
         let content: BankContent = read_item(store, row.content).await?;
-        let mut questions: Vec<Question> = read_item(store, row.questions).await?;
-        let gold: Vec<GoldRecord> = read_item(store, row.gold).await?;
-        questions.sort_unstable_by_key(|q| q.index);
-        let gold = gold.into_iter().map(|g| (g.question_id.clone(), g)).collect();
-        Ok(Self { row, content: Arc::new(content), questions, gold })
+        let asked = BankQuestions::read(store, &row).await?;
+        Ok(Self { row, content: Arc::new(content), asked })
     }
 }
 

@@ -1,6 +1,12 @@
 //! What the tasks of one run share in a process: system, answerer, judges, scorers, stop flag.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use bench_proto::{
     failure::{Failure, FailureClass},
@@ -83,6 +89,7 @@ pub struct RunContext {
     trace: Option<RunTrace>,
     session: SessionId,
     needs: BTreeMap<Role, Vec<Vec<RouteKey>>>,
+    doubted: AtomicBool,
 }
 
 impl RunContext {
@@ -126,6 +133,7 @@ impl RunContext {
             trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
             session,
             needs: routes::needs(&row.spec),
+            doubted: AtomicBool::new(false),
             row,
         })
     }
@@ -172,6 +180,11 @@ impl RunContext {
             Some(embedded) => Some(embedded),
             None => self.system.server(bank).await,
         }
+    }
+
+    /// Whether this is the first time that it is not known what the run's system has stored: what would help is said once.
+    pub(crate) fn is_first_doubt(&self) -> bool {
+        !self.doubted.swap(true, Ordering::Relaxed)
     }
 
     /// Ends what this process has started for the run.

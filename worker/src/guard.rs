@@ -143,6 +143,8 @@ impl Guarded {
                     warn!(code, "{} does not {operation}: {failure}; next try in {} ms", self.name, state.wait_ms);
                 }
             }
+            // it was not asked: its instance waits to be started
+            Err(failure) if failure.code == UNAVAILABLE => {}
             _ if self.known(operation).is_some_and(|known| known.state.troubled) => {
                 self.tell(operation, BreakerEvent::Succeeded).await;
             }

@@ -16,6 +16,9 @@ use crate::{
 /// Formats of this build.
 const FORMATS: &[&str] = if cfg!(feature = "parquet") { &["jsonl", "csv", "parquet"] } else { &["jsonl", "csv"] };
 
+/// Bytes that are written at once.
+const BUFFER: usize = 256 << 10;
+
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     for format in &args.format {
@@ -33,12 +36,13 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     let metrics: Vec<String> = summary.scores.iter().map(|score| score.metric.clone()).collect();
     match &args.output_dir {
         None => {
-            // collected in a spooled file, so the store never waits for a slow reader
-            let mut spool = tempfile::spooled_tempfile(8 << 20);
-            write(store.as_ref(), &run, &args.format[0], &metrics, &mut spool).await?;
-            std::io::Seek::rewind(&mut spool).map_err(|e| broken(&e))?;
-            // a reader that went away wants no more
-            let _ = std::io::copy(&mut spool, &mut std::io::stdout().lock());
+            // page by page: between two of them the store is not held, however slow the reader is
+            let mut out = Output { out: std::io::stdout(), left: false };
+            match write(store.as_ref(), &run, &args.format[0], &metrics, &mut out).await {
+                // a reader that went away wants no more
+                Err(_) if out.left => {}
+                written => written?,
+            }
         }
         Some(folder) => {
             results::check_writable(folder)?;
@@ -52,6 +56,24 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Standard output, and whether who reads it went away.
+struct Output {
+    out: std::io::Stdout,
+    left: bool,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.left |= written.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe);
+        written
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Temporary files are private by default; an export is an ordinary file.
@@ -75,7 +97,7 @@ async fn write(
     metrics: &[String],
     out: &mut (impl Write + Send),
 ) -> Result<(), CliError> {
-    let out = std::io::BufWriter::new(out);
+    let out = std::io::BufWriter::with_capacity(BUFFER, out);
     match format {
         "csv" => {
             let mut csv = CsvQuestions::new(out, metrics.to_vec()).map_err(|e| broken(&e))?;

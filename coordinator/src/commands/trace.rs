@@ -15,9 +15,7 @@ use crate::{
 };
 
 /// Questions of the overview.
-const SLOWEST: usize = 10;
-/// Facts read at once.
-const PAGE: u32 = 4096;
+const SLOWEST: u32 = 10;
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
@@ -31,7 +29,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
                 run.run_id, run.run_id
             ))
         })?,
-        (None, true) => match slowest(store, &run, 1).await?.first() {
+        (None, true) => match store.slowest(run.run_no, 1).await?.first() {
             Some(facts) => Subject::of(facts),
             None => return Err(CliError::usage(format!("no question of run {} has ended yet", run.run_id))),
         },
@@ -49,7 +47,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
 }
 
 async fn overview(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
-    let slowest = slowest(store, run, SLOWEST).await?;
+    let slowest = store.slowest(run.run_no, SLOWEST).await?;
     if json {
         let rows: Vec<Value> = slowest.iter().map(|facts| slow_json(facts, run)).collect();
         out::json(&rows);
@@ -76,19 +74,6 @@ async fn overview(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
     out::result(&waterfall::overview(&rows));
     out::note(&format!("`bench-coord trace {} QUESTION` shows one of them", run.run_id));
     Ok(Exit::Done)
-}
-
-/// The slowest questions that have ended, the slowest first; ties in key order.
-async fn slowest(store: &dyn Store, run: &RunRow, most: usize) -> Result<Vec<QuestionFacts>, CliError> {
-    let (mut slowest, mut after): (Vec<QuestionFacts>, _) = (Vec::new(), None);
-    loop {
-        let page = store.facts(run.run_no, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(slowest) };
-        after = Some(last.task);
-        slowest.extend(page);
-        slowest.sort_by_key(|facts| (std::cmp::Reverse(facts.times.question_us), facts.task));
-        slowest.truncate(most);
-    }
 }
 
 fn slow_json(facts: &QuestionFacts, run: &RunRow) -> Value {

@@ -6,10 +6,12 @@
 //! |---|---|
 //! | `shards` | how are all questions read, on all cores? |
 //! | `summary` | what is the result of a run? |
+//! | `ahead` | how is something read before it is asked for, and never much of it? |
 //! | `questions` | what is told of a single question? |
 //! | `files` | what is written, and where? |
 //! | `ending` | what is said at the end, and with which exit code? |
 
+mod ahead;
 mod ending;
 mod files;
 mod questions;

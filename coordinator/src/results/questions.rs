@@ -3,19 +3,24 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bench_proto::{
+    dataset::{GoldRecord, Question},
     facts::{Outcome, QuestionFacts},
     ids::{RunNo, TaskKey, TaskKind, trace_id},
-    step::{StepNo, StepText},
+    step::StepText,
     summary::{JudgementLine, QuestionLine, RetrievedLine},
 };
 use bench_report::html::MOST_QUESTIONS;
-use bench_store::{RunRow, Store};
-use bench_worker::banks::BankData;
+use bench_store::{BankRow, RunRow, Store};
+use bench_worker::banks::{BankData, BankQuestions};
+use tokio::runtime::Handle;
 
+use super::ahead;
 use crate::exit::CliError;
 
-/// Questions whose texts are in memory at once.
+/// Questions whose texts are read at once: what is in memory is a few times as much, whatever the size of run and banks.
 const TEXT_PAGE: usize = 256;
+/// Questions from which reading ahead is worth its threads.
+const WORTH_THREADS: u64 = 5_000;
 
 /// The first questions of a run, as many as a page holds.
 ///
@@ -31,7 +36,8 @@ pub(crate) async fn first_questions(store: &dyn Store, run: &RunRow) -> Result<V
     Ok(first)
 }
 
-/// Makes every question's line, bank by bank, until `take` has enough.
+/// Makes every question's line, bank by bank, until `take` has enough. Of large runs the next banks are read, unpacked and
+/// parsed on threads of their own while `take` is at work.
 ///
 /// # Errors
 /// What the store or `take` meets.
@@ -40,26 +46,56 @@ pub(crate) async fn each_question(
     run: &RunRow,
     mut take: impl FnMut(QuestionLine) -> Result<bool, CliError>,
 ) -> Result<(), CliError> {
-    for row in store.banks(run.run_no, None).await? {
-        let bank_no = row.bank_no;
-        let bank = BankData::read(store, row).await?;
-        let mut facts = facts_of_bank(store, run.run_no, &bank).await?;
-        for questions in bank.questions().chunks(TEXT_PAGE) {
-            let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
-            let mut texts: BTreeMap<TaskKey, Vec<(StepNo, StepText)>> = BTreeMap::new();
-            for (task, step, text) in store.question_texts(run.run_no, &keys).await? {
-                texts.entry(task.question_of()).or_default().push((step, text));
-            }
-            for (question, key) in questions.iter().zip(&keys) {
-                let line =
-                    question_line(run, &bank, question, facts.remove(key), texts.remove(key).unwrap_or_default());
-                if !take(line)? {
-                    return Ok(());
-                }
+    let mut take_page = |page: Vec<QuestionLine>| {
+        for line in page {
+            if !take(line)? {
+                return Ok(false);
             }
         }
+        Ok(true)
+    };
+    let banks = store.banks(run.run_no, None).await?;
+    if run.spec.sample.n < WORTH_THREADS {
+        for row in &banks {
+            if !pages(store, run, row, &mut take_page).await? {
+                break;
+            }
+        }
+        return Ok(());
     }
-    Ok(())
+    let runtime = Handle::current();
+    let read = |row: &BankRow, give: &mut dyn FnMut(Vec<QuestionLine>) -> bool| {
+        runtime.block_on(pages(store, run, row, |page| Ok(give(page)))).map(drop)
+    };
+    tokio::task::block_in_place(|| ahead::in_order(&banks, read, take_page))
+}
+
+/// Gives the lines of a bank page by page, until `give` wants no more; whether it wants more.
+async fn pages(
+    store: &dyn Store,
+    run: &RunRow,
+    row: &BankRow,
+    mut give: impl FnMut(Vec<QuestionLine>) -> Result<bool, CliError>,
+) -> Result<bool, CliError> {
+    let asked = BankQuestions::read(store, row).await?;
+    for questions in asked.questions().chunks(TEXT_PAGE) {
+        let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
+        let facts = store.facts_of(run.run_no, &keys).await?;
+        let mut facts: HashMap<TaskKey, QuestionFacts> = facts.into_iter().map(|facts| (facts.task, facts)).collect();
+        let mut texts: HashMap<TaskKey, Vec<StepText>> = HashMap::with_capacity(keys.len());
+        for (task, _, text) in store.question_texts(run.run_no, &keys).await? {
+            texts.entry(task.question_of()).or_default().push(text);
+        }
+        let line = |(question, key): (&Question, &TaskKey)| {
+            let gold = asked.gold(&question.question_id);
+            let texts = texts.remove(key).unwrap_or_default();
+            question_line(run, &row.bank_id, question, gold, facts.remove(key), texts)
+        };
+        if !give(questions.iter().zip(&keys).map(line).collect())? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Facts of a bank's questions.
@@ -79,15 +115,15 @@ pub(crate) async fn facts_of_bank(
 
 fn question_line(
     run: &RunRow,
-    bank: &BankData,
-    question: &bench_proto::dataset::Question,
+    bank_id: &str,
+    question: &Question,
+    gold: Option<&GoldRecord>,
     facts: Option<QuestionFacts>,
-    texts: Vec<(StepNo, StepText)>,
+    texts: Vec<StepText>,
 ) -> QuestionLine {
-    let gold = bank.gold(&question.question_id);
     let mut line = QuestionLine {
         question_id: question.question_id.clone(),
-        bank_id: bank.content.bank_id.clone(),
+        bank_id: bank_id.to_owned(),
         category: question.category.clone(),
         question: question.text.clone(),
         gold: gold.map(|g| g.gold.text()),
@@ -107,7 +143,7 @@ fn question_line(
         trace_url: None,
         attempts: 0,
     };
-    for (_, text) in texts {
+    for text in texts {
         match text {
             StepText::Recalled { hits } => {
                 let hit = |h: bench_proto::step::RetrievedHit| RetrievedLine {

@@ -77,13 +77,13 @@ enum Scenario {
     },
     /// All of the above
     All,
-    /// Stored results: a million questions aggregated, two large runs compared, the page of one
+    /// Stored results: a million questions aggregated, two large runs compared, questions found and exported, the page of one
     Results {
         /// Questions of the aggregated run
         #[arg(long, default_value_t = 1_000_000)]
         questions: u32,
         /// Questions of each compared run
-        #[arg(long, default_value_t = 100_000)]
+        #[arg(long, default_value_t = 300_000)]
         compared: u32,
     },
     /// A cluster without models against its yardstick: questions/s to items/s

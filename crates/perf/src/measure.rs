@@ -24,6 +24,11 @@ pub(crate) const TICKS: f64 = 100.0;
 
 /// Runs a command to its end; its output is thrown away.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<Sample> {
+    run_until(command, &[0])
+}
+
+/// The same with a command that may end with any of these codes.
+pub(crate) fn run_until(command: &mut Command, codes: &[i32]) -> anyhow::Result<Sample> {
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let cpu_before = children_cpu()?;
     let began = Instant::now();
@@ -41,7 +46,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<Sample> {
         std::thread::sleep(Duration::from_millis(3));
     };
     let wall_seconds = began.elapsed().as_secs_f64();
-    ensure!(status.success(), "{command:?} ended with {status}");
+    ensure!(status.code().is_some_and(|code| codes.contains(&code)), "{command:?} ended with {status}");
     Ok(Sample { wall_seconds, cpu_seconds: children_cpu()? - cpu_before, peak_mib: peak_kib / 1024.0 })
 }
 

@@ -390,6 +390,14 @@ pub struct ClaimedTask {
     pub session: SessionId,
 }
 
+impl ClaimedTask {
+    /// The generation of its bank in which it was planned: what is planned anew (`retry`) begins a count anew.
+    #[must_use]
+    pub const fn planned_generation(&self) -> i64 {
+        crate::sql::planned_generation(self.epoch)
+    }
+}
+
 /// A change of a leased task that is not a result; needs the current epoch (P3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {

@@ -394,6 +394,9 @@ pub trait Traces: Send + Sync {
     /// Facts of concluded questions, in key order.
     async fn facts_of(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<QuestionFacts>>;
 
+    /// Facts of the concluded questions that took longest (waits in queues left out), the slowest first; ties in key order.
+    async fn slowest(&self, run: RunNo, most: u32) -> StoreResult<Vec<QuestionFacts>>;
+
     /// Takes kept questions whose traces nobody has sent for a while, the longest waiting first. They come again unless they are
     /// settled.
     async fn take_unsent_traces(&self, limit: u32) -> StoreResult<Vec<(RunNo, TaskKey)>>;

@@ -1,8 +1,13 @@
-"""A memory server for tests: python3 memory_server.py PORT. It keeps users apart, in this process or in MEMORY_FILE."""
+"""A memory server for tests: python3 memory_server.py PORT. It keeps users apart, in this process or in MEMORY_FILE.
+
+While the file MEMORY_FAILS is there, every n-th memory is refused: n is what stands in it. MEMORY_STARTS: seconds to start.
+"""
 import json, os, re, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+print("begins", time.monotonic(), flush=True)
 users, lock, file = {}, threading.Lock(), os.environ.get("MEMORY_FILE")
+added = 0
 if file and os.path.exists(file):
     users = json.load(open(file))
 
@@ -11,10 +16,23 @@ def words(text):
     return set(re.findall(r"\w{3,}", text.lower()))
 
 
+def fails():
+    """Whether this memory is one of those that are refused."""
+    global added
+    added += 1
+    try:
+        return added % int(open(os.environ["MEMORY_FAILS"]).read()) == 0
+    except (KeyError, FileNotFoundError):
+        return False
+
+
 def answer(method, path, body):
     user = body.get("user")
     if path == "/health":
         return {"version": os.environ.get("MEMORY_VERSION", "1.2.3")}
+    if path == "/add" and fails():
+        print("\x1b[31mERROR\x1b[0m no such module: vec0, asked with", os.environ.get("MINE_KEY"), flush=True)
+        return {"refused": "internal error"}
     if path == "/add":
         users.setdefault(user, []).append(body)
         if file:
@@ -45,7 +63,10 @@ class Handler(BaseHTTPRequestHandler):
         with lock:
             found = answer(self.command, self.path, json.loads(body or "{}"))
         text = json.dumps(found).encode()
-        self.send_response(404 if found is None else 200)
+        refused = found is not None and "refused" in found
+        self.send_response(404 if found is None else 500 if refused else 200)
+        if refused:
+            self.send_header("retry-after", "0")
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(text)))
         self.end_headers()
@@ -57,4 +78,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+time.sleep(float(os.environ.get("MEMORY_STARTS", "0")))
+server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print("listens", time.monotonic(), flush=True)
+server.serve_forever()

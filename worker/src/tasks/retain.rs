@@ -1,7 +1,7 @@
 //! Retains one segment of a bank: one checkpoint per stream entry, in order, from the stored position on.
 
 use bench_proto::{
-    failure::FailureClass,
+    failure::{Failure, FailureClass},
     step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
 };
 use bench_store::{BankRow, ClaimedTask, StoreError};
@@ -14,11 +14,16 @@ use crate::{
     embedder::Payer,
     engine::{Shared, store_failure},
     guard::UNAVAILABLE,
-    systems::BankRef,
+    systems::{BankRef, adapter::BROKEN},
 };
 
 /// Checkpoints per submission: a bound on the memory of one commit.
 const CHECKPOINTS_PER_SUBMISSION: u32 = 64;
+/// Generations that failures may cost a bank whose system cannot repeat a retain, before it is given up. Those that lost
+/// workers cost are counted with the losses.
+const MOST_GENERATIONS: i64 = 8;
+/// Code of the failure of a bank that has used them up.
+const BEGUN_TOO_OFTEN: &str = "system_cannot_repeat";
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
     let bank_no = task.task.bank();
@@ -62,15 +67,13 @@ async fn retain_batch(
     let clock = StepClock::start();
     let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
     let retaining = async {
-        let receipt = context.system().retain(bank, entries).await;
-        if let Err(failure) = &receipt
-            // what never reached the system has changed nothing in it
-            && failure.class == FailureClass::Transient
-            && ![UNAVAILABLE, CANNOT_SERVE].contains(&failure.code.as_str())
-        {
-            leave(shared, context, task).await;
+        match context.system().retain(bank, entries).await {
+            Err(failure) if is_in_doubt(&failure) => {
+                leave(shared, context, task).await;
+                Err(begun_too_often(context, task, row, failure))
+            }
+            receipt => receipt,
         }
-        receipt
     };
     let (mut receipt, mut paid) = Payer::of(task).pays(context, retaining).await?;
     receipt.usage += paid.usage;
@@ -100,6 +103,53 @@ async fn retain_batch(
     });
     shared.writer.submit(records.collect()).await?;
     Ok(())
+}
+
+/// Whether it cannot be known after a failure what was written; what never reached the system has changed nothing in it.
+fn is_in_doubt(failure: &Failure) -> bool {
+    let code = failure.code.as_str();
+    code == BROKEN || failure.class == FailureClass::Transient && ![UNAVAILABLE, CANNOT_SERVE].contains(&code)
+}
+
+/// A failure of a system that cannot repeat costs a generation of the bank: what would help is said once, and the last one
+/// ends the bank with a reason that says all of it.
+fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failure: Failure) -> Failure {
+    if context.system().capabilities().retain_idempotent || failure.class != FailureClass::Transient {
+        return failure;
+    }
+    let generations = generations_failed(task, row.generation);
+    let retries = context.row().spec.limits.retries;
+    if generations >= MOST_GENERATIONS || generations > 1 && !super::may_retry(&failure, task, retries) {
+        return Failure::permanent(
+            BEGUN_TOO_OFTEN,
+            format!(
+                "bank {} was begun {generations} times and never filled: the system cannot repeat a retain, so that each \
+                 failure, at last {failure}, begins the bank anew; {REPEAT_HELPS}; `retry --errors` begins it anew",
+                row.bank_id
+            ),
+        );
+    }
+    if context.is_first_doubt() {
+        let (run, code, system) =
+            (context.row().run_id.0.as_str(), failure.code.as_str(), context.row().spec.system.name.as_str());
+        warn!(
+            run,
+            code,
+            "{system} cannot repeat a retain: bank {} of run {run} begins anew after each failure, at most \
+             {MOST_GENERATIONS} times; {REPEAT_HELPS}: {failure}",
+            row.bank_id
+        );
+    }
+    failure
+}
+
+/// What spares a bank to begin anew.
+const REPEAT_HELPS: &str =
+    "where storing an item twice changes nothing, `can: {repeat: true}` in the adapter lets it go on where it stopped";
+
+/// Generations of a bank that failures have cost since its retain was planned, with the one that fails now.
+fn generations_failed(task: ClaimedTask, generation: i64) -> i64 {
+    generation - task.planned_generation() + 1 - i64::from(task.losses)
 }
 
 /// Whether an earlier holder may have written what no checkpoint tells of: it was lost, or failed (P5).

@@ -98,7 +98,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     let facts = PairedFacts::of(a.facts, b.facts);
     let estimator = estimator(a.spec, b.spec);
     let populations = &a.spec.dataset.population;
-    let means = Means { estimator, populations, categories: &facts.categories };
+    let means = Means { estimator, populations, categories: facts.categories };
     let all = paired_difference(&means, &facts.pairs, options.tolerance);
     let mut by_category: Vec<CategoryDifference> = facts
         .by_category()
@@ -227,7 +227,7 @@ fn retrieval(
     a: &Side<'_>,
     b: &Side<'_>,
     means: &Means<'_>,
-    facts: &PairedFacts,
+    facts: &PairedFacts<'_>,
     options: &CompareOptions,
 ) -> Vec<RetrievalDifference> {
     let k = a.spec.system.top_k.min(b.spec.system.top_k);
@@ -249,7 +249,7 @@ fn retrieval(
 }
 
 /// The questions that one run passed and the other did not: lost ones first, the largest changes first.
-fn flips(facts: &PairedFacts, options: &CompareOptions) -> (Vec<Flip>, BTreeMap<String, u64>) {
+fn flips(facts: &PairedFacts<'_>, options: &CompareOptions) -> (Vec<Flip>, BTreeMap<String, u64>) {
     let passed = |score: f64| score >= options.pass_threshold;
     let mut flipped: Vec<usize> =
         (0..facts.pairs.len()).filter(|i| passed(facts.pairs[*i].a) != passed(facts.pairs[*i].b)).collect();
@@ -259,7 +259,7 @@ fn flips(facts: &PairedFacts, options: &CompareOptions) -> (Vec<Flip>, BTreeMap<
     flipped.sort_by(|x, y| {
         let lost_first = passed(facts.pairs[*x].b).cmp(&passed(facts.pairs[*y].b));
         let largest = change(y).abs().total_cmp(&change(x).abs());
-        lost_first.then(largest).then_with(|| facts.ids[*x].cmp(&facts.ids[*y]))
+        lost_first.then(largest).then_with(|| facts.ids[*x].cmp(facts.ids[*y]))
     });
     flipped.truncate(options.flips);
     let flip = |i: usize| {

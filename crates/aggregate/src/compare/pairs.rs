@@ -11,10 +11,10 @@ use bench_proto::{
 
 use crate::questions::has_score;
 
-/// One question of one run, by one metric.
-#[derive(Debug, Clone)]
+/// One question of one run, by one metric; a large run has many, so all have the same width and nothing of their own.
+#[derive(Debug, Clone, Copy)]
 struct Row {
-    id: Box<str>,
+    id: Place,
     /// NaN: not scored.
     score: f64,
     /// NaN: no ground truth, or nothing was recalled.
@@ -45,12 +45,36 @@ impl Row {
     }
 }
 
+/// Where an id stands in [`Ids`], in bytes: four gigabytes are the ids of a hundred million questions.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: u32,
+    length: u32,
+}
+
+/// Ids of questions, one after the other.
+#[derive(Debug, Clone, Default)]
+struct Ids(String);
+
+impl Ids {
+    fn add(&mut self, id: &str) -> Place {
+        let place = Place { start: self.0.len() as u32, length: id.len() as u32 };
+        self.0.push_str(id);
+        place
+    }
+
+    fn get(&self, place: Place) -> &str {
+        &self.0[place.start as usize..][..place.length as usize]
+    }
+}
+
 /// The questions of a run, as far as comparing needs them.
 #[derive(Debug, Clone)]
 pub struct RunFacts {
     metric: String,
     k: u32,
     rows: Vec<Row>,
+    ids: Ids,
     banks: Names,
     categories: Names,
 }
@@ -82,6 +106,7 @@ impl RunFacts {
             metric: metric.to_owned(),
             k: cutoffs(top_k).last().unwrap_or(top_k),
             rows: Vec::new(),
+            ids: Ids::default(),
             banks: Names::default(),
             categories: Names::default(),
         }
@@ -93,7 +118,7 @@ impl RunFacts {
         let recall =
             |hits: &RankHits| RetrievalMetrics::at(hits, self.k).map_or(f32::NAN, |metrics| metrics.recall as f32);
         let row = Row {
-            id: facts.question_id.as_str().into(),
+            id: self.ids.add(&facts.question_id),
             score: score.filter(|_| has_score(facts.outcome)).unwrap_or(f64::NAN),
             turn_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.turn)),
             session_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.session)),
@@ -105,7 +130,16 @@ impl RunFacts {
 
     /// Puts in order what it holds. Not needed, but parts of a large run can do it each on a thread of its own.
     pub fn settle(&mut self) {
-        self.rows.sort_by(|x, y| x.id.cmp(&y.id));
+        let Self { rows, ids, .. } = self;
+        rows.sort_by(|x, y| ids.get(x.id).cmp(ids.get(y.id)));
+    }
+
+    /// Its questions by their ids.
+    fn by_id(&self) -> Vec<(&str, &Row)> {
+        // parts that were settled are merged, not sorted again
+        let mut rows: Vec<(&str, &Row)> = self.rows.iter().map(|row| (self.ids.get(row.id), row)).collect();
+        rows.sort_by(|x, y| x.0.cmp(y.0));
+        rows
     }
 
     /// Adds the questions of another part of the same run.
@@ -113,7 +147,10 @@ impl RunFacts {
         let banks: Vec<u32> = other.banks.list.iter().map(|name| self.banks.number(name)).collect();
         let categories: Vec<u16> =
             other.categories.list.iter().map(|name| self.categories.number(name) as u16).collect();
+        let before = self.ids.0.len() as u32;
+        self.ids.0.push_str(&other.ids.0);
         self.rows.extend(other.rows.into_iter().map(|row| Row {
+            id: Place { start: row.id.start + before, ..row.id },
             bank: banks[row.bank as usize],
             category: categories[usize::from(row.category)],
             ..row
@@ -126,17 +163,18 @@ impl RunFacts {
         let mut runs = runs.into_iter();
         let Some(mut mean) = runs.next() else { return Self::new("", 0) };
         let mut places: HashMap<Box<str>, usize> =
-            mean.rows.iter().enumerate().map(|(place, row)| (row.id.clone(), place)).collect();
+            mean.rows.iter().enumerate().map(|(place, row)| (mean.ids.get(row.id).into(), place)).collect();
         let mut counts: Vec<[u32; 3]> =
             mean.rows.iter().map(|row| row.figures().map(|f| u32::from(!f.is_nan()))).collect();
         for run in runs {
             for row in run.rows {
-                let place = *places.entry(row.id.clone()).or_insert_with(|| {
+                let id = run.ids.get(row.id);
+                let place = *places.entry(id.into()).or_insert_with(|| {
                     let bank = mean.banks.number(&run.banks.list[row.bank as usize]);
                     let category = mean.categories.number(&run.categories.list[usize::from(row.category)]) as u16;
-                    let nothing =
-                        Row { score: f64::NAN, turn_recall: f32::NAN, session_recall: f32::NAN, ..row.clone() };
-                    mean.rows.push(Row { bank, category, ..nothing });
+                    let id = mean.ids.add(id);
+                    let nothing = Row { score: f64::NAN, turn_recall: f32::NAN, session_recall: f32::NAN, ..row };
+                    mean.rows.push(Row { id, bank, category, ..nothing });
                     counts.push([0; 3]);
                     mean.rows.len() - 1
                 });
@@ -164,53 +202,48 @@ pub(crate) struct Pair {
 
 /// The questions that both runs scored, in byte order of their ids, so that the order of arrival cannot show.
 #[derive(Debug, Clone)]
-pub struct PairedFacts {
-    pub(crate) ids: Vec<Box<str>>,
+pub struct PairedFacts<'a> {
+    pub(crate) ids: Vec<&'a str>,
     pub(crate) pairs: Vec<Pair>,
     pub(crate) turn_recall: Vec<Pair>,
     pub(crate) session_recall: Vec<Pair>,
-    pub(crate) banks: Vec<String>,
-    pub(crate) categories: Vec<String>,
+    pub(crate) banks: &'a [String],
+    pub(crate) categories: &'a [String],
     pub(crate) unpaired: Unpaired,
 }
 
-impl PairedFacts {
+impl<'a> PairedFacts<'a> {
     /// Joins two runs by question id. Banks and categories are those of the first.
     #[must_use]
-    pub fn of(a: &RunFacts, b: &RunFacts) -> Self {
-        // parts that were settled are merged, not sorted again
-        let mut of_b: Vec<&Row> = b.rows.iter().collect();
-        of_b.sort_by(|x, y| x.id.cmp(&y.id));
-        let mut of_a: Vec<&Row> = a.rows.iter().collect();
-        of_a.sort_by(|x, y| x.id.cmp(&y.id));
+    pub fn of(a: &'a RunFacts, b: &RunFacts) -> Self {
         let mut joined = Self {
             ids: Vec::new(),
             pairs: Vec::new(),
             turn_recall: Vec::new(),
             session_recall: Vec::new(),
-            banks: a.banks.list.clone(),
-            categories: a.categories.list.clone(),
+            banks: &a.banks.list,
+            categories: &a.categories.list,
             unpaired: Unpaired::default(),
         };
-        let mut rest = of_b.into_iter().peekable();
-        for row in of_a {
-            while let Some(before) = rest.next_if(|other| other.id < row.id) {
+        let mut rest = b.by_id().into_iter().peekable();
+        for (id, row) in a.by_id() {
+            while let Some((_, before)) = rest.next_if(|(other, _)| *other < id) {
                 joined.unpaired.only_b += u64::from(!before.score.is_nan());
             }
-            match rest.next_if(|other| other.id == row.id) {
-                Some(other) => joined.join(row, other),
+            match rest.next_if(|(other, _)| *other == id) {
+                Some((_, other)) => joined.join(id, row, other),
                 None => joined.unpaired.only_a += u64::from(!row.score.is_nan()),
             }
         }
-        joined.unpaired.only_b += rest.filter(|row| !row.score.is_nan()).count() as u64;
+        joined.unpaired.only_b += rest.filter(|(_, row)| !row.score.is_nan()).count() as u64;
         joined
     }
 
-    fn join(&mut self, a: &Row, b: &Row) {
+    fn join(&mut self, id: &'a str, a: &Row, b: &Row) {
         let pair = |x: f64, y: f64| Pair { a: x, b: y, cluster: a.bank, category: a.category };
         match (a.score.is_nan(), b.score.is_nan()) {
             (false, false) => {
-                self.ids.push(a.id.clone());
+                self.ids.push(id);
                 self.pairs.push(pair(a.score, b.score));
             }
             (false, true) => self.unpaired.only_a += 1,

@@ -232,7 +232,7 @@ fn a_run_that_is_read_in_parts_is_the_same_run() {
     let (of_whole, of_merged) = (PairedFacts::of(&whole, &part(0..300)), PairedFacts::of(&whole, &merged));
     assert_eq!((of_merged.ids, of_merged.pairs), (of_whole.ids, of_whole.pairs));
     let swapped = PairedFacts::of(&merged, &whole);
-    let named = |facts: &PairedFacts| {
+    let named = |facts: &PairedFacts<'_>| {
         let name = |pair: &Pair| {
             (facts.banks[pair.cluster as usize].clone(), facts.categories[usize::from(pair.category)].clone())
         };

@@ -94,6 +94,7 @@ macro_rules! store_conformance {
             forks_begin_where_another_run_ended,
             forks_take_banks_over_whole,
             p20_steps_tell_when_they_were_stored,
+            p20_the_slowest_questions_come_first,
             p20_tries_that_stored_nothing_are_noted_once,
             p20_the_spread_of_times_is_added_up,
             p20_traces_that_were_decided_and_not_sent_are_found,

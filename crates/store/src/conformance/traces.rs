@@ -1,8 +1,8 @@
 //! What traces are built of.
 
 use bench_proto::{
-    facts::{Outcome, QuestionFacts},
-    ids::{Role, TaskKey},
+    facts::{Outcome, PhaseTimes, QuestionFacts},
+    ids::{Role, RunNo, TaskKey},
     step::{Opens, StepNo},
     trace::{AttemptEnd, AttemptNote, Kept},
 };
@@ -36,6 +36,29 @@ pub async fn p20_steps_tell_when_they_were_stored(fresh: &Fresh) {
     assert_eq!(store.facts_of_id(scene.run, "bank-0:1").await.expect("is read"), None);
     let names = store.session_names(&[scene.session, SessionId(-1)]).await.expect("are read");
     assert_eq!(names, [(scene.session, "w1".to_owned())]);
+}
+
+/// The slowest come first, ties in the order of keys; what took no time is there too, and any text may stand beside it.
+pub async fn p20_the_slowest_questions_come_first(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1, 2, 3, 4])])]).await;
+    let took = [7, 0, 4_000_000_000, 7, 9];
+    let results: Vec<_> = (0..5)
+        .map(|index| {
+            let times = PhaseTimes { question_us: took[index as usize], ..PhaseTimes::default() };
+            let facts = question_facts(TaskKey::question(0, index), Outcome::Scored, 1.0);
+            (QuestionFacts { times, category: "\u{0} \"question_us\":1".to_owned(), ..facts }, Vec::new())
+        })
+        .collect();
+    store.import_results(scene.run, HEADLINE, &results).await.expect("are stored");
+    let slowest = async |most| -> Vec<u32> {
+        let facts = store.slowest(scene.run, most).await.expect("are read");
+        facts.iter().map(|facts| facts.task.index()).collect()
+    };
+    assert_eq!(slowest(10).await, [2, 4, 0, 3, 1]);
+    assert_eq!(slowest(3).await, [2, 4, 0]);
+    assert_eq!(store.slowest(scene.run, 1).await.expect("are read"), [results[2].0.clone()]);
+    assert_eq!(store.slowest(RunNo(scene.run.0 + 1), 3).await.expect("are read"), [], "of another run");
 }
 
 /// A second note of the same claim changes nothing; notes of judge tasks belong to their question.

@@ -37,7 +37,7 @@ pub(super) const fn first_epoch(generation: i64) -> i64 {
 }
 
 /// The generation in which the task of this epoch was planned.
-pub(super) const fn planned_generation(epoch: i64) -> i64 {
+pub(crate) const fn planned_generation(epoch: i64) -> i64 {
     (epoch >> EPOCH_BITS) + 1
 }
 

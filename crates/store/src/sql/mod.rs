@@ -40,6 +40,7 @@ use bench_proto::ids::{Role, RunNo, TaskKey, TaskKind};
 use futures::future::BoxFuture;
 
 pub(crate) use self::{
+    banks::planned_generation,
     batch::{Arg, Args, Batch, Cell, Column, Row, args},
     template::{Dialect, Sql},
 };

@@ -7,6 +7,7 @@
 //! | `@locked(tasks $1: run int, task int)` | the same, its rows of the table `tasks` (or one of `KEYS`) locked in the order of their keys |
 //! | `@share(s)` | locks the row of `s` against those who lock it to change it |
 //! | `@now` | the store's clock in microseconds since 1970 |
+//! | `@json(c.doc)` | a text column with JSON, for `->` and the name of a field |
 //! | `@each($1, b.task)` | the number `$1`, as if each row of the batch brought it (`b.task` is any number of the batch) |
 //!
 //! SQLite gets a batch as one JSON array (numbers) and one blob (all bytes, cut by `substr`); Postgres gets one array per
@@ -117,6 +118,9 @@ fn expand(template: &str, dialect: Dialect) -> Expanded {
         Mark::Locked(_, n, columns) => push_rows(&mut text, dialect, first[n], &columns),
         Mark::Share(alias) if dialect == Dialect::Postgres => push(&mut text, format_args!("FOR KEY SHARE OF {alias}")),
         Mark::Share(_) => {}
+        // json and not jsonb, and never `->>`: both refuse a U+0000 anywhere in the document
+        Mark::Json(column) if dialect == Dialect::Postgres => push(&mut text, format_args!("{column}::json")),
+        Mark::Json(column) => text.push_str(column),
         Mark::EachOpens if dialect == Dialect::Postgres => text.push('('),
         Mark::EachEnds(number) if dialect == Dialect::Postgres => push(&mut text, format_args!(" + 0 * {number})")),
         Mark::EachOpens | Mark::EachEnds(_) => {}
@@ -195,6 +199,7 @@ enum Mark<'a> {
     Rows(usize, Columns<'a>),
     Locked(&'a str, usize, Columns<'a>),
     Share(&'a str),
+    Json(&'a str),
     EachOpens,
     EachEnds(&'a str),
     Now,
@@ -235,6 +240,9 @@ fn cut<'a>(template: &'a str, see: &mut dyn FnMut(Mark<'a>)) {
             rest = after;
         } else if let Some((alias, after)) = rest.strip_prefix("@share(").and_then(|r| r.split_once(')')) {
             see(Mark::Share(alias));
+            rest = after;
+        } else if let Some((column, after)) = rest.strip_prefix("@json(").and_then(|r| r.split_once(')')) {
+            see(Mark::Json(column));
             rest = after;
         } else if let Some((value, after)) = rest.strip_prefix("@each(").and_then(|r| r.split_once(", ")) {
             let (number, after) = after.split_once(')').expect("@each names a number of the batch");
@@ -315,6 +323,9 @@ mod tests {
         );
         assert_eq!(expand("SELECT 1 @share(s)", Dialect::Postgres).text, "SELECT 1 FOR KEY SHARE OF s");
         assert_eq!(expand("SELECT 1 @share(s)", Dialect::Sqlite).text, "SELECT 1 ");
+        let field = "@json(c.doc) -> 'times'";
+        assert_eq!(expand(field, Dialect::Sqlite).text, "c.doc -> 'times'");
+        assert_eq!(expand(field, Dialect::Postgres).text, "c.doc::json -> 'times'");
     }
 
     #[test]

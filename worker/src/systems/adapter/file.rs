@@ -295,6 +295,12 @@ pub(super) fn place(spec: &AdapterSpec, url: Option<&str>) -> Result<(Option<req
     Ok((Some(checked), secret))
 }
 
+/// Names of the variables that a text takes from the environment.
+pub(super) fn env_names(text: &str) -> impl Iterator<Item = &str> {
+    let named = text.split("${env:").skip(1).filter_map(|rest| rest.split_once('}'));
+    named.map(|(name, _)| name.split_once(":-").map_or(name, |(name, _)| name))
+}
+
 /// Replaces `${env:NAME}`.
 ///
 /// # Errors

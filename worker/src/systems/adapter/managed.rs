@@ -1,10 +1,14 @@
 //! Systems that the runner starts itself: on a free loopback port, waited for until healthy, their log kept with the run,
 //! ended on every kind of exit. Every instance has a folder with a lock that its owner holds: a folder with a record and
 //! without an owner is an orphan, and the next start ends it. Processes of one machine share an instance through its folder.
-//! Where each bank has an instance of its own, those that nobody has asked for longest make room for new ones.
+//! Where each bank has an instance of its own, a few start at a time, and those that nobody has asked for longest make room
+//! for new ones (`machine`). A system whose instances do not work is not started again and again (`trials`).
 
 mod child;
+mod log;
+mod machine;
 mod record;
+mod trials;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,15 +23,25 @@ use reqwest::Url;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{info, warn};
 
+pub(super) use self::log::{last_words, log_path};
 pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
-use self::{child::Child, record::folder_name};
+use self::{
+    child::Child,
+    machine::{Machine, Turn},
+    record::folder_name,
+    trials::{Conduct, Meaning, Starting, Trials, Trouble},
+};
 use super::{
-    super::BuildContext,
+    super::{BankRef, BuildContext},
     file::fill,
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
     time,
 };
+use crate::guard::UNAVAILABLE;
+
+/// Code of the failure of a system whose instances start and then fail at what they are asked: the run is paused.
+pub(crate) const BROKEN: &str = "system_broken";
 
 /// Longest time until an instance is healthy, when nothing is said.
 const DEFAULT_START: Duration = Duration::from_secs(120);
@@ -36,9 +50,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Starts of one instance within [`RESTART_WINDOW`] before it is given up.
 const MAX_STARTS: usize = 5;
 const RESTART_WINDOW: Duration = Duration::from_secs(600);
-
-/// Instances of a run with one for each bank that this process keeps, unless more are in use: each is a process.
-const MOST_KEPT: usize = 16;
+/// How long a task waits in its slot until its instance may be started, and how long it is put off then.
+const TURN_WAIT: Duration = Duration::from_secs(10);
+const TURN_AGAIN_MS: u64 = 1_000;
+/// Operations whose failure loses nothing of a run: they say nothing about whether an instance works.
+const ASIDE: [&str; 4] = ["health", "purge", "reset", "statistics"];
 
 /// What this process has started or uses, by folder. One per process: a run that is resumed finds its instances again.
 #[derive(Clone, Default)]
@@ -99,6 +115,13 @@ pub(super) struct Managed {
     host: String,
     /// What it has stored outlives its process: it may be ended and started again.
     survives: bool,
+    /// Instances that start at a time on this machine, and idle ones that are kept.
+    at_once: usize,
+    kept: usize,
+    /// Whether they work.
+    trials: Trials,
+    /// What its log must not be quoted with.
+    secrets: Vec<String>,
     instances: Instances,
 }
 
@@ -141,7 +164,13 @@ pub(super) struct Address {
     pub(super) id: String,
     /// Version that it reported.
     pub(super) version: Option<String>,
-    in_use: Arc<()>,
+    in_use: Arc<Conduct>,
+}
+
+impl Address {
+    fn new(url: Url, id: String, version: Option<String>) -> Self {
+        Self { url, id, version, in_use: Arc::default() }
+    }
 }
 
 impl Managed {
@@ -160,7 +189,16 @@ impl Managed {
             .as_deref()
             .map_or(Ok(DEFAULT_START), time::parse)
             .map_err(|e| format!("start.timeout: {e}"))?;
+        if start.at_once == Some(0) || start.kept == Some(0) {
+            return Err("start.at_once and start.kept must be at least 1".to_owned());
+        }
+        let machine = Machine::here();
+        let at_once = start.at_once.map_or_else(|| machine.at_once(), |number| number as usize);
         Ok(Self {
+            at_once,
+            kept: start.kept.map_or_else(|| machine.kept().max(at_once), |number| number as usize),
+            trials: Trials::default(),
+            secrets: log::secrets_of(start),
             name: spec.name.clone(),
             start: start.clone(),
             folder: folder_of(context, &spec.name),
@@ -211,15 +249,17 @@ impl Managed {
                         return Err(Failure::terminal(
                             "system_keeps_dying",
                             format!(
-                                "{} has ended {MAX_STARTS} times within {}; its log is {}",
+                                "{} has ended {MAX_STARTS} times within {}{}",
                                 self.name,
                                 time::show(RESTART_WINDOW),
-                                log_path(&folder).display()
+                                self.quoted(&folder)
                             ),
                         ));
                     }
+                    let _turn = self.turn().await?;
                     slot.starts.push(Instant::now());
                     let (at, child) = self.start_instance(&folder, system).await?;
+                    self.trials.started(&at.in_use);
                     break Instance::Own { at, child, lock };
                 }
                 None => {
@@ -227,8 +267,7 @@ impl Managed {
                     if let Some(record) = InstanceRecord::read(&folder).filter(|record| record.healthy)
                         && let Ok(url) = Url::parse(&record.url)
                     {
-                        let (id, in_use) = (record.id(), Arc::default());
-                        break Instance::Shared(Address { url, id, version: record.version, in_use });
+                        break Instance::Shared(Address::new(url, record.id(), record.version));
                     }
                     if begun.elapsed() > self.timeout {
                         let message = format!(
@@ -248,6 +287,85 @@ impl Managed {
         Ok(at)
     }
 
+    /// Waits until another instance may be started: a place on this machine is free, and no other one has to be heard of first.
+    async fn turn(&self) -> Result<(Starting<'_>, Turn), Failure> {
+        let places = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
+        let begun = Instant::now();
+        loop {
+            let starting = self.trials.begin(begun.elapsed() < TURN_WAIT / 2)?;
+            let turn = Turn::take(places, self.at_once).map_err(|e| cannot(&self.name, &e))?;
+            if let (Some(starting), Some(turn)) = (starting, turn) {
+                return Ok((starting, turn));
+            }
+            if begun.elapsed() > TURN_WAIT {
+                let message = format!("{}: waits until others of its instances have started", self.name);
+                let mut failure = Failure::transient(UNAVAILABLE, message);
+                failure.retry_after_ms = Some(TURN_AGAIN_MS);
+                return Err(failure);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Told that an instance has done something well.
+    pub(super) fn did(&self, at: &Address, operation: &str) {
+        self.trials.did(&at.in_use, operation);
+    }
+
+    /// Told that an instance has failed; what the failure means, with the last words of its log.
+    pub(super) async fn failed(
+        &self,
+        at: &Address,
+        bank: Option<&BankRef>,
+        operation: &str,
+        mut failure: Failure,
+    ) -> Failure {
+        let code = failure.code.clone();
+        let ended = matches!(code.as_str(), super::UNREACHABLE | "system_connection");
+        if ended {
+            self.doubt(bank.map(|bank| bank.name.as_str()), &at.url).await;
+        }
+        // a busy system may say so, and is asked again
+        if !(ended || code.starts_with("system_http_5") && code != "system_http_503") {
+            return failure;
+        }
+        let folder = self.folder_of(bank.map(|bank| bank.name.as_str()));
+        failure.message.push_str(&self.quoted(&folder));
+        if ASIDE.iter().any(|aside| operation.starts_with(aside)) {
+            return failure;
+        }
+        let bank = bank.map_or("", |bank| bank.bank_id.as_str());
+        let trouble = Trouble { instance: &at.id, bank, operation, code: &code };
+        match self.trials.failed(&at.in_use, trouble, Instant::now()) {
+            Meaning::Ordinary => failure,
+            Meaning::First => {
+                let code = code.as_str();
+                warn!(code, "{} was started and fails at the first it is asked ({operation}): {failure}", self.name);
+                failure
+            }
+            Meaning::Hopeless => {
+                let message = format!(
+                    "it starts and fails at what it is asked, twice in the same way, so no other instance is started: {}; \
+                     mend it, then resume the run",
+                    failure.message
+                );
+                let hopeless = Failure::terminal(BROKEN, message);
+                self.trials.give_up(&hopeless);
+                hopeless
+            }
+        }
+    }
+
+    /// What a message adds of an instance's log.
+    fn quoted(&self, folder: &Path) -> String {
+        let log = log_path(folder);
+        let said = last_words(&log, &self.secrets);
+        if said.is_empty() {
+            return format!("; its log, {}, is empty", log.display());
+        }
+        format!("; its log, {}, ends: {said}", log.display())
+    }
+
     /// Ends the idle instances of the run that were asked for longest ago, so that one more is not too many.
     async fn make_room(&self) {
         let slots = self.instances.slots(|folder| folder.starts_with(&self.folder));
@@ -261,7 +379,7 @@ impl Managed {
             }
         }
         // whoever makes room holds a slot of its own, which is counted
-        let too_many = (running + idle.len()).saturating_sub(MOST_KEPT).min(idle.len());
+        let too_many = (running + idle.len()).saturating_sub(self.kept).min(idle.len());
         idle.sort_by_key(|(_, slot)| slot.used);
         idle.truncate(too_many);
         for (folder, mut slot) in idle {
@@ -300,7 +418,7 @@ impl Managed {
                     InstanceRecord { healthy: true, version: version.clone(), ..record }
                         .write(folder)
                         .map_err(|e| cannot(&self.name, &e))?;
-                    return Ok((Address { url, id, version, in_use: Arc::default() }, child));
+                    return Ok((Address::new(url, id, version), child));
                 }
                 Err(failure) if failure.code == "system_ended" => {
                     last = failure.message;
@@ -355,7 +473,7 @@ impl Managed {
             if let Some(status) = child.ended() {
                 return Err(Failure::transient(
                     "system_ended",
-                    format!("{} ended before it was healthy ({status}): {}", self.name, tail(&log_path(folder))),
+                    format!("{} ended before it was healthy ({status}){}", self.name, self.quoted(folder)),
                 ));
             }
             match system.probe(url).await {
@@ -374,10 +492,10 @@ impl Managed {
                     return Err(Failure::terminal(
                         "system_start",
                         format!(
-                            "{} was not healthy within {}: {failure}; its log ends: {}",
+                            "{} was not healthy within {}: {failure}{}",
                             self.name,
                             time::show(self.timeout),
-                            tail(&log_path(folder))
+                            self.quoted(folder)
                         ),
                     ));
                 }
@@ -387,7 +505,7 @@ impl Managed {
     }
 
     /// Told that an instance could not be reached: an ended one is started anew at the next use.
-    pub(super) async fn doubt(&self, bank: Option<&str>, base: &Url) {
+    async fn doubt(&self, bank: Option<&str>, base: &Url) {
         let folder = self.folder_of(bank);
         let mut slot = self.instances.slot(&folder).lock_owned().await;
         let gone = match &mut slot.current {
@@ -428,11 +546,6 @@ pub(super) fn folder_of(context: &BuildContext, name: &str) -> PathBuf {
     std::path::absolute(&folder).unwrap_or(folder)
 }
 
-/// The log of an instance.
-pub(super) fn log_path(folder: &Path) -> PathBuf {
-    folder.join("system.log")
-}
-
 /// Takes the folder's lock; `None` when a living process has it.
 fn lock(folder: &Path) -> std::io::Result<Option<File>> {
     std::fs::create_dir_all(folder)?;
@@ -446,21 +559,4 @@ fn lock(folder: &Path) -> std::io::Result<Option<File>> {
 
 fn free_port() -> std::io::Result<u16> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
-}
-
-/// The last words of a log.
-pub(super) fn tail(path: &Path) -> String {
-    let text = String::from_utf8_lossy(&last_bytes(path, 4096).unwrap_or_default()).into_owned();
-    let lines: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(4).collect();
-    lines.into_iter().rev().map(str::trim).collect::<Vec<_>>().join(" / ")
-}
-
-fn last_bytes(path: &Path, number: u64) -> std::io::Result<Vec<u8>> {
-    use std::io::{Read, Seek, SeekFrom};
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(number)))?;
-    let mut bytes = Vec::new();
-    file.take(number).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -30,6 +30,7 @@ use serde_json::Value;
 
 pub use http::SystemHttp;
 pub(crate) use http::UNREACHABLE;
+pub(crate) use managed::BROKEN;
 pub use managed::{InstanceRecord, Instances, end_orphans, host, remove_data};
 pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
 pub use spec::AdapterSpec;

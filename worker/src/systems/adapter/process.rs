@@ -373,7 +373,7 @@ impl ProcessSystem {
                     }
                     Err(_) => {
                         let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
-                        let said = managed::tail(&self.log);
+                        let said = managed::last_words(&self.log, &[]);
                         let message =
                             format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
                         return Err(Failure::transient(UNREACHABLE, message));

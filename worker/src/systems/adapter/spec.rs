@@ -445,6 +445,12 @@ pub struct StartSpec {
     /// One instance for the run, or one for each bank.
     #[serde(default)]
     pub per: InstancePer,
+    /// Instances that are started at a time (one for each processor, fewer where memory is short).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u32>,
+    /// `per: bank`: instances that are kept although nobody asks for them (16, fewer where memory is short).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<u32>,
 }
 
 /// A port.

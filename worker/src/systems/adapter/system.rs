@@ -51,18 +51,18 @@ pub(super) struct HttpSystem {
 
 enum Place {
     Fixed(Url),
-    Managed(Managed),
+    Managed(Box<Managed>),
 }
 
 /// Where a request goes. A started instance stays while its address is held.
 struct Base {
     url: Url,
-    _instance: Option<Address>,
+    instance: Option<Address>,
 }
 
 impl From<Address> for Base {
     fn from(at: Address) -> Self {
-        Self { url: at.url.clone(), _instance: Some(at) }
+        Self { url: at.url.clone(), instance: Some(at) }
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn build(
     let (fixed, secret) = file::place(spec, url)?;
     let place = match (fixed, &spec.start) {
         (Some(url), _) => Place::Fixed(url),
-        (None, Some(start)) => Place::Managed(Managed::new(spec, start, context)?),
+        (None, Some(start)) => Place::Managed(Box::new(Managed::new(spec, start, context)?)),
         (None, None) => return Err("url is missing".to_owned()),
     };
     let mut headers = HeaderMap::new();
@@ -137,7 +137,7 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
 impl HttpSystem {
     async fn base(&self, bank: Option<&BankRef>) -> Result<Base, Failure> {
         match &self.place {
-            Place::Fixed(url) => Ok(Base { url: url.clone(), _instance: None }),
+            Place::Fixed(url) => Ok(Base { url: url.clone(), instance: None }),
             Place::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.into()),
         }
     }
@@ -168,12 +168,14 @@ impl HttpSystem {
             None => self.base(None).await?,
         };
         let sent = self.send_to(&base.url, call, vars).await;
-        if let (Err(failure), Place::Managed(managed)) = (&sent, &self.place)
-            && matches!(failure.code.as_str(), super::UNREACHABLE | "system_connection")
-        {
-            managed.doubt(bank.map(|bank| bank.name.as_str()), &base.url).await;
+        let (Place::Managed(managed), Some(at)) = (&self.place, &base.instance) else { return sent };
+        match sent {
+            Ok(read) => {
+                managed.did(at, &call.what);
+                Ok(read)
+            }
+            Err(failure) => Err(managed.failed(at, bank, &call.what, failure).await),
         }
-        sent
     }
 
     async fn send_to(&self, base: &Url, call: &Call, vars: &Vars) -> Result<Read, Failure> {

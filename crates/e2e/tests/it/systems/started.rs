@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{PATIENCE, assert_ended, digest, lives, logs, program, retained, started, submit};
 
 /// An adapter for the testkit's memory server; `start` is how it comes about.
-fn adapter(folder: &Path, start: &str) -> String {
+pub(super) fn adapter(folder: &Path, start: &str) -> String {
     let text = format!(
         "
 name: mine
@@ -36,7 +36,7 @@ health: {{request: GET /health, version: version}}
     "./mine.yaml".to_owned()
 }
 
-fn command() -> String {
+pub(super) fn command() -> String {
     format!("command: [python3, '{}', '{{port}}']", program("memory_server.py"))
 }
 

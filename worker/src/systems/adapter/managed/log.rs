@@ -1,0 +1,97 @@
+//! The log of a started system, and what messages quote of it.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use super::super::{file, spec::StartSpec};
+use crate::models::classify::one_line;
+
+/// Lines of a log that a message quotes; each is bounded by itself, so that the last one is always there.
+const LINES: usize = 4;
+/// Bytes at the end of a log that are read for it.
+const BYTES: u64 = 4096;
+/// What names of variables with secrets have in common.
+const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
+/// Shorter values are no secrets, and taking them out would spoil the words around them.
+const SHORTEST_SECRET: usize = 6;
+
+/// The log of an instance.
+pub(in super::super) fn log_path(folder: &Path) -> PathBuf {
+    folder.join("system.log")
+}
+
+/// The last words of a log on one line: without control characters, keys and the given secrets.
+pub(in super::super) fn last_words(log: &Path, secrets: &[String]) -> String {
+    let mut text = String::from_utf8_lossy(&last_bytes(log, BYTES).unwrap_or_default()).into_owned();
+    for secret in secrets {
+        text = text.replace(secret.as_str(), "[key]");
+    }
+    let text = without_colours(&text);
+    let lines: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(LINES).collect();
+    lines.into_iter().rev().map(|line| one_line(line, None)).collect::<Vec<_>>().join(" / ")
+}
+
+/// The secrets that a system is started with: what stands in the variables that its file names.
+pub(super) fn secrets_of(start: &StartSpec) -> Vec<String> {
+    let texts = start.command.iter().chain(start.env.values()).chain(start.files.values());
+    let named = texts.flat_map(|text| file::env_names(text));
+    let secretive = |name: &&str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
+    let values = named.filter(secretive).filter_map(|name| std::env::var(name).ok());
+    let mut secrets: Vec<String> = values.filter(|value| value.len() >= SHORTEST_SECRET).collect();
+    // one that holds another is taken out first
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets
+}
+
+/// A text without the sequences that colour a terminal.
+fn without_colours(text: &str) -> String {
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |at| at + 1);
+        rest = &after[end..];
+    }
+    plain.push_str(rest);
+    plain
+}
+
+fn last_bytes(path: &Path, number: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(number)))?;
+    let mut bytes = Vec::new();
+    file.take(number).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quoted(log: &str, secrets: &[&str]) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = log_path(folder.path());
+        std::fs::write(&path, log).expect("is written");
+        last_words(&path, &secrets.iter().map(|secret| (*secret).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn p39_a_quoted_log_is_one_bounded_line_of_its_last_words() {
+        assert_eq!(quoted("", &[]), "");
+        assert_eq!(last_words(Path::new("/nowhere/system.log"), &[]), "");
+        assert_eq!(quoted("a\n\nb\nc\n  d  \ne\n", &[]), "b / c / d / e");
+        let long = format!("{}\nthe reason\n", "word ".repeat(2_000));
+        let said = quoted(&long, &[]);
+        assert!(said.ends_with("… / the reason"), "{said}");
+        assert!(said.chars().count() < 400, "{said}");
+    }
+
+    #[test]
+    fn p39_a_quoted_log_has_no_control_characters_and_no_secrets() {
+        let log = "\u{1b}[31mERROR\u{1b}[0m:\u{7} no such module: vec0\r\nkey sk-abcdefgh12345 and open-sesame-1234\n";
+        assert_eq!(quoted(log, &["open-sesame-1234"]), "ERROR: no such module: vec0 / key [key] and [key]");
+    }
+}
