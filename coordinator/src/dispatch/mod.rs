@@ -32,7 +32,7 @@ use tracing::{Instrument as _, info, warn};
 
 use crate::cluster::trouble::Trouble;
 use context::Contexts;
-use losses::LossWatch;
+use losses::{LossWatch, Seen};
 use window::{AtOnce, Demand, Slots, fills, shares, worth_counting};
 
 /// Longest time between two looks at the store while tasks are open, and while none is.
@@ -373,10 +373,12 @@ impl Dispatcher {
                 .fold((0, 0), |(queued, leased), tasks| (queued + tasks.queued, leased + tasks.leased));
             let slots =
                 memory.pools.get(&queue.pool).and_then(|pool| pool.slots.get(&queue.role)).copied().unwrap_or(0);
-            let free = i64::from(slots) > leased && depth.consumers > 0;
             let ready = i64::try_from(depth.ready).unwrap_or(i64::MAX);
-            if memory.losses.see(queue, free && queued > ready, Instant::now()) && lost.is_none() {
-                lost = Some(("the store counts more queued tasks than the broker holds", losses::LASTING));
+            let seen = Seen { queued, leased, ready, consumers: depth.consumers, slots: i64::from(slots) };
+            if let Some(lasting) = memory.losses.see(queue, seen, Instant::now())
+                && lost.is_none()
+            {
+                lost = Some(("the store counts more queued tasks than the broker holds", lasting));
             }
         }
         // counted after the broker has answered: the answer may have needed a new connection
