@@ -24,7 +24,7 @@ pub use results::*;
         Runs:       list, watch, pause, cancel, retry\n\
         Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
-        Store:      migrate, gc\n\
+        Store:      migrate, restore, gc\n\
         Cluster:    serve (and the program bench-worker)\n\
         Shell:      completions\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
@@ -142,6 +142,8 @@ pub enum Verb {
     },
     /// Bring the store's schema and the broker's queues up to date
     Migrate(MigrateArgs),
+    /// After a backup of the store was brought back: forget that anything came after it
+    Restore,
     /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
     Gc(GcArgs),
     /// Is everything reachable and usable?

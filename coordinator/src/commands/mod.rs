@@ -22,6 +22,7 @@ mod pause;
 #[cfg(feature = "cluster")]
 mod probe;
 mod report;
+mod restore;
 mod resume;
 mod retry;
 mod score;
@@ -98,6 +99,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,
         Verb::Migrate(args) => migrate::run(app, args).await,
+        Verb::Restore => restore::run(app).await,
         Verb::Doctor => doctor::run(app).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),

@@ -29,6 +29,7 @@ use crate::{
     cluster::{
         gauges::ClusterGauges,
         leader::Candidate,
+        past::Past,
         scale::{COUNTED, RunLoad, desired_workers},
         supervisor::Supervisor,
         trouble::Trouble,
@@ -72,8 +73,9 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     ));
     let interrupts = Interrupts::listen();
     let (app, trouble) = (Arc::new(app), Trouble::default());
+    let (scope, past) = (CLUSTER_DOMAIN.to_owned(), Past::default());
     let candidate =
-        Candidate { store: Arc::clone(&store), scope: CLUSTER_DOMAIN.to_owned(), holder, trouble: trouble.clone() };
+        Candidate { store: Arc::clone(&store), scope, holder, trouble: trouble.clone(), past: past.clone() };
     while let Some(epoch) = candidate.wait(&interrupts.stop).await {
         let term = CancellationToken::new();
         gauges.leading.store(true, Ordering::Relaxed);
@@ -83,6 +85,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             scope: Scope::Domain(CLUSTER_DOMAIN.to_owned()),
             opened: Arc::new(Notify::new()),
             trouble: trouble.clone(),
+            past: past.clone(),
             traced: telemetry.spans.is_some(),
         };
         let supervisor = Supervisor {

@@ -1,7 +1,10 @@
 //! `status [RUN]`: what is going on, and in one line why nothing moves.
 
-use bench_proto::{CLUSTER_DOMAIN, ids::Role};
-use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{Role, RunNo},
+};
+use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store, WENT_BACK_EVENT};
 use serde_json::json;
 
 use crate::{
@@ -52,6 +55,14 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     Ok(Exit::Done)
 }
 
+/// Events of a store that went back that are shown to people.
+const MOST_EVENTS: usize = 8;
+
+async fn went_back(store: &dyn Store, run: RunNo) -> Result<Vec<String>, CliError> {
+    let events = store.events(run).await?.into_iter().filter(|event| event.kind == WENT_BACK_EVENT);
+    Ok(events.map(|event| event.message).collect())
+}
+
 struct RunStatus<'a> {
     run: &'a RunRow,
     cluster: Option<&'a Overview>,
@@ -61,6 +72,8 @@ struct RunStatus<'a> {
     open: OpenByRole,
     waits_for: Option<String>,
     failed_banks: Vec<(String, String)>,
+    /// What was lost and brought back when the store went back in time.
+    went_back: Vec<String>,
 }
 
 impl<'a> RunStatus<'a> {
@@ -84,6 +97,7 @@ impl<'a> RunStatus<'a> {
             standing: Standing::of(run, app.store_file().as_deref()),
             open: store.open_tasks(run.run_no).await?,
             waits_for: store.waits_for(run.run_no).await?,
+            went_back: went_back(store, run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
         })
     }
@@ -150,6 +164,8 @@ impl<'a> RunStatus<'a> {
         for (bank, reason) in &self.failed_banks {
             lines.push(format!("  bank {bank} failed: {reason}"));
         }
+        // the first says when it happened, the last ones what became of it
+        lines.extend(self.went_back.iter().rev().take(MOST_EVENTS).rev().map(|event| format!("  {event}")));
         if let Some(why) = self.why() {
             lines.push(format!("  {why}"));
         }
@@ -177,6 +193,7 @@ impl<'a> RunStatus<'a> {
             "progress": snapshot,
             "tasks": roles,
             "cluster": self.cluster.map(Overview::json),
+            "went_back": self.went_back,
             "failed_banks": self.failed_banks.iter().map(|(bank, reason)| json!({"bank": bank, "reason": reason})).collect::<Vec<_>>(),
         })
     }

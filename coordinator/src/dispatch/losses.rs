@@ -77,8 +77,7 @@ impl LossWatch {
             self.0.remove(queue);
             return None;
         };
-        let watched =
-            self.0.entry(queue.clone()).or_insert_with(|| Watched { since: now, evidence, in_vain: 0 });
+        let watched = self.0.entry(queue.clone()).or_insert_with(|| Watched { since: now, evidence, in_vain: 0 });
         if evidence == Evidence::Idle && watched.evidence == Evidence::TooMany {
             // what is left may be in the hands of the consumers
             (watched.since, watched.evidence) = (now, evidence);
@@ -133,7 +132,11 @@ mod tests {
         assert_eq!(repairs(|_| Seen { consumers: 0, ..PURGED }, 600), NEVER, "nobody consumes");
         assert_eq!(repairs(|_| Seen { slots: 0, ..PURGED }, 600), NEVER, "nobody lives");
         assert_eq!(repairs(|_| Seen { ready: 20, ..PURGED }, 600), NEVER, "the broker has them all, and is slow");
-        assert_eq!(repairs(|second| if second % 4 == 3 { BUSY } else { IDLING }, 600), NEVER, "slots get free and busy");
+        assert_eq!(
+            repairs(|second| if second % 4 == 3 { BUSY } else { IDLING }, 600),
+            NEVER,
+            "slots get free and busy"
+        );
     }
 
     #[test]

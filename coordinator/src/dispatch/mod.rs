@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
-use crate::cluster::trouble::Trouble;
+use crate::cluster::{past::Past, trouble::Trouble};
 use context::Contexts;
 use losses::{LossWatch, Seen};
 use window::{AtOnce, Demand, Slots, fills, shares, worth_counting};
@@ -51,6 +51,8 @@ const MOVING: Duration = Duration::from_secs(3);
 const GATHER: Duration = Duration::from_millis(10);
 /// Pause after an error of the queue or the store.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
+/// Pause while it is not certain that the store remembers what it has said.
+const UNSETTLED_POLL: Duration = Duration::from_millis(100);
 /// How often live workers and the broker's queues are looked at.
 const SURVEY: Duration = Duration::from_secs(1);
 
@@ -76,6 +78,8 @@ pub(crate) struct Dispatcher {
     pub opened: Arc<Notify>,
     /// Told what keeps it from publishing.
     pub trouble: Trouble,
+    /// Whether a cluster's store still knows what it has said (P44).
+    pub past: Past,
     /// Messages carry their trace context.
     pub traced: bool,
 }
@@ -133,6 +137,8 @@ struct Memory {
     losses: LossWatch,
     contexts: Contexts,
     turn: usize,
+    /// How often the store had gone back when all was published.
+    went_back: u64,
 }
 
 impl Dispatcher {
@@ -202,6 +208,16 @@ impl Dispatcher {
     }
 
     async fn look(&self, memory: &mut Memory) -> Result<Looked, DispatchError> {
+        if !self.is_local() {
+            if !self.past.is_settled(self.store.interruptions(), Instant::now()) {
+                return Ok(Looked { published: 0, full: true, next_due: Some(UNSETTLED_POLL) });
+            }
+            let times = self.past.times();
+            if times != memory.went_back {
+                // notes of messages that were consumed since are worth nothing: all that is ready is published anew
+                (memory.went_back, memory.runs) = (times, BTreeMap::new());
+            }
+        }
         self.learn_runs(memory).await?;
         self.survey(memory).await?;
         if memory.runs.is_empty() {

@@ -7,6 +7,7 @@ mod active;
 mod alone;
 mod consume;
 mod panics;
+mod past;
 mod settle;
 mod vitals;
 
@@ -14,12 +15,13 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, Mutex as SyncMutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use bench_proto::{
+    CLUSTER_DOMAIN,
     failure::Failure,
     ids::{Role, RunId, RunNo, TaskKey, TaskKind},
     session::SessionInfo,
@@ -39,6 +41,7 @@ use crate::{
     banks::BankCache,
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
+    journal::Journal,
     sight::Keeper,
     systems::adapter,
     writer::{Writer, WriterHooks},
@@ -86,9 +89,15 @@ pub struct Shared {
     name: String,
     domain: String,
     info: String,
-    session: AtomicI64,
+    session: Arc<AtomicI64>,
     /// Held while a new session is opened.
     beginning: Mutex<()>,
+    /// Held while the session is renewed.
+    renewing: Mutex<()>,
+    /// Interruptions of the store that the last renewal has outlived.
+    confirmed: AtomicU64,
+    /// What was acknowledged lately, where a store may go back in time beside living processes (P44).
+    pub(crate) journal: Option<Arc<Journal>>,
     vitals: Arc<Vitals>,
     environment: Arc<WorkerEnvironment>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
@@ -120,8 +129,8 @@ impl Shared {
         }
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
         let vitals = Arc::clone(&self.vitals);
-        let context =
-            RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), vitals).await?;
+        let (store, journal) = (Arc::clone(&self.store), self.journal.clone());
+        let context = RunContext::build(&self.environment, store, row, self.session(), vitals, journal).await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
         self.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
@@ -252,6 +261,7 @@ impl Worker {
         let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
         let info = SessionInfo::of_this_process(&config.pool, slots.collect(), &config.host).to_json();
         let vitals = Arc::new(Vitals::default());
+        let confirmed = AtomicU64::new(store.interruptions());
         let session = store.open_session(&config.name, &config.domain, &info).await?;
         let keeper = environment.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
         let with_permits = |(role, all): &(Role, usize)| {
@@ -262,12 +272,16 @@ impl Worker {
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
         let concluded = Arc::new(Notify::new());
+        // a file that is restored has no living processes beside it
+        let journal = (config.domain == CLUSTER_DOMAIN).then(|| Arc::new(Journal::default()));
+        let session_no = Arc::new(AtomicI64::new(session.0));
         let hooks = WriterHooks {
             to_conclude: to_conclude.clone(),
             opened: Arc::clone(&opened),
             concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
             keeper: keeper.clone(),
+            journal: journal.clone().map(|journal| (journal, Arc::clone(&session_no))),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
         let banks = Arc::new(BankCache::new(Arc::clone(&store)));
@@ -281,8 +295,11 @@ impl Worker {
             name: config.name,
             domain: config.domain,
             info,
-            session: AtomicI64::new(session.0),
+            session: session_no,
             beginning: Mutex::default(),
+            renewing: Mutex::default(),
+            confirmed,
+            journal,
             vitals,
             environment,
             contexts: Mutex::default(),
