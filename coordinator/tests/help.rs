@@ -37,7 +37,9 @@ fn every_verb_explains_itself() {
         "config",
         "doctor",
         "serve",
+        "dead",
         "migrate",
+        "restore",
         "gc",
         "completions",
     ];

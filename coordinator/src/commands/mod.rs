@@ -7,6 +7,7 @@ mod compare;
 mod completions;
 mod config;
 mod datasets;
+mod dead;
 mod doctor;
 pub(crate) mod estimate;
 mod export;
@@ -99,6 +100,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,
         Verb::Migrate(args) => migrate::run(app, args).await,
+        Verb::Dead(verb) => dead::run(app, verb).await,
         Verb::Restore => restore::run(app).await,
         Verb::Doctor => doctor::run(app).await,
         Verb::Completions { shell } => completions::run(*shell),
