@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod dead;
 mod results;
 
+pub use dead::*;
 pub use results::*;
 
 /// Benchmark runner for AI-agent memory systems: resumable, capped, with honest error bars.
@@ -24,8 +26,8 @@ pub use results::*;
         Runs:       list, watch, pause, cancel, retry\n\
         Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
-        Store:      migrate, gc, backup\n\
-        Cluster:    serve (and the program bench-worker)\n\
+         Store:      migrate, restore, gc, backup\n\
+         Cluster:    serve, dead (and the program bench-worker)\n\
         Shell:      completions\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
         `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
@@ -140,8 +142,13 @@ pub enum Verb {
         #[arg(value_name = "URL")]
         url: String,
     },
+    /// Messages that no worker can read: list, show, requeue, drop
+    #[command(subcommand)]
+    Dead(DeadVerb),
     /// Bring the store's schema and the broker's queues up to date
     Migrate(MigrateArgs),
+    /// After a backup of the store was brought back: forget that anything came after it
+    Restore,
     /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
     Gc(GcArgs),
     /// Copy a local store to one file, also while runs go on in it

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info};
 
 use crate::{
-    cluster::trouble::Trouble,
+    cluster::{past::Past, trouble::Trouble},
     dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps},
     exit::CliError,
     lock::OwnerLock,
@@ -157,6 +157,7 @@ impl LocalRun {
         });
         let slots = self.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
         let dispatcher = Dispatcher {
+            past: Past::default(),
             store: Arc::clone(&self.store),
             queue: Arc::clone(&self.queue),
             scope: Scope::Run(run_no, slots.collect()),

@@ -45,7 +45,7 @@ impl Planner {
     /// # Errors
     /// When the dataset or the store fails.
     pub(crate) async fn run(
-        self,
+        &self,
         store: Arc<dyn Store>,
         opened: Arc<Notify>,
         stop: CancellationToken,

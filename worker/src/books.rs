@@ -16,7 +16,7 @@ use bench_store::{Store, StoreError};
 use bench_telemetry::outage;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::models::caller::Bookkeeper;
+use crate::{journal::Journal, models::caller::Bookkeeper};
 
 /// Most bytes of replies in one commit.
 const MAX_BYTES: usize = 4 << 20;
@@ -37,9 +37,9 @@ struct Submission {
 pub(crate) struct Books(mpsc::Sender<Submission>);
 
 impl Books {
-    pub(crate) fn open(store: Arc<dyn Store>, run: RunNo) -> Self {
+    pub(crate) fn open(store: Arc<dyn Store>, run: RunNo, journal: Option<Arc<Journal>>) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
-        tokio::spawn(write_until_closed(store, run, receiver));
+        tokio::spawn(write_until_closed(store, run, receiver, journal));
         Self(sender)
     }
 }
@@ -59,7 +59,12 @@ impl Bookkeeper for Books {
     }
 }
 
-async fn write_until_closed(store: Arc<dyn Store>, run: RunNo, mut receiver: mpsc::Receiver<Submission>) {
+async fn write_until_closed(
+    store: Arc<dyn Store>,
+    run: RunNo,
+    mut receiver: mpsc::Receiver<Submission>,
+    journal: Option<Arc<Journal>>,
+) {
     let bytes_of = |of: &Submission| of.calls.iter().map(|(_, call)| call.reply.len()).sum::<usize>();
     while let Some(first) = receiver.recv().await {
         let mut bytes = bytes_of(&first);
@@ -82,6 +87,9 @@ async fn write_until_closed(store: Arc<dyn Store>, run: RunNo, mut receiver: mps
                 result => break result,
             }
         };
+        if let (Ok(()), Some(journal)) = (&result, &journal) {
+            journal.calls(run, calls);
+        }
         for done in waiting {
             // a task that was dropped no longer waits
             let _ = done.send(result.clone());

@@ -26,6 +26,7 @@ use crate::{
     answerer::chat_request,
     books::Books,
     context::{CANNOT_SERVE, MODEL_NOT_FOUND, WorkerEnvironment},
+    journal::Journal,
     models::{
         ChatModel, ChatReply, ChatRequest,
         budget::{Budget, purse::Purse},
@@ -67,7 +68,7 @@ impl<'a> RunCallers<'a> {
         row: &'a RunRow,
         session: SessionId,
         stop: StopFlag,
-        routes: &'a Arc<Routes>,
+        (routes, journal): (&'a Arc<Routes>, Option<Arc<Journal>>),
     ) -> Result<Self, Failure> {
         // a run that no earlier run shares its calls with has nothing to look up
         let scope = row.spec.limits.cache;
@@ -78,10 +79,12 @@ impl<'a> RunCallers<'a> {
             }
             CacheScope::Off | CacheScope::Refresh => false,
         };
-        let budget = Arc::new(Purse::open(Arc::clone(&store) as Arc<dyn Money>, row, session));
+        let money = Arc::clone(&store) as Arc<dyn Money>;
+        let money = journal.as_ref().map_or_else(|| Arc::clone(&money), |journal| journal.money(Arc::clone(&money)));
+        let budget = Arc::new(Purse::open(money, row, session));
         let stored: Option<Arc<dyn CallStore>> =
             known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
-        let books = Books::open(Arc::clone(&store), row.run_no);
+        let books = Books::open(Arc::clone(&store), row.run_no, journal);
         Ok(Self { environment, row, stop, budget, store, stored, books, routes })
     }
 

@@ -26,6 +26,7 @@ use crate::{
     embedder::{NOT_MADE, NOT_MADE_DELAY_MS, PaidEmbeddings},
     engine::{Shared, Vitals, store_failure},
     guard::{self, Guarded},
+    journal::Journal,
     judge::Judge,
     models::{
         budget::purse::Purse,
@@ -97,12 +98,13 @@ impl RunContext {
     ///
     /// # Errors
     /// When this worker cannot serve the run: an unknown name, a missing account or key.
-    pub async fn build(
+    pub(crate) async fn build(
         environment: &WorkerEnvironment,
         store: Arc<dyn Store>,
         row: RunRow,
         session: SessionId,
-        (vitals, routes): (Arc<Vitals>, &Arc<Routes>),
+        vitals: Arc<Vitals>,
+        (routes, journal): (&Arc<Routes>, Option<Arc<Journal>>),
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
@@ -110,7 +112,8 @@ impl RunContext {
         let imported = spec.system.version == IMPORTED_SYSTEM;
         let name = if imported { "none" } else { spec.system.name.as_str() };
         let stop = StopFlag::guarded(vitals);
-        let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), routes).await?;
+        let shared = (routes, journal);
+        let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), shared).await?;
         let mut building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
         if let Some(model) = vector::remote_model(name, &spec.system.settings) {
             building.embeddings = Some(Arc::new(PaidEmbeddings::build(&callers, &model)?));
@@ -274,7 +277,7 @@ impl RunContext {
     /// How a memory system is told which bank is meant.
     pub(crate) fn bank_ref(&self, row: &BankRow, data: &BankData) -> BankRef {
         BankRef {
-            name: format!("bench-{}-g{}", row.bank_row, row.generation),
+            name: row.name_of(row.generation),
             handle: row.handle.clone(),
             bank_id: row.bank_id.clone(),
             content_hash: row.content,

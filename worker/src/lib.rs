@@ -13,6 +13,7 @@ pub mod embedder;
 pub mod engine;
 pub mod environment;
 mod guard;
+mod journal;
 mod judge;
 pub mod models;
 pub mod prompts;

@@ -2,7 +2,10 @@
 //! slot waits for yet goes with the next commit, or after `ALONE_AFTER`.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,7 +13,7 @@ use bench_proto::{
     ids::{Role, RunNo, TaskKey},
     step::{Effect, StepFacts, StepRecord, StepText},
 };
-use bench_store::{CommitOutcome, Conclusion, Store, StoreError};
+use bench_store::{CommitMark, CommitOutcome, Conclusion, SessionId, Store, StoreError};
 use bench_telemetry::{outage, process, process_span};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
@@ -18,7 +21,10 @@ use tokio::{
 };
 use tracing::{Instrument as _, Span};
 
-use crate::sight::{Keeper, link_questions, meter};
+use crate::{
+    journal::Journal,
+    sight::{Keeper, link_questions, meter},
+};
 
 /// Most records in one commit.
 const MAX_RECORDS: usize = 100;
@@ -113,6 +119,8 @@ pub(crate) struct WriterHooks {
     pub(crate) broken: tokio::sync::watch::Sender<Option<String>>,
     /// Told of questions that ended by a commit.
     pub(crate) keeper: Option<Arc<Keeper>>,
+    /// Told of what was committed, and the number of the session that commits (P44).
+    pub(crate) journal: Option<(Arc<Journal>, Arc<AtomicI64>)>,
 }
 
 impl Writer {
@@ -217,15 +225,16 @@ impl Inbox {
 
 /// Rough size of a submission in bytes: texts dominate.
 fn weight(submission: &Submission) -> usize {
+    submission.records.iter().map(weight_of).sum()
+}
+
+fn weight_of(record: &StepRecord) -> usize {
     let of_text = |text: &StepText| match text {
         StepText::Recalled { hits } => hits.iter().map(|h| h.text.len() + 64).sum(),
         StepText::Answered { answer, raw, .. } => answer.len() + raw.as_ref().map_or(0, String::len),
         StepText::Judged { raw, .. } => raw.len(),
     };
-    let of_record = |r: &StepRecord| {
-        256 + r.text.as_ref().map_or(0, of_text) + r.calls.iter().map(|c| c.reply.len()).sum::<usize>()
-    };
-    submission.records.iter().map(of_record).sum()
+    256 + record.text.as_ref().map_or(0, of_text) + record.calls.iter().map(|c| c.reply.len()).sum::<usize>()
 }
 
 /// Commits a batch; one that is refused for its data is halved until the bad submission stands alone.
@@ -234,7 +243,15 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
     while let Some(mut part) = parts.pop() {
         let began = Instant::now();
         let span = part.span(hooks);
-        let committing = commit_when_available(store, &part.records, &part.conclusions).instrument(span.clone());
+        let turn = match &hooks.journal {
+            Some((journal, session)) => {
+                let turn = journal.turn.lock().await;
+                Some((journal, journal.next(SessionId(session.load(Ordering::SeqCst))), turn))
+            }
+            None => None,
+        };
+        let mark = turn.as_ref().map(|(_, mark, _)| *mark);
+        let committing = commit_when_available(store, &part.records, &part.conclusions, mark).instrument(span.clone());
         let committed = committing.await;
         if let Err(error) = &committed {
             process::failed(&span, &error.to_string());
@@ -246,6 +263,10 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
                 announce(hooks, &outcome, !part.conclusions.is_empty());
                 if part.records.iter().any(|record| record.effect != Effect::Continue) {
                     hooks.ended.notify_one();
+                }
+                if let Some((journal, mark, _)) = &turn {
+                    let bytes = part.records.iter().map(weight_of).sum();
+                    journal.batch(mark.number, part.records, part.conclusions, bytes);
                 }
                 let (mut already, mut first) = (outcome.already.into_iter(), 0);
                 for (records, done) in part.waiting {
@@ -363,10 +384,11 @@ async fn commit_when_available(
     store: &dyn Store,
     records: &[StepRecord],
     conclusions: &[Conclusion],
+    mark: Option<CommitMark>,
 ) -> Result<CommitOutcome, StoreError> {
     let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
     loop {
-        match store.commit_and_conclude(records, conclusions).await {
+        match store.commit_marked(records, conclusions, mark).await {
             Err(error) if error.is_transient() => {
                 outage::STORE.met(&mut waiting, &error);
                 tokio::time::sleep(delay).await;
@@ -399,7 +421,7 @@ mod tests {
         let (to_conclude, receiver) = mpsc::unbounded_channel();
         let (broken, _) = tokio::sync::watch::channel(None);
         let (opened, ended, concluded) = Default::default();
-        (WriterHooks { to_conclude, opened, ended, concluded, broken, keeper: None }, receiver)
+        (WriterHooks { to_conclude, opened, ended, concluded, broken, keeper: None, journal: None }, receiver)
     }
 
     #[tokio::test]

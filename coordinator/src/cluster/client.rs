@@ -7,7 +7,7 @@ use std::{
 };
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
-use bench_store::{RunRow, RunState, SessionRow, Store, StoreError};
+use bench_store::{Renewal, RunRow, RunState, SessionId, SessionRow, Store, StoreError};
 use bench_telemetry::outage;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -33,25 +33,17 @@ const SAY_AFTER: Duration = Duration::from_secs(4);
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 
 /// Writes the plan of a run under a session, so that others can see whether somebody does.
-pub(crate) fn spawn_planner(store: Arc<dyn Store>, planner: Planner) -> JoinHandle<Result<(), CliError>> {
+pub(crate) fn spawn_planner(store: Arc<dyn Store>, mut planner: Planner) -> JoinHandle<Result<(), CliError>> {
     tokio::spawn(async move {
         let info = SessionInfo::of_this_process("", Default::default(), "").to_json();
         let session = store.open_session("planner", &planner_domain(planner.run), &info).await?;
-        let writing =
-            planner.run(Arc::clone(&store), Arc::new(Notify::new()), CancellationToken::new(), Ahead::Unbounded);
-        tokio::pin!(writing);
-        let mut waiting = None;
+        let mut counter = 0;
         let written = loop {
-            tokio::select! {
-                written = &mut writing => break written,
-                () = tokio::time::sleep(RENEW_EVERY) => {
-                    // an ended session only means that somebody may think nobody writes: planning twice makes the same rows
-                    match store.renew_session(session, None).await {
-                        Err(error) if error.is_transient() => outage::STORE.met(&mut waiting, &error),
-                        Err(error) => warn!(code = "store", "the plan's session could not be renewed: {error}"),
-                        Ok(_) => waiting = None,
-                    }
-                }
+            match write_plan(&store, &planner, session, &mut counter).await {
+                // rows that were written before may be forgotten (P44)
+                Ok(true) => planner.done = 0,
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
             }
         };
         if let Err(error) = store.end_session(session).await {
@@ -59,6 +51,36 @@ pub(crate) fn spawn_planner(store: Arc<dyn Store>, planner: Planner) -> JoinHand
         }
         written
     })
+}
+
+/// Writes a plan, and renews its session. True when the store went back in time meanwhile.
+async fn write_plan(
+    store: &Arc<dyn Store>,
+    planner: &Planner,
+    session: SessionId,
+    counter: &mut i64,
+) -> Result<bool, CliError> {
+    let writing = planner.run(Arc::clone(store), Arc::new(Notify::new()), CancellationToken::new(), Ahead::Unbounded);
+    tokio::pin!(writing);
+    let (mut waiting, mut went_back) = (None, false);
+    loop {
+        tokio::select! {
+            written = &mut writing => return written.map(|()| went_back),
+            () = tokio::time::sleep(RENEW_EVERY) => {
+                // an ended session only means that somebody may think nobody writes: planning twice makes the same rows
+                match store.renew_session(session, None).await {
+                    Err(error) if error.is_transient() => outage::STORE.met(&mut waiting, &error),
+                    Err(error) => warn!(code = "store", "the plan's session could not be renewed: {error}"),
+                    Ok(Renewal::Alive(told)) => {
+                        went_back |= told.counter <= *counter;
+                        (waiting, *counter) = (None, told.counter);
+                    }
+                    Ok(Renewal::Unknown) => (waiting, went_back) = (None, true),
+                    Ok(Renewal::Ended) => waiting = None,
+                }
+            }
+        }
+    }
 }
 
 /// Whether somebody writes the plan of a run.

@@ -11,7 +11,7 @@ use bench_telemetry::outage::{self, Upset};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::trouble::Trouble;
+use super::{past::Past, trouble::Trouble};
 
 /// How often the leader raises its counter, and others look at it.
 const BEAT: Duration = Duration::from_millis(1000);
@@ -30,6 +30,8 @@ pub(crate) struct Candidate {
     pub holder: String,
     /// See [`Trouble`].
     pub trouble: Trouble,
+    /// See [`Past`].
+    pub past: Past,
 }
 
 /// Watches a leader's counter.
@@ -88,12 +90,17 @@ impl Candidate {
     }
 
     async fn look(&self, watch: &mut LeaderWatch) -> Result<Option<i64>, StoreError> {
+        let interruptions = self.store.interruptions();
         let row = self.store.leader(&self.scope).await?;
         if !watch.see(row.as_ref(), Instant::now()) {
             return Ok(None);
         }
         let seen = row.map(|row| (row.epoch, row.counter));
-        self.store.take_lead(&self.scope, &self.holder, seen).await
+        let taken = self.store.take_lead(&self.scope, &self.holder, seen).await?;
+        if taken.is_some() {
+            self.past.begin(interruptions);
+        }
+        Ok(taken)
     }
 
     /// Keeps the lead until stopped, then resigns; returns early when another has it. While the store is out of reach it goes
@@ -110,7 +117,7 @@ impl Candidate {
                 }
                 () = tokio::time::sleep(BEAT) => {}
             }
-            match self.store.renew_lead(&self.scope, epoch, &self.trouble.get()).await {
+            match self.renew(epoch).await {
                 Ok(true) => upset.over(),
                 Ok(false) => {
                     warn!(code = "lead_lost", "another coordinator leads {} now", self.scope);
@@ -119,6 +126,36 @@ impl Candidate {
                 Err(error) => tell(&mut upset, &error),
             }
         }
+    }
+
+    /// Renews the lead, and notices when the store went back in time (P44). False when another leads.
+    async fn renew(&self, epoch: i64) -> Result<bool, StoreError> {
+        let interruptions = self.store.interruptions();
+        let Some(told) = self.store.renew_lead(&self.scope, epoch, &self.trouble.get()).await? else {
+            let row = self.store.leader(&self.scope).await?;
+            if row.is_none_or(|row| row.epoch < epoch) {
+                let seen = self.store.incarnation().await?.number;
+                self.say_went_back(seen, "it has forgotten who leads").await?;
+                self.past.went_back(Instant::now());
+            }
+            return Ok(false);
+        };
+        if self.past.see(told, interruptions, Instant::now()) {
+            let incarnation =
+                self.say_went_back(told.incarnation, "it knows of fewer renewals than it confirmed").await?;
+            self.past.reborn(incarnation);
+        }
+        Ok(true)
+    }
+
+    async fn say_went_back(&self, seen: i64, why: &str) -> Result<i64, StoreError> {
+        let holder = self.holder.as_str();
+        warn!(
+            holder,
+            code = "store_went_back",
+            "the store went back in time: {why}; workers write again what they were told"
+        );
+        self.store.change_incarnation(seen, &format!("the store went back in time, {holder} says: {why}")).await
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod gauges;
 #[cfg(feature = "cluster")]
 pub(crate) mod leader;
 pub(crate) mod overview;
+pub(crate) mod past;
 #[cfg(feature = "cluster")]
 pub(crate) mod scale;
 #[cfg(feature = "cluster")]

@@ -163,7 +163,7 @@ impl Supervisor {
         summary.map(drop).map_err(|error| TickError::Other(error.message))
     }
 
-    /// Tasks among the dead letters are handed out again if the store still wants them; what cannot be read stays there.
+    /// Tasks among the dead letters are handed out again if the store still wants them; what cannot be read waits for a person.
     async fn take_back_dead_letters(&self) -> Result<(), TickError> {
         let dead = match self.queue.take_dead_letters(DEAD_LETTERS).await {
             Ok(dead) => dead,
@@ -177,7 +177,9 @@ impl Supervisor {
             "dead letters",
             match dead.unreadable {
                 0 => String::new(),
-                count => format!("{count} unreadable messages lie in the dead letters"),
+                count => {
+                    format!("{count} unreadable messages lie in the dead letters: `bench-coord dead list` shows them")
+                }
             },
         );
         let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();

@@ -147,10 +147,13 @@ async fn reset_all(
     let mut removed = 0;
     for row in store.banks(run.run_no, None).await.map_err(|error| error.to_string())? {
         let Some(handle) = row.handle.clone() else { continue };
-        let old =
-            (1..row.generation).filter_map(|generation| handle_of(&handle, &row, generation).map(|h| (generation, h)));
-        for (generation, handle) in old.chain(all.then(|| (row.generation, handle.clone()))) {
-            match system.reset_bank(&bank_ref(&row, generation, handle)).await {
+        let current = row.name_of(row.generation);
+        let earlier = (1..row.generation).map(|generation| row.name_of(generation));
+        let forgotten = row.forgotten_names().into_iter().map(|(_, name)| name).filter(|name| *name != current);
+        let old = earlier.chain(forgotten);
+        let old = old.filter_map(|name| handle_of(&handle, &current, &name).map(|handle| (name, handle)));
+        for (name, handle) in old.chain(all.then(|| (current.clone(), handle.clone()))) {
+            match system.reset_bank(&bank_ref(&row, name, handle)).await {
                 Ok(()) => removed += 1,
                 Err(failure) if failure.code == "system_cannot" => return Ok(removed),
                 Err(failure) => return Err(failure.to_string()),
@@ -160,22 +163,17 @@ async fn reset_all(
     Ok(removed)
 }
 
-fn bank_ref(row: &BankRow, generation: i64, handle: String) -> BankRef {
-    BankRef {
-        name: format!("bench-{}-g{generation}", row.bank_row),
-        handle: Some(handle),
-        bank_id: row.bank_id.clone(),
-        content_hash: row.content,
-        content: None,
-    }
+fn bank_ref(row: &BankRow, name: String, handle: String) -> BankRef {
+    BankRef { name, handle: Some(handle), bank_id: row.bank_id.clone(), content_hash: row.content, content: None }
 }
 
 /// The handle of an earlier generation, where handles are made of our names; a system's own cannot be known any more.
-fn handle_of(current: &str, row: &BankRow, generation: i64) -> Option<String> {
-    let name = |separator: &str, generation: i64| format!("{}{separator}g{generation}", row.bank_row);
+fn handle_of(handle: &str, current: &str, wanted: &str) -> Option<String> {
+    // what comes before our words is the system's own
+    let numbers = |name: &str, separator: &str| Some(name.strip_prefix("bench-")?.replace('-', separator));
     ["-", "_"].into_iter().find_map(|separator| {
-        let end = current.strip_suffix(&name(separator, row.generation))?;
-        end.ends_with(separator).then(|| format!("{end}{}", name(separator, generation)))
+        let before = handle.strip_suffix(&numbers(current, separator)?)?;
+        before.ends_with(separator).then(|| numbers(wanted, separator).map(|numbers| format!("{before}{numbers}")))?
     })
 }
 
@@ -211,12 +209,17 @@ mod tests {
             segment: 0,
             open_recalls: 0,
             reason: None,
+            namespaces: "3:255 ".to_owned(),
+            outdated: false,
         };
-        let of = |current: &str| handle_of(current, &row, 1);
+        let of = |handle: &str| handle_of(handle, "bench-12-g3", &row.name_of(1));
         assert_eq!(of("bench-12-g3").as_deref(), Some("bench-12-g1"));
         assert_eq!(of("host|mem_bench_12_g3").as_deref(), Some("host|mem_bench_12_g1"));
         for unknown in ["7f3a", "bench-112-g3", "bench-12-g13", "bench-12-g2"] {
             assert_eq!(of(unknown), None, "{unknown}");
         }
+        let newer = |handle: &str| handle_of(handle, &row.name_of(3), &row.name_of(2));
+        assert_eq!(newer("mem_bench_12_g3_iff").as_deref(), Some("mem_bench_12_g2"));
+        assert_eq!(newer("bench-12-g3"), None);
     }
 }

@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod config;
 mod datasets;
+mod dead;
 mod doctor;
 pub(crate) mod estimate;
 mod export;
@@ -23,6 +24,7 @@ mod pause;
 #[cfg(feature = "cluster")]
 mod probe;
 mod report;
+mod restore;
 mod resume;
 mod retry;
 mod score;
@@ -113,6 +115,8 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Gc(args) => gc::run(app, args).await,
         Verb::Backup(args) => backup::run(app, args).await,
         Verb::Migrate(args) => migrate::run(app, args).await,
+        Verb::Dead(verb) => dead::run(app, verb).await,
+        Verb::Restore => restore::run(app).await,
         Verb::Doctor => doctor::run(app).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),

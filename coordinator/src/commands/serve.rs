@@ -29,6 +29,7 @@ use crate::{
     cluster::{
         gauges::ClusterGauges,
         leader::Candidate,
+        past::Past,
         scale::{COUNTED, RunLoad, desired_workers},
         supervisor::Supervisor,
         trouble::Trouble,
@@ -71,8 +72,9 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     ));
     let interrupts = app.interrupts();
     let (app, trouble) = (Arc::new(app), Trouble::default());
+    let (scope, past) = (CLUSTER_DOMAIN.to_owned(), Past::default());
     let candidate =
-        Candidate { store: Arc::clone(&store), scope: CLUSTER_DOMAIN.to_owned(), holder, trouble: trouble.clone() };
+        Candidate { store: Arc::clone(&store), scope, holder, trouble: trouble.clone(), past: past.clone() };
     while let Some(epoch) = candidate.wait(&interrupts.stop).await {
         let term = CancellationToken::new();
         gauges.leading.store(true, Ordering::Relaxed);
@@ -82,6 +84,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
             scope: Scope::Domain(CLUSTER_DOMAIN.to_owned()),
             wake_ups: WakeUps::default(),
             trouble: trouble.clone(),
+            past: past.clone(),
             traced: telemetry.spans.is_some(),
             outage_timeout: app.settings().run.outage_timeout.map_or(OUTAGE_TIMEOUT, Duration::from_secs),
         };

@@ -1,7 +1,10 @@
 //! `status [RUN]`: what is going on, and in one line why nothing moves.
 
-use bench_proto::{CLUSTER_DOMAIN, ids::Role};
-use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{Role, RunNo},
+};
+use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store, WENT_BACK_EVENT};
 use serde_json::json;
 
 use crate::{
@@ -53,6 +56,14 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     Ok(Exit::Done)
 }
 
+/// Events of a store that went back that are shown to people.
+const MOST_EVENTS: usize = 8;
+
+async fn went_back(store: &dyn Store, run: RunNo) -> Result<Vec<String>, CliError> {
+    let events = store.events(run).await?.into_iter().filter(|event| event.kind == WENT_BACK_EVENT);
+    Ok(events.map(|event| event.message).collect())
+}
+
 struct RunStatus<'a> {
     run: &'a RunRow,
     cluster: Option<&'a Overview>,
@@ -63,6 +74,8 @@ struct RunStatus<'a> {
     waits_for: Option<String>,
     failed_banks: Vec<(String, String)>,
     outages: Vec<Away>,
+    /// What was lost and brought back when the store went back in time.
+    went_back: Vec<String>,
 }
 
 impl<'a> RunStatus<'a> {
@@ -87,6 +100,7 @@ impl<'a> RunStatus<'a> {
             open: store.open_tasks(run.run_no).await?,
             outages: outages::away(store, run).await?,
             waits_for: store.waits_for(run.run_no).await?,
+            went_back: went_back(store, run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
         })
     }
@@ -156,6 +170,8 @@ impl<'a> RunStatus<'a> {
         for (bank, reason) in &self.failed_banks {
             lines.push(format!("  bank {bank} failed: {reason}"));
         }
+        // the first says when it happened, the last ones what became of it
+        lines.extend(self.went_back.iter().rev().take(MOST_EVENTS).rev().map(|event| format!("  {event}")));
         if let Some(why) = self.why() {
             lines.push(format!("  {why}"));
         }
@@ -185,6 +201,7 @@ impl<'a> RunStatus<'a> {
             "cluster": self.cluster.map(Overview::json),
             "outages": self.outages,
             "next_probe": self.outages.iter().map(|away| away.next_probe_seconds).reduce(f64::min),
+            "went_back": self.went_back,
             "failed_banks": self.failed_banks.iter().map(|(bank, reason)| json!({"bank": bank, "reason": reason})).collect::<Vec<_>>(),
         })
     }

@@ -1,5 +1,10 @@
-//! Notices that messages are gone although nothing has failed (P2): for a while the store counts more queued tasks than the
-//! broker holds, and workers have free slots.
+//! Notices that messages are gone although nothing has failed (P2), by what only a loss explains:
+//!
+//! - More tasks are noted as published than the broker has ready and all consumers may hold unclaimed.
+//! - Slots are free, and yet the broker has fewer messages than tasks are noted: a consumer with a free slot claims at once.
+//!
+//! Each must last for a moment, because messages travel. Where a repair has not helped, the next one waits twice as long: a slow
+//! broker gets duplicates now and then, never a storm of them.
 
 use std::{
     collections::BTreeMap,
@@ -8,26 +13,84 @@ use std::{
 
 use bench_proto::task::QueueName;
 
-/// How long it must last: shorter differences are messages on their way.
-pub(super) const LASTING: Duration = Duration::from_secs(30);
+/// How long more tasks must be queued than messages can be anywhere.
+const TOO_MANY: Duration = Duration::from_secs(2);
+/// How long slots must be free beside queued tasks without a message: some may wait in a busy worker for its own slots.
+const IDLE: Duration = Duration::from_secs(5);
+/// Longest patience after repairs that did not help.
+const LONGEST: Duration = Duration::from_secs(80);
+/// Messages that a consumer may hold for each of its slots (its prefetch).
+const HELD_PER_SLOT: i64 = 2;
 
-/// Since when each queue is short.
+/// A queue as store and broker tell of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Tasks that are noted as published and not claimed.
+    pub queued: i64,
+    /// Tasks that are being worked on.
+    pub leased: i64,
+    /// Messages that the broker has ready.
+    pub ready: i64,
+    /// Consumers of the queue.
+    pub consumers: u64,
+    /// Slots of live workers.
+    pub slots: i64,
+}
+
+/// What only a loss explains when it lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    TooMany,
+    Idle,
+}
+
+impl Seen {
+    fn evidence(self) -> Option<Evidence> {
+        let unseen = self.queued - self.ready;
+        if self.consumers == 0 || self.slots == 0 || unseen <= 0 {
+            return None;
+        }
+        if unseen > self.slots * HELD_PER_SLOT {
+            return Some(Evidence::TooMany);
+        }
+        (self.leased < self.slots).then_some(Evidence::Idle)
+    }
+}
+
+/// How a queue has looked lately.
+#[derive(Debug)]
+struct Watched {
+    since: Instant,
+    evidence: Evidence,
+    /// Repairs in a row after which the messages were not found either.
+    in_vain: u32,
+}
+
+/// Since when messages of each queue seem to be gone.
 #[derive(Debug, Default)]
-pub(super) struct LossWatch(BTreeMap<QueueName, Instant>);
+pub(super) struct LossWatch(BTreeMap<QueueName, Watched>);
 
 impl LossWatch {
-    /// Notes whether a queue is short now; true when it has been for long enough. Then it begins anew.
-    pub(super) fn see(&mut self, queue: &QueueName, short: bool, now: Instant) -> bool {
-        if !short {
+    /// Notes how a queue looks now. Once it has looked like a loss for long enough: how long; then it begins anew.
+    pub(super) fn see(&mut self, queue: &QueueName, seen: Seen, now: Instant) -> Option<Duration> {
+        let Some(evidence) = seen.evidence() else {
             self.0.remove(queue);
-            return false;
+            return None;
+        };
+        let watched = self.0.entry(queue.clone()).or_insert_with(|| Watched { since: now, evidence, in_vain: 0 });
+        if evidence == Evidence::Idle && watched.evidence == Evidence::TooMany {
+            // what is left may be in the hands of the consumers
+            (watched.since, watched.evidence) = (now, evidence);
+        } else if evidence == Evidence::TooMany {
+            watched.evidence = evidence;
         }
-        let since = *self.0.entry(queue.clone()).or_insert(now);
-        let lost = now.saturating_duration_since(since) >= LASTING;
-        if lost {
-            self.0.remove(queue);
+        let patience = if evidence == Evidence::TooMany { TOO_MANY } else { IDLE };
+        let patience = (patience * 2_u32.saturating_pow(watched.in_vain)).min(LONGEST);
+        if now.saturating_duration_since(watched.since) < patience {
+            return None;
         }
-        lost
+        (watched.since, watched.in_vain) = (now, watched.in_vain.saturating_add(1));
+        Some(patience)
     }
 }
 
@@ -37,16 +100,48 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn p2_only_a_lasting_difference_is_a_loss() {
+    /// A queue of four slots of which all are busy.
+    const BUSY: Seen = Seen { queued: 8, leased: 4, ready: 0, consumers: 1, slots: 4 };
+    const PURGED: Seen = Seen { queued: 20, ..BUSY };
+    const IDLING: Seen = Seen { leased: 1, queued: 5, ..BUSY };
+
+    const NEVER: [u64; 0] = [];
+
+    fn repairs(of: impl Fn(u64) -> Seen, seconds: u64) -> Vec<u64> {
         let (mut watch, start) = (LossWatch::default(), Instant::now());
         let queue = QueueName::new("default", Role::Question);
-        let at = |seconds| start + Duration::from_secs(seconds);
-        assert!(!watch.see(&queue, true, at(0)));
-        assert!(!watch.see(&queue, true, at(29)));
-        assert!(!watch.see(&queue, false, at(29)), "the difference was gone once");
-        assert!(!watch.see(&queue, true, at(30)));
-        assert!(watch.see(&queue, true, at(60)));
-        assert!(!watch.see(&queue, true, at(61)), "it counts anew after the repair");
+        let at = |second| start + Duration::from_secs(second);
+        (0..=seconds).filter(|second| watch.see(&queue, of(*second), at(*second)).is_some()).collect()
+    }
+
+    #[test]
+    fn p2_more_queued_tasks_than_messages_can_be_anywhere_are_a_loss_within_seconds() {
+        assert_eq!(repairs(|_| PURGED, 2), [2], "also while every slot is busy");
+        assert_eq!(repairs(|second| if second == 1 { BUSY } else { PURGED }, 3), [3], "the evidence was gone once");
+    }
+
+    #[test]
+    fn p2_free_slots_beside_queued_tasks_without_a_message_are_a_loss() {
+        assert_eq!(repairs(|_| IDLING, 6), [5]);
+        assert_eq!(repairs(|second| if second < 3 { PURGED } else { IDLING }, 14), [2, 13], "what is left counts anew");
+    }
+
+    #[test]
+    fn p2_busy_workers_and_absent_ones_are_no_evidence() {
+        assert_eq!(repairs(|_| BUSY, 600), NEVER, "what is queued may be in their hands");
+        assert_eq!(repairs(|_| Seen { consumers: 0, ..PURGED }, 600), NEVER, "nobody consumes");
+        assert_eq!(repairs(|_| Seen { slots: 0, ..PURGED }, 600), NEVER, "nobody lives");
+        assert_eq!(repairs(|_| Seen { ready: 20, ..PURGED }, 600), NEVER, "the broker has them all, and is slow");
+        assert_eq!(
+            repairs(|second| if second % 4 == 3 { BUSY } else { IDLING }, 600),
+            NEVER,
+            "slots get free and busy"
+        );
+    }
+
+    #[test]
+    fn p2_repairs_that_do_not_help_get_rare() {
+        assert_eq!(repairs(|_| PURGED, 126), [2, 6, 14, 30, 62, 126]);
+        assert!(repairs(|_| IDLING, 600).len() < 12);
     }
 }

@@ -31,9 +31,12 @@ use bench_worker::sight::link_messages;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
-use crate::{cluster::trouble::Trouble, local::session_domain};
+use crate::{
+    cluster::{past::Past, trouble::Trouble},
+    local::session_domain,
+};
 use context::Contexts;
-use losses::LossWatch;
+use losses::{LossWatch, Seen};
 use outages::{Needs, OutageWatch};
 pub(crate) use rest::WakeUps;
 use rest::{Standing, gather};
@@ -53,6 +56,8 @@ const MOVING_POLL: Duration = Duration::from_millis(40);
 const MOVING: Duration = Duration::from_secs(3);
 /// Pause after an error of the queue or the store.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
+/// Pause while it is not certain that the store remembers what it has said.
+const UNSETTLED_POLL: Duration = Duration::from_millis(100);
 /// How often live workers and the broker's queues are looked at.
 const SURVEY: Duration = Duration::from_secs(1);
 
@@ -81,6 +86,8 @@ pub(crate) struct Dispatcher {
     pub wake_ups: WakeUps,
     /// Told what keeps it from publishing.
     pub trouble: Trouble,
+    /// Whether a cluster's store still knows what it has said (P44).
+    pub past: Past,
     /// Messages carry their trace context.
     pub traced: bool,
     /// How long runs that do not say it themselves wait for a provider that is away when nothing else of them can move.
@@ -143,6 +150,8 @@ struct Memory {
     outages: OutageWatch,
     contexts: Contexts,
     turn: usize,
+    /// How often the store had gone back when all was published.
+    went_back: u64,
 }
 
 impl Dispatcher {
@@ -214,6 +223,17 @@ impl Dispatcher {
     }
 
     async fn look(&self, memory: &mut Memory) -> Result<Looked, DispatchError> {
+        if !self.is_local() {
+            if !self.past.is_settled(self.store.interruptions(), Instant::now()) {
+                let next_due = Some(UNSETTLED_POLL);
+                return Ok(Looked { published: 0, full: true, next_due, found: Standing::default() });
+            }
+            let times = self.past.times();
+            if times != memory.went_back {
+                // notes of messages that were consumed since are worth nothing: all that is ready is published anew
+                (memory.went_back, memory.runs) = (times, BTreeMap::new());
+            }
+        }
         self.learn_runs(memory).await?;
         self.survey(memory).await?;
         self.read_outages(memory).await?;
@@ -428,10 +448,12 @@ impl Dispatcher {
                 .fold((0, 0), |(queued, leased), tasks| (queued + tasks.queued, leased + tasks.leased));
             let slots =
                 memory.pools.get(&queue.pool).and_then(|pool| pool.slots.get(&queue.role)).copied().unwrap_or(0);
-            let free = i64::from(slots) > leased && depth.consumers > 0;
             let ready = i64::try_from(depth.ready).unwrap_or(i64::MAX);
-            if memory.losses.see(queue, free && queued > ready, Instant::now()) && lost.is_none() {
-                lost = Some(("the store counts more queued tasks than the broker holds", losses::LASTING));
+            let seen = Seen { queued, leased, ready, consumers: depth.consumers, slots: i64::from(slots) };
+            if let Some(lasting) = memory.losses.see(queue, seen, Instant::now())
+                && lost.is_none()
+            {
+                lost = Some(("the store counts more queued tasks than the broker holds", lasting));
             }
         }
         // counted after the broker has answered: the answer may have needed a new connection

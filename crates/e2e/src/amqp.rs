@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use bench_proto::{ids::Role, task::QueueName};
 use lapin::{
     BasicProperties, Channel, Connection, ConnectionProperties,
-    options::{BasicGetOptions, BasicNackOptions, BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions},
+    options::{
+        BasicGetOptions, BasicNackOptions, BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions,
+        QueuePurgeOptions,
+    },
     types::AMQPValue,
 };
 use tokio::runtime::Runtime;
@@ -48,6 +51,16 @@ impl Wire {
     pub fn delete(&self, queue: &str) {
         let deleting = self.channel.queue_delete(queue.into(), QueueDeleteOptions::default());
         let _ = self.runtime.block_on(deleting).expect("is deleted");
+    }
+
+    /// Drops what is ready in a queue; returns how many messages that were.
+    ///
+    /// # Panics
+    /// When the broker refuses.
+    #[must_use]
+    pub fn purge(&self, queue: &str) -> u32 {
+        let purging = self.channel.queue_purge(queue.into(), QueuePurgeOptions::default());
+        self.runtime.block_on(purging).expect("is purged")
     }
 
     /// Text headers of the message that is next in a queue, once there is one; it stays there.

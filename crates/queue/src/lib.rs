@@ -55,8 +55,34 @@ pub struct Outgoing {
 pub struct DeadLetters {
     /// Tasks among them, taken out: to be published again when the store still wants them (P2).
     pub tasks: Vec<TaskMessage>,
-    /// Messages that cannot be read; they stay.
+    /// Messages that cannot be read and lie there, until somebody settles them.
     pub unreadable: u64,
+}
+
+/// A message that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Names it as long as it lies there.
+    pub id: String,
+    /// When it was found, in microseconds since 1970 by the clock of the coordinator; 0 when that is unknown.
+    pub at_us: i64,
+    /// Why it cannot be read.
+    pub why: String,
+    /// The queue that it came from, as the broker names it.
+    pub from: Option<String>,
+    /// Its headers; values that are no text as they are printed for people.
+    pub headers: Headers,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// What becomes of an unreadable message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Back into the queue that it came from.
+    Requeue,
+    /// Gone.
+    Drop,
 }
 
 /// A queue service.
@@ -78,10 +104,26 @@ pub trait Queue: Send + Sync {
     /// Drops all messages of a queue (tests, `gc`).
     async fn purge(&self, queue: &QueueName) -> Result<(), QueueError>;
 
-    /// Takes the tasks among at most `max` dead letters; what cannot be read stays there. A backend without dead letters has none.
+    /// Takes at most `max` dead letters: tasks are returned, what cannot be read is kept apart. A backend without dead letters has none.
     async fn take_dead_letters(&self, max: usize) -> Result<DeadLetters, QueueError> {
         let _ = max;
         Ok(DeadLetters::default())
+    }
+
+    /// Whether the backend has dead letters at all.
+    fn has_dead_letters(&self) -> bool {
+        false
+    }
+
+    /// Unreadable messages, the oldest first. They stay.
+    async fn unreadable(&self) -> Result<Vec<Unreadable>, QueueError> {
+        Ok(Vec::new())
+    }
+
+    /// Settles unreadable messages by their ids; returns how many were still there.
+    async fn settle_unreadable(&self, ids: &[String], fate: Fate) -> Result<u64, QueueError> {
+        let _ = (ids, fate);
+        Ok(0)
     }
 
     /// Messages that lie in the dead letters.

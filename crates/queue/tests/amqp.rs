@@ -9,7 +9,7 @@ use std::{
 
 use bench_proto::{ids::Role, task::QueueName};
 use bench_queue::{
-    Delivery, Outgoing, Queue, QueueError,
+    Delivery, Fate, Outgoing, Queue, QueueError,
     conformance::{Fixture, messages, number, receive_all},
     connect, queue_conformance,
 };
@@ -260,6 +260,83 @@ async fn unreadable_messages_go_to_the_dead_letters_and_stay_there() {
     .await;
     assert!(letters.tasks.is_empty());
     assert_eq!(queue.take_dead_letters(100).await.expect("reads").unreadable, 2, "they stay");
+
+    // people see why, and settle them
+    let found = queue.unreadable().await.expect("are looked at");
+    let seen: Vec<_> = found.iter().map(|message| (message.body.len(), message.from.as_deref())).collect();
+    let from = name().wire_name();
+    assert_eq!(seen, [(8, Some(from.as_str())), (5000, Some(from.as_str()))], "the oldest first");
+    assert!(found[0].why.contains("is not a task") && found[1].why.contains("5000 bytes"), "{found:?}");
+    assert_eq!(queue.unreadable().await.expect("are looked at again"), found, "looking changes nothing");
+    assert_eq!(queue.settle_unreadable(&["another".to_owned()], Fate::Drop).await.expect("answers"), 0);
+    let first = [found[0].id.clone()];
+    assert_eq!(queue.settle_unreadable(&first, Fate::Drop).await.expect("is dropped"), 1);
+    let second = [found[1].id.clone()];
+    assert_eq!(queue.settle_unreadable(&second, Fate::Requeue).await.expect("goes back"), 1);
+    assert_eq!(queue.dead_letter_count().await.expect("is counted"), 0);
+    // nothing has changed in it: a consumer sends it here again
+    assert!(consumer.receive(10, Duration::from_millis(500)).await.expect("receives").is_empty());
+    let again = eventually("the one that went back", async || {
+        queue.take_dead_letters(100).await.expect("reads");
+        queue.unreadable().await.expect("are looked at").pop()
+    })
+    .await;
+    assert_eq!((again.body.len(), again.from.as_deref()), (5000, Some(from.as_str())));
+    assert_ne!(again.id, found[1].id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p12_dead_letters_of_an_earlier_build_are_moved_and_its_queue_is_removed() {
+    let (_broker, url) = shared_vhost().await;
+    let queue = declared(&url).await;
+    let (_connection, channel) = plain_channel(&url).await;
+    let old = "bench.t1.dead";
+    for _ in 0..2 {
+        // as that build declares it, also while this one is running
+        let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+        let mut arguments = FieldTable::default();
+        arguments.insert("x-queue-type".into(), AMQPValue::LongString("classic".into()));
+        channel.queue_declare(old.into(), durable, arguments).await.expect("declares");
+        let bind = channel.queue_bind(old.into(), old.into(), "".into(), Default::default(), FieldTable::default());
+        bind.await.expect("binds");
+        let task = serde_json::to_vec(&messages(3..4)[0].message).expect("serialises");
+        for body in [task.as_slice(), b"nonsense"] {
+            let properties = BasicProperties::default();
+            let publishing =
+                channel.basic_publish("".into(), old.into(), BasicPublishOptions::default(), body, properties);
+            publishing.await.expect("publishes").await.expect("publishes");
+        }
+        queue.declare(&[]).await.expect("declares");
+        let letters = queue.take_dead_letters(100).await.expect("reads");
+        assert_eq!(letters.tasks, [messages(3..4)[0].message.clone()]);
+        let ids: Vec<String> = queue.unreadable().await.expect("reads").into_iter().map(|found| found.id).collect();
+        assert_eq!((letters.unreadable, ids.len()), (1, 1));
+        queue.settle_unreadable(&ids, Fate::Drop).await.expect("is dropped");
+    }
+    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    assert!(channel.queue_declare(old.into(), passive, FieldTable::default()).await.is_err(), "it is gone");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unreadable_messages_are_bounded_and_the_newest_stay() {
+    let (_broker, url) = shared_vhost().await;
+    let queue = declared(&url).await;
+    let (_connection, channel) = plain_channel(&url).await;
+    let mut confirms = Vec::new();
+    for n in 0..10_005 {
+        let body = format!("message {n}");
+        let (options, properties) = (BasicPublishOptions::default(), BasicProperties::default());
+        let publishing =
+            channel.basic_publish("".into(), "bench.t1.unreadable".into(), options, body.as_bytes(), properties);
+        confirms.push(publishing.await.expect("publishes"));
+    }
+    for confirm in confirms {
+        confirm.await.expect("is confirmed");
+    }
+    eventually("the bound", async || (queue.dead_letter_count().await.expect("counts") == 10_000).then_some(())).await;
+    let found = queue.unreadable().await.expect("are looked at");
+    assert!(found.iter().all(|message| message.body != b"message 0"), "the oldest has gone");
+    assert!(found.iter().any(|message| message.body == b"message 10004"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

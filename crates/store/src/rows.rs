@@ -36,6 +36,9 @@ pub const SHARED_CALLS_EVENT: &str = "calls_of";
 /// Kind of the run event that says which of its banks were removed from its memory system.
 pub const BANKS_GONE_EVENT: &str = "banks_gone";
 
+/// Kind of the events that tell that the store went back in time, and what was brought back (P44).
+pub const WENT_BACK_EVENT: &str = "store_went_back";
+
 impl RunState {
     /// The state's word, also in the store.
     #[must_use]
@@ -270,7 +273,7 @@ pub struct BankRow {
     pub bank_no: u32,
     /// The dataset's id.
     pub bank_id: String,
-    /// Row id of the bank: names in memory systems are `bench-<bank row>-g<generation>` (P5).
+    /// Row id of the bank: part of its names in memory systems ([`BankRow::name_of`], P5).
     pub bank_row: i64,
     /// See [`NewBank`].
     pub content: Sha256Hash,
@@ -294,6 +297,39 @@ pub struct BankRow {
     pub open_recalls: i64,
     /// Why it failed.
     pub reason: Option<String>,
+    /// From which generation on which incarnation of the store is part of the name: `2:83 `, as often as it changed (P44).
+    pub namespaces: String,
+    /// The generation began in an earlier incarnation of the store: what was written since may be forgotten (P44).
+    pub outdated: bool,
+}
+
+impl BankRow {
+    /// The bank's name in a memory system: `bench-<bank row>-g<generation>`, and `-i<incarnation>` where the generation began after
+    /// the store went back in time, so that it never meets a name that was given and forgotten.
+    #[must_use]
+    pub fn name_of(&self, generation: i64) -> String {
+        self.name_among(generation, |from| from <= generation)
+    }
+
+    /// Names that a generation may have had before the store forgot that it had begun.
+    #[must_use]
+    pub fn forgotten_names(&self) -> Vec<(i64, String)> {
+        let begun = self.incarnations().filter(|(from, _)| *from <= self.generation);
+        begun.map(|(from, _)| (from, self.name_among(from, |earlier| earlier < from))).collect()
+    }
+
+    fn incarnations(&self) -> impl Iterator<Item = (i64, i64)> {
+        let numbers = self.namespaces.split_ascii_whitespace().filter_map(|part| part.split_once(':'));
+        numbers.filter_map(|(from, incarnation)| Some((from.parse().ok()?, incarnation.parse().ok()?)))
+    }
+
+    fn name_among(&self, generation: i64, counts: impl Fn(i64) -> bool) -> String {
+        let name = format!("bench-{}-g{generation}", self.bank_row);
+        match self.incarnations().filter(|(from, _)| counts(*from)).last() {
+            Some((_, incarnation)) => format!("{name}-i{incarnation:x}"),
+            None => name,
+        }
+    }
 }
 
 /// A ready task that has not been published.
@@ -310,6 +346,74 @@ pub struct ReadyTask {
 /// A worker session (P4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub i64);
+
+/// What a renewal of a session has met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// The session goes on.
+    Alive(Told),
+    /// A supervisor has ended it.
+    Ended,
+    /// The store has never heard of it: it went back to a time before the session (P44).
+    Unknown,
+}
+
+/// What the store knows of a session (P44).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Renewals so far.
+    pub counter: i64,
+    /// Number of the last batch of which none before it is missing.
+    pub mark: i64,
+    /// The store's incarnation.
+    pub incarnation: i64,
+}
+
+/// Which batch of a session is committed (P44).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitMark {
+    /// The session.
+    pub session: SessionId,
+    /// Number of the batch: 1 for the first, then one more for each.
+    pub number: i64,
+}
+
+/// A session as its process knows it (P44).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveSession {
+    /// The session.
+    pub session: SessionId,
+    /// Name of its worker.
+    pub worker: String,
+    /// Its domain.
+    pub domain: String,
+    /// What the worker says about itself.
+    pub info_json: String,
+    /// Renewals that were acknowledged.
+    pub counter: i64,
+    /// Batches that were acknowledged and are stored.
+    pub mark: i64,
+}
+
+/// What a leader is told when it renews its lead (P44).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeadTold {
+    /// Renewals so far.
+    pub counter: i64,
+    /// The store's incarnation.
+    pub incarnation: i64,
+}
+
+/// Which of its lives a store is in (P44).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incarnation {
+    /// 0 until it went back in time for the first time, then a random number.
+    pub number: i64,
+    /// Milliseconds since it changed, by the store's clock, for people.
+    pub age_ms: i64,
+    /// Why it changed; empty when it never did.
+    pub note: String,
+}
 
 /// An open worker session, for supervision and for people.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -162,9 +162,9 @@ pub trait Sessions: Send + Sync {
     /// Opens a session of a worker in a domain.
     async fn open_session(&self, worker: &str, domain: &str, info_json: &str) -> StoreResult<SessionId>;
 
-    /// Raises the session's counter, and keeps what it tells of its routes when it tells something (P39). False when the
-    /// session has been ended by a supervisor.
-    async fn renew_session(&self, session: SessionId, evidence: Option<&str>) -> StoreResult<bool>;
+    /// Raises the session's counter, keeps what it tells of its routes when it tells something (P39), and tells what the store
+    /// knows of the session.
+    async fn renew_session(&self, session: SessionId, evidence: Option<&str>) -> StoreResult<Renewal>;
 
     /// Ends a session: its leased tasks become ready with one more loss, its open reservations uncertain (P10). Returns
     /// how many tasks.
@@ -184,11 +184,38 @@ pub trait Leaders: Send + Sync {
     /// `None` when somebody else was quicker or the leader lives.
     async fn take_lead(&self, scope: &str, holder: &str, seen: Option<(i64, i64)>) -> StoreResult<Option<i64>>;
 
-    /// Raises the counter and says what troubles the leader (nothing: empty). False when another leads.
-    async fn renew_lead(&self, scope: &str, epoch: i64, trouble: &str) -> StoreResult<bool>;
+    /// Raises the counter and says what troubles the leader (nothing: empty). `None` when another leads.
+    async fn renew_lead(&self, scope: &str, epoch: i64, trouble: &str) -> StoreResult<Option<LeadTold>>;
 
     /// Gives the lead up: the next may take it at once.
     async fn resign_lead(&self, scope: &str, epoch: i64) -> StoreResult<()>;
+}
+
+/// A store that went back in time: a failover or a restore has taken back what it had acknowledged (P44).
+#[async_trait]
+pub trait Incarnations: Send + Sync {
+    /// The store's incarnation.
+    async fn incarnation(&self) -> StoreResult<Incarnation>;
+
+    /// Gives the store another incarnation, unless somebody has done so since `seen`, and says why in an event of each open run.
+    /// Returns the current one. Banks whose generation is raised from now on have names that were never given.
+    async fn change_incarnation(&self, seen: i64, why: &str) -> StoreResult<i64>;
+
+    /// Puts a session back as its process knows it.
+    async fn restore_session(&self, live: &LiveSession) -> StoreResult<()>;
+
+    /// Gives tasks back to the session that works on them, where nobody has claimed them meanwhile. Returns how many.
+    async fn restore_leases(&self, session: SessionId, held: &[ClaimedTask]) -> StoreResult<u64>;
+
+    /// Reserves again what is under way, and books as uncertain what is known to be paid or lost, where the store has neither a
+    /// reservation nor a record of the attempt. Returns how many became uncertain, and their sum.
+    async fn restore_money(
+        &self,
+        run: RunNo,
+        session: SessionId,
+        open: &[Want],
+        lost: &[Want],
+    ) -> StoreResult<(u64, bench_proto::money::PicoUsd)>;
 }
 
 /// Checkpoints and conclusions (P7, P8).
@@ -213,6 +240,16 @@ pub trait Checkpoints: Send + Sync {
         &self,
         records: &[StepRecord],
         conclusions: &[Conclusion],
+    ) -> StoreResult<CommitOutcome> {
+        self.commit_marked(records, conclusions, None).await
+    }
+
+    /// The same, and the session's mark is raised to the number of the batch, if it was the one before (P44).
+    async fn commit_marked(
+        &self,
+        records: &[StepRecord],
+        conclusions: &[Conclusion],
+        mark: Option<CommitMark>,
     ) -> StoreResult<CommitOutcome>;
 
     /// All stored steps of these questions and of their judge tasks, grouped in question order.
@@ -427,6 +464,7 @@ pub trait Store:
     + Tasks
     + Sessions
     + Leaders
+    + Incarnations
     + Checkpoints
     + Results
     + Calls
@@ -443,6 +481,11 @@ pub trait Store:
 
     /// Reads a little and checks the schema: is the store usable? One line about what was found.
     async fn check(&self) -> StoreResult<String>;
+
+    /// How often a connection to the store was lost: whoever is there now may have forgotten what it acknowledged (P44).
+    fn interruptions(&self) -> u64 {
+        0
+    }
 
     /// Connections of the server behind the store; `None` for a file.
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>>;

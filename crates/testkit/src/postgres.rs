@@ -357,6 +357,34 @@ impl Postgres {
         self.start_again()
     }
 
+    /// Copies the server as it is at this moment, while it goes on: what a replica that gets no further would have.
+    ///
+    /// # Errors
+    /// When `pg_basebackup` fails.
+    pub fn copy(&self) -> anyhow::Result<Copied> {
+        let copy = self.folder.join("copy");
+        let output = tool_as_user("pg_basebackup")?
+            .args(["-h", "127.0.0.1", "-U", "postgres", "-c", "fast", "-X", "stream", "--no-sync", "-p"])
+            .arg(self.port.to_string())
+            .arg("-D")
+            .arg(&copy)
+            .stdin(Stdio::null())
+            .output()?;
+        succeeded("pg_basebackup", &output)?;
+        Ok(Copied(copy))
+    }
+
+    /// A failover that loses everything since the copy was made: the server dies, and the copy takes its place and its port.
+    ///
+    /// # Errors
+    /// When the copy does not come up.
+    pub fn fail_over(&self, Copied(copy): Copied) -> anyhow::Result<()> {
+        self.stop()?;
+        fs::remove_dir_all(self.data())?;
+        fs::rename(copy, self.data())?;
+        self.start_again()
+    }
+
     fn control(&self, arguments: &[&str]) -> anyhow::Result<()> {
         // the server inherits these handles: with pipes, waiting for their end would be waiting for the server
         let said = fs::File::create(self.folder.join("pg_ctl"))?;
@@ -372,6 +400,10 @@ impl Postgres {
         Ok(())
     }
 }
+
+/// A server's data as they were when it was copied.
+#[derive(Debug)]
+pub struct Copied(PathBuf);
 
 impl Drop for Postgres {
     fn drop(&mut self) {

@@ -9,7 +9,14 @@ use std::{
 use bench_proto::ids::{RunNo, TaskKey};
 use bench_store::ClaimedTask;
 
-type Holders = HashMap<(RunNo, TaskKey), u32>;
+type Holders = HashMap<(RunNo, TaskKey), Holder>;
+
+/// How many hold a task, and the claim that was acknowledged.
+#[derive(Debug, Default)]
+struct Holder {
+    count: u32,
+    claim: Option<ClaimedTask>,
+}
 
 /// The tasks that are being claimed or worked on.
 #[derive(Debug, Clone, Default)]
@@ -29,8 +36,20 @@ impl Active {
 
     /// Notes a task; a second holder of the same one is counted.
     pub(super) fn hold(&self, task: (RunNo, TaskKey)) -> Held {
-        *self.lock().entry(task).or_default() += 1;
+        self.lock().entry(task).or_default().count += 1;
         Held { active: self.clone(), task }
+    }
+
+    /// Notes the claim of a task that is held.
+    pub(super) fn claimed(&self, claim: ClaimedTask) {
+        if let Some(holder) = self.lock().get_mut(&(claim.run, claim.task)) {
+            holder.claim = Some(claim);
+        }
+    }
+
+    /// The tasks that are worked on.
+    pub(super) fn claims(&self) -> Vec<ClaimedTask> {
+        self.lock().values().filter_map(|holder| holder.claim).collect()
     }
 
     fn knows(&self, task: (RunNo, TaskKey)) -> bool {
@@ -48,9 +67,9 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut holders = self.active.lock();
-        if let Some(count) = holders.get_mut(&self.task) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(holder) = holders.get_mut(&self.task) {
+            holder.count -= 1;
+            if holder.count == 0 {
                 holders.remove(&self.task);
             }
         }

@@ -225,7 +225,9 @@ impl Lane {
         let mut held: HashMap<_, Held> = held.into_iter().map(|held| (held.task(), held)).collect();
         let hold = |task: ClaimedTask| {
             let key = (task.run, task.task);
-            (task, held.remove(&key).unwrap_or_else(|| self.shared.active.hold(key)))
+            let held = held.remove(&key).unwrap_or_else(|| self.shared.active.hold(key));
+            self.shared.active.claimed(task);
+            (task, held)
         };
         Ok(Some(claimed.into_iter().map(hold).collect()))
     }
@@ -236,19 +238,36 @@ impl Lane {
             return Ok(Some(Vec::new()));
         }
         loop {
+            if !self.is_sure().await? {
+                return Ok(None);
+            }
             let session = self.shared.session();
             // a try that was committed although its answer was lost is found by `LostLeases`
             let claimed = self.patiently(|| self.shared.store.claim(session, tasks)).await?;
             if claimed.as_ref().is_none_or(|claimed| !claimed.is_empty()) {
-                return Ok(claimed);
+                // the claim itself may have met a store that went back in time
+                return Ok(if self.is_sure().await? { claimed } else { None });
             }
             // nothing at all: duplicates, or a session that was ended without this worker knowing
-            match self.patiently(|| self.shared.store.renew_session(session, None)).await? {
+            match self.patiently(|| self.shared.renew_now()).await? {
                 Some(true) => return Ok(claimed),
                 None => return Ok(None),
                 Some(false) => drop(self.patiently(|| self.shared.begin_again(session)).await?),
             }
         }
+    }
+
+    /// Waits until the store is known to remember what it has acknowledged (P44); false when the worker stops meanwhile.
+    async fn is_sure(&self) -> Result<bool, StoreError> {
+        while self.shared.is_unsure() {
+            let session = self.shared.session();
+            match self.patiently(|| self.shared.renew_now()).await? {
+                Some(true) => {}
+                None => return Ok(false),
+                Some(false) => drop(self.patiently(|| self.shared.begin_again(session)).await?),
+            }
+        }
+        Ok(true)
     }
 
     /// Repeats a store call while the store is unavailable; `None` when the worker stops meanwhile.

@@ -7,6 +7,7 @@ mod active;
 mod alone;
 mod consume;
 mod panics;
+mod past;
 mod settle;
 mod vitals;
 
@@ -14,7 +15,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, Mutex as SyncMutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -40,6 +41,7 @@ use crate::{
     banks::BankCache,
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
+    journal::Journal,
     routes::{self, Routes},
     sight::Keeper,
     systems::adapter,
@@ -88,9 +90,15 @@ pub struct Shared {
     name: String,
     domain: String,
     info: String,
-    session: AtomicI64,
+    session: Arc<AtomicI64>,
     /// Held while a new session is opened.
     beginning: Mutex<()>,
+    /// Held while the session is renewed.
+    renewing: Mutex<()>,
+    /// Interruptions of the store that the last renewal has outlived.
+    confirmed: AtomicU64,
+    /// What was acknowledged lately, where a store may go back in time beside living processes (P44).
+    pub(crate) journal: Option<Arc<Journal>>,
     vitals: Arc<Vitals>,
     routes: Arc<Routes>,
     environment: Arc<WorkerEnvironment>,
@@ -158,9 +166,8 @@ impl Shared {
         }
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
         let vitals = Arc::clone(&self.vitals);
-        let context =
-            RunContext::build(&self.environment, Arc::clone(&self.store), row, self.session(), (vitals, &self.routes))
-                .await?;
+        let (store, shared) = (Arc::clone(&self.store), (&self.routes, self.journal.clone()));
+        let context = RunContext::build(&self.environment, store, row, self.session(), vitals, shared).await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
         self.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
@@ -293,6 +300,7 @@ impl Worker {
         let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
         let info = SessionInfo::of_this_process(&config.pool, slots.collect(), &config.host).to_json();
         let vitals = Arc::new(Vitals::default());
+        let confirmed = AtomicU64::new(store.interruptions());
         let session = store.open_session(&config.name, &config.domain, &info).await?;
         let keeper = environment.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
         let with_permits = |(role, all): &(Role, usize)| {
@@ -303,6 +311,9 @@ impl Worker {
         let (to_conclude, conclude_receiver) = mpsc::unbounded_channel();
         let (broken_sender, broken) = watch::channel(None);
         let (ended, concluded) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        // a file that is restored has no living processes beside it
+        let journal = (config.domain == CLUSTER_DOMAIN).then(|| Arc::new(Journal::default()));
+        let session_no = Arc::new(AtomicI64::new(session.0));
         let hooks = WriterHooks {
             to_conclude: to_conclude.clone(),
             opened: Arc::clone(&opened),
@@ -310,6 +321,7 @@ impl Worker {
             concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
             keeper: keeper.clone(),
+            journal: journal.clone().map(|journal| (journal, Arc::clone(&session_no))),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
         let banks = Arc::new(BankCache::new(Arc::clone(&store)));
@@ -324,8 +336,11 @@ impl Worker {
             name: config.name,
             domain: config.domain,
             info,
-            session: AtomicI64::new(session.0),
+            session: session_no,
             beginning: Mutex::default(),
+            renewing: Mutex::default(),
+            confirmed,
+            journal,
             vitals,
             routes,
             environment,

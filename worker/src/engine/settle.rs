@@ -258,6 +258,8 @@ pub(crate) async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<Ca
     if let Err(error) = persist(|| shared.store.put_calls(task.run, task.task, &calls)).await {
         let about = About::of(shared, task).await;
         about.warn(STORE, &format!("has {} paid attempts that could not be booked: {error}", calls.len()));
+    } else if let Some(journal) = &shared.journal {
+        journal.calls(task.run, calls.into_iter().map(|call| (task.task, call)).collect());
     }
 }
 

@@ -19,6 +19,8 @@ use crate::context::{RunContext, StopReason};
 
 /// How often the session's counter is raised; at least every 3 s by P4.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
+/// How soon it is tried again when the store was not there: whoever is there next may have forgotten something (P44).
+const RENEW_SOON: Duration = Duration::from_millis(300);
 /// Without a confirmed renewal for so long, no call starts.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// How often the states of the runs at hand are read, so that no call starts later than 1 s after a stop (P23).
@@ -41,7 +43,7 @@ impl Default for Vitals {
 
 impl Vitals {
     /// A renewal that was sent at `sent` is confirmed.
-    fn renewed(&self, sent: Instant) {
+    pub(super) fn renewed(&self, sent: Instant) {
         let ms = u64::try_from(sent.saturating_duration_since(self.origin).as_millis()).unwrap_or(u64::MAX);
         self.renewed_ms.fetch_max(ms, Ordering::Relaxed);
     }
@@ -57,17 +59,16 @@ impl Vitals {
 /// Renews the session. When a supervisor has ended it, its tasks are somebody else's: calls of the old session stop, and a
 /// new session begins.
 pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
-    let (mut silent, mut waiting, mut lost) = (false, None, LostLeases::default());
+    let (mut silent, mut waiting, mut lost, mut pause) = (false, None, LostLeases::default(), RENEW_EVERY);
     loop {
-        tokio::time::sleep(RENEW_EVERY).await;
+        tokio::time::sleep(pause).await;
+        pause = RENEW_EVERY;
         if bench_telemetry::metrics::enabled() {
             shared.refresh_metrics();
         }
-        let (sent, session) = (Instant::now(), shared.session());
-        let evidence = shared.routes.evidence().to_json();
-        match shared.store.renew_session(session, Some(&evidence)).await {
+        let session = shared.session();
+        match shared.renew_now().await {
             Ok(true) => {
-                shared.vitals.renewed(sent);
                 (silent, waiting) = (false, None);
                 shared.hand_back_lost(&mut lost).await;
             }
@@ -79,6 +80,7 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
             }
             Err(error) => {
                 tell(&mut waiting, &error, "the session could not be renewed");
+                pause = RENEW_SOON;
                 if !silent && !shared.vitals.alive() {
                     silent = true;
                     info!("no renewal for {} s: no call starts until the store is back", LONGEST_SILENCE.as_secs());
@@ -110,6 +112,9 @@ impl Shared {
         let sent = Instant::now();
         let session = self.store.open_session(&self.name, &self.domain, &self.info).await?;
         self.session.store(session.0, Ordering::SeqCst);
+        if let Some(journal) = &self.journal {
+            journal.begin();
+        }
         self.vitals.renewed(sent);
         let (worker, no) = (self.name.as_str(), session.0);
         warn!(

@@ -96,7 +96,8 @@ async fn look(
     leave_roles(shared).await;
     if shared.is_served() && told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
         *told = Some(Instant::now());
-        shared.store.renew_session(shared.session(), Some(&routes.evidence().to_json())).await?;
+        // the usual renewal says what to do when the session has ended
+        let _alive = shared.renew_now().await?;
     }
     Ok(())
 }

@@ -38,7 +38,11 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     if bank.handle.is_none() {
         let handle = system.open_bank(&bank).await.map_err(|failure| context.system_end(failure))?;
         let stored = shared.store.set_bank_handle(task.run, bank_no, row.generation, &handle).await;
-        bank.handle = Some(stored.map_err(|e| store_failure(&e))?);
+        let stored = stored.map_err(|e| store_failure(&e))?;
+        if let Some(journal) = &shared.journal {
+            journal.handle(task.run, bank_no, row.generation, stored.clone());
+        }
+        bank.handle = Some(stored);
     }
     let batch = system.capabilities().max_batch.clamp(1, CHECKPOINTS_PER_SUBMISSION);
     let mut position = row.position;
@@ -152,11 +156,14 @@ fn generations_failed(task: ClaimedTask, generation: i64) -> i64 {
     generation - task.planned_generation() + 1 - i64::from(task.losses)
 }
 
-/// Whether an earlier holder may have written what no checkpoint tells of: it was lost, or failed (P5).
+/// Whether an earlier holder may have written what no checkpoint tells of: it was lost, or failed (P5), or forgotten (P44).
 fn is_unsure(context: &RunContext, task: ClaimedTask, row: &BankRow) -> bool {
     let capabilities = context.system().capabilities();
-    let written = row.handle.is_some() && !capabilities.from_items && !capabilities.retain_idempotent;
-    written && (task.losses > 0 || task.attempts > 0)
+    if capabilities.from_items || (capabilities.retain_idempotent && row.handle.is_some()) {
+        return false;
+    }
+    // a holder whose claim the store has forgotten may have written under this name (P44)
+    row.outdated || (row.handle.is_some() && (task.losses > 0 || task.attempts > 0))
 }
 
 /// Raises the generation before anything is written.

@@ -11,6 +11,7 @@
 
 mod acks;
 mod consume;
+mod dead;
 mod fault;
 mod link;
 mod publish;
@@ -24,7 +25,7 @@ use async_trait::async_trait;
 use bench_proto::task::QueueName;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Consumer, DeadLetters, Outgoing, Queue, QueueDepth, QueueError};
+use crate::{Consumer, DeadLetters, Fate, Outgoing, Queue, QueueDepth, QueueError, Unreadable};
 use link::Link;
 use publish::Publisher;
 
@@ -38,8 +39,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     let consuming = Arc::new(Link::new(url, "consume", closed.clone())?);
     let publishing = Arc::new(Link::new(url, "publish", closed.clone())?);
     consuming.done_with(consuming.channel().await?).await;
-    let publisher = Publisher::new(publishing, Arc::clone(&consuming));
-    Ok(Arc::new(AmqpQueue { consuming, publisher, closed }))
+    let publisher = Publisher::new(Arc::clone(&publishing), Arc::clone(&consuming));
+    Ok(Arc::new(AmqpQueue { consuming, publishing, publisher, closed }))
 }
 
 /// A connection to a broker.
@@ -47,6 +48,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
 struct AmqpQueue {
     /// Consumes, declares and counts.
     consuming: Arc<Link>,
+    publishing: Arc<Link>,
     publisher: Publisher,
     closed: CancellationToken,
 }
@@ -54,6 +56,7 @@ struct AmqpQueue {
 #[async_trait]
 impl Queue for AmqpQueue {
     async fn declare(&self, queues: &[QueueName]) -> Result<(), QueueError> {
+        dead::declare(&self.consuming, &self.publishing).await?;
         topology::declare(&self.consuming, queues).await
     }
 
@@ -74,11 +77,23 @@ impl Queue for AmqpQueue {
     }
 
     async fn take_dead_letters(&self, max: usize) -> Result<DeadLetters, QueueError> {
-        topology::take_dead_letters(&self.consuming, max).await
+        dead::take(&self.consuming, &self.publishing, max).await
     }
 
     async fn dead_letter_count(&self) -> Result<u64, QueueError> {
-        topology::depth_of(&self.consuming, &topology::dead_name()).await.map(|depth| depth.ready)
+        dead::count(&self.consuming).await
+    }
+
+    fn has_dead_letters(&self) -> bool {
+        true
+    }
+
+    async fn unreadable(&self) -> Result<Vec<Unreadable>, QueueError> {
+        dead::look(&self.consuming).await
+    }
+
+    async fn settle_unreadable(&self, ids: &[String], fate: Fate) -> Result<u64, QueueError> {
+        dead::settle(&self.consuming, &self.publishing, ids, fate).await
     }
 
     fn reconnects(&self) -> u64 {

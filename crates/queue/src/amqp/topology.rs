@@ -5,18 +5,15 @@
 use std::time::Duration;
 
 use backon::{ConstantBuilder, Retryable};
-use bench_proto::task::{QueueName, TOPOLOGY_VERSION, TaskMessage};
+use bench_proto::task::QueueName;
 use lapin::{
-    Channel, ExchangeKind,
-    options::{
-        BasicAckOptions, BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
-        QueueDeleteOptions, QueuePurgeOptions,
-    },
+    Channel,
+    options::{QueueDeclareOptions, QueueDeleteOptions, QueuePurgeOptions},
     types::{AMQPValue, FieldTable, ShortString},
 };
 
-use super::{fault::Doing, link::Link};
-use crate::{DeadLetters, QueueDepth, QueueError};
+use super::{dead, fault::Doing, link::Link};
+use crate::{QueueDepth, QueueError};
 
 /// A message that was delivered more often than this goes to the dead letters: it kills workers before they claim it.
 const DELIVERY_LIMIT: i64 = 20;
@@ -24,30 +21,15 @@ const DELIVERY_LIMIT: i64 = 20;
 /// Longest wait for the end of a queue.
 const DELETION: Duration = Duration::from_secs(30);
 
-/// Name of the dead-letter exchange and of its queue.
-pub(super) fn dead_name() -> String {
-    format!("bench.t{TOPOLOGY_VERSION}.dead")
-}
-
 /// A queue's name as AMQP wants it.
 pub(super) fn short(name: &str) -> Result<ShortString, QueueError> {
     ShortString::try_new(name)
         .map_err(|_| QueueError::Setup(format!("queue name {name:.60}… is longer than 255 bytes: shorten the pool")))
 }
 
-/// Declares dead letters and queues.
+/// Declares queues of tasks.
 pub(super) async fn declare(link: &Link, queues: &[QueueName]) -> Result<(), QueueError> {
     let channel = link.channel().await?;
-    let dead = dead_name();
-    let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
-    let exchange = channel.exchange_declare(short(&dead)?, ExchangeKind::Fanout, durable, FieldTable::default());
-    link.ask(Doing::Declaring(&dead), exchange).await?;
-    // classic: what lies there is read and put back (`take_dead_letters`), which a quorum queue counts as deliveries
-    let arguments = table([("x-queue-type", AMQPValue::LongString("classic".into()))]);
-    declare_queue(link, &channel, &dead, arguments).await?;
-    let bind =
-        channel.queue_bind(short(&dead)?, short(&dead)?, "".into(), QueueBindOptions::default(), FieldTable::default());
-    link.ask(Doing::Declaring(&dead), bind).await?;
     for queue in queues {
         declare_queue(link, &channel, &queue.wire_name(), task_queue()).await?;
     }
@@ -60,7 +42,7 @@ fn task_queue() -> FieldTable {
     table([
         ("x-queue-type", AMQPValue::LongString("quorum".into())),
         ("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT)),
-        ("x-dead-letter-exchange", AMQPValue::LongString(dead_name().into())),
+        ("x-dead-letter-exchange", AMQPValue::LongString(dead::exchange().into())),
     ])
 }
 
@@ -85,13 +67,20 @@ pub(super) async fn renew(link: &Link, queue: &QueueName) -> Result<(), QueueErr
     declaring.retry(attempts).sleep(tokio::time::sleep).when(|error| matches!(error, QueueError::Unavailable(_))).await
 }
 
-async fn declare_queue(link: &Link, channel: &Channel, name: &str, arguments: FieldTable) -> Result<(), QueueError> {
+/// Declares a durable queue.
+pub(super) async fn declare_queue(
+    link: &Link,
+    channel: &Channel,
+    name: &str,
+    arguments: FieldTable,
+) -> Result<(), QueueError> {
     let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
     link.ask(Doing::Declaring(name), channel.queue_declare(short(name)?, durable, arguments)).await?;
     Ok(())
 }
 
-fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTable {
+/// Arguments by their names.
+pub(super) fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTable {
     let mut table = FieldTable::default();
     for (name, value) in entries {
         table.insert(name.into(), value);
@@ -121,31 +110,4 @@ pub(super) async fn purge(link: &Link, queue: &QueueName) -> Result<(), QueueErr
     link.ask(Doing::Using(&name), channel.queue_purge(short(&name)?, QueuePurgeOptions::default())).await?;
     link.done_with(channel).await;
     Ok(())
-}
-
-/// Takes the tasks among at most `max` dead letters; what cannot be read stays.
-pub(super) async fn take_dead_letters(link: &Link, max: usize) -> Result<DeadLetters, QueueError> {
-    let dead = dead_name();
-    let channel = link.channel().await?;
-    let mut letters = DeadLetters::default();
-    let mut readable = Vec::new();
-    for _ in 0..max {
-        let getting = channel.basic_get(short(&dead)?, BasicGetOptions::default());
-        let Some(letter) = link.ask(Doing::Using(&dead), getting).await? else {
-            break;
-        };
-        match TaskMessage::from_bytes(&letter.delivery.data) {
-            Ok(message) => {
-                letters.tasks.push(message);
-                readable.push(letter.delivery.delivery_tag);
-            }
-            Err(_) => letters.unreadable += 1,
-        }
-    }
-    for tag in readable {
-        link.ask(Doing::Using(&dead), channel.basic_ack(tag, BasicAckOptions::default())).await?;
-    }
-    // closing the channel puts back what was not acked
-    link.ask(Doing::Using(&dead), channel.close(200, "OK".into())).await?;
-    Ok(letters)
 }

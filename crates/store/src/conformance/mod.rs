@@ -13,6 +13,7 @@ mod contention;
 mod counted;
 mod fixtures;
 mod forks;
+mod incarnations;
 mod money;
 mod outages;
 mod pace;
@@ -27,8 +28,8 @@ mod traces;
 use std::{any::Any, sync::Arc};
 
 pub use self::{
-    calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, money::*, outages::*, pace::*,
-    plan::*, results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
+    calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, incarnations::*, money::*,
+    outages::*, pace::*, plan::*, results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
 };
 use crate::Store;
 
@@ -116,6 +117,12 @@ macro_rules! store_conformance {
             p25_claims_beyond_the_limit_are_refused,
             p25_a_systems_own_limit_bounds_its_banks_too,
             p14_two_processes_share_a_store,
+            p44_a_session_is_told_what_the_store_knows_of_it,
+            p44_an_incarnation_changes_once_for_all_who_notice,
+            p44_banks_never_get_a_name_that_was_forgotten,
+            p44_leases_go_back_to_who_works_on_them,
+            p44_forgotten_money_is_booked_once,
+            p44_a_batch_is_committed_again_over_a_later_claim,
             dropped_calls_leave_no_transaction_open,
         }
     };

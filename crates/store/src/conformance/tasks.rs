@@ -8,7 +8,7 @@ use bench_proto::{
 };
 
 use super::{Fresh, Scene, bank};
-use crate::{ClaimedTask, Release, RunState, SessionId, StoreError};
+use crate::{ClaimedTask, Release, Renewal, RunState, SessionId, StoreError};
 
 fn released(claimed: &ClaimedTask, event: TaskEvent, delay_ms: u64) -> Release {
     Release {
@@ -126,7 +126,7 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
     let scene = Scene::start(store, &[bank(0, &[(1, &[0])]), bank(1, &[(1, &[0])])]).await;
     let other = store.open_session("w2", "local", "{}").await.expect("opens");
     let elsewhere = store.open_session("w3", "cluster", "{}").await.expect("opens");
-    assert!(store.renew_session(scene.session, None).await.expect("renews"));
+    assert!(matches!(store.renew_session(scene.session, None).await.expect("renews"), Renewal::Alive(_)));
     let open = store.open_sessions("local").await.expect("are read");
     let seen: Vec<_> = open.iter().map(|s| (s.session, s.worker.as_str(), s.counter, s.leased)).collect();
     assert_eq!(seen, [(scene.session, "w1", 1, 0), (other, "w2", 0, 0)]);
@@ -141,12 +141,13 @@ pub async fn p4_the_tasks_of_a_dead_session_are_ready_again(fresh: &Fresh) {
     assert_eq!(leased, [1, 1]);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 1);
     assert_eq!(store.end_session(scene.session).await.expect("ends"), 0);
-    assert!(!store.renew_session(scene.session, None).await.expect("answers"), "the worker learns that it was ended");
+    let renewal = store.renew_session(scene.session, None).await.expect("answers");
+    assert_eq!(renewal, Renewal::Ended, "the worker learns that it was ended");
     assert_eq!(store.claim(scene.session, &[(scene.run, task)]).await.expect("answers"), []);
     let claimed = store.claim(other, &[(scene.run, task)]).await.expect("claims");
     assert_eq!((claimed[0].epoch, claimed[0].attempts, claimed[0].losses), (2, 0, 1));
     assert_eq!(store.claim(SessionId(999), &[(scene.run, task)]).await.expect("answers"), []);
-    assert!(!store.renew_session(SessionId(999), None).await.expect("answers"));
+    assert_eq!(store.renew_session(SessionId(999), None).await.expect("answers"), Renewal::Unknown);
 }
 
 /// A message that came back: the note is forgotten, the task waits, nothing is counted.
@@ -174,7 +175,7 @@ pub async fn p14_leadership_is_a_row(fresh: &Fresh) {
     assert_eq!(store.take_lead("cluster", "b", None).await.expect("answers"), None, "somebody leads");
     let seen = store.leader("cluster").await.expect("is read").expect("is there");
     assert_eq!((seen.holder.as_str(), seen.epoch), ("a", first));
-    assert!(store.renew_lead("cluster", first, "").await.expect("renews"));
+    assert!(store.renew_lead("cluster", first, "").await.expect("renews").is_some());
     let stale = Some((seen.epoch, seen.counter));
     assert_eq!(store.take_lead("cluster", "b", stale).await.expect("answers"), None, "the leader has moved");
     let seen = store.leader("cluster").await.expect("is read").expect("is there");
@@ -182,13 +183,13 @@ pub async fn p14_leadership_is_a_row(fresh: &Fresh) {
     let second = store.take_lead("cluster", "b", Some((seen.epoch, seen.counter))).await.expect("is taken");
     let second = second.expect("it stood still");
     assert!(second > first);
-    assert!(!store.renew_lead("cluster", first, "").await.expect("answers"), "the old leader learns it");
+    assert!(store.renew_lead("cluster", first, "").await.expect("answers").is_none(), "the old leader learns it");
     store.resign_lead("cluster", first).await.expect("changes nothing");
-    assert!(store.renew_lead("cluster", second, "the broker blocks").await.expect("renews"));
+    assert!(store.renew_lead("cluster", second, "the broker blocks").await.expect("renews").is_some());
     let leader = store.leader("cluster").await.expect("is read").expect("is there");
     assert_eq!((leader.holder.as_str(), leader.trouble.as_str()), ("b", "the broker blocks"));
     store.resign_lead("cluster", second).await.expect("resigns");
-    assert!(!store.renew_lead("cluster", second, "").await.expect("answers"));
+    assert!(store.renew_lead("cluster", second, "").await.expect("answers").is_none());
     assert_eq!(store.leader("cluster").await.expect("is read").expect("is there").holder, "");
     assert_eq!(store.leader("elsewhere").await.expect("is read"), None, "scopes are apart");
 }

@@ -295,6 +295,10 @@ impl Backend for Postgres {
         Ok(format!("PostgreSQL {version} at {}{pooler}", self.pool.place))
     }
 
+    fn interruptions(&self) -> u64 {
+        self.pool.interruptions()
+    }
+
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
         static ROOM: Sql = Sql::new(|| {
             "SELECT current_setting('max_connections')::int8, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"

@@ -4,7 +4,10 @@
 //! that went away) is closed, which makes the server roll back. So nobody ever inherits an open transaction.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -33,6 +36,8 @@ pub(super) struct Pool {
     size: usize,
     turns: Semaphore,
     resting: Mutex<Vec<(Connection, Instant)>>,
+    /// How often a connection turned out to be dead.
+    interruptions: AtomicU64,
 }
 
 /// A connection, and what the server keeps for it.
@@ -59,7 +64,7 @@ impl Pool {
     /// A pool of at most `size` connections, with its first one.
     pub(super) fn new(place: Place, options: PgConnectOptions, pooled: bool, first: PgConnection, size: usize) -> Self {
         let resting = Mutex::new(vec![(Connection::new(first), Instant::now())]);
-        Self { place, options, pooled, size, turns: Semaphore::new(size), resting }
+        Self { place, options, pooled, size, turns: Semaphore::new(size), resting, interruptions: AtomicU64::new(0) }
     }
 
     /// A connection that works, as far as one can know.
@@ -85,7 +90,13 @@ impl Pool {
 
     /// Closes the resting connections: when one of them turned out to be dead, the others are too.
     pub(super) fn forget(&self) {
+        self.interruptions.fetch_add(1, Ordering::SeqCst);
         self.resting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// See [`crate::Store::interruptions`].
+    pub(super) fn interruptions(&self) -> u64 {
+        self.interruptions.load(Ordering::SeqCst)
     }
 
     /// Lets work end, then closes.

@@ -50,7 +50,8 @@ const fn state_code(state: BankState) -> i64 {
 }
 
 const COLUMNS: &str = "k.bank_no, k.bank_id, k.bank_row, k.content, k.questions, k.gold, k.segments, k.generation, k.handle, \
-    k.state, k.position, k.segment, k.open_recalls, k.reason";
+    k.state, k.position, k.segment, k.open_recalls, k.reason, k.namespaces, \
+    CASE WHEN k.incarnation = (SELECT i.incarnation FROM incarnations AS i) THEN 0 ELSE 1 END";
 
 fn bank_row(mut row: Row) -> StoreResult<BankRow> {
     let bank_no = row.small(0)?;
@@ -75,6 +76,8 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         segment: row.small(11)?,
         open_recalls: row.int(12)?,
         reason: row.opt_text(13)?.map(unescape),
+        namespaces: row.text(14)?,
+        outdated: row.int(15)? == 1,
     })
 }
 

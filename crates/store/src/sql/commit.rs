@@ -18,12 +18,13 @@ use super::{
     calls::{self, NewCall},
     conclude,
     guards::{allowed_in_batch, change},
+    incarnations,
     money::{self, Books},
     task_key,
     tasks::{self, Standings, pairs},
 };
 use crate::{
-    CommitOutcome, Conclusion, StoreError, StoreResult,
+    CommitMark, CommitOutcome, Conclusion, StoreError, StoreResult,
     codec::{from_json, to_frame, to_json},
 };
 
@@ -181,7 +182,7 @@ impl Written {
 }
 
 /// Writes a batch.
-pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResult<Written> {
+pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared, mark: Option<CommitMark>) -> StoreResult<Written> {
     let Prepared { mut steps, skipped, ended, calls, runs, mut conclusions } = prepared;
     let mut locked: BTreeSet<(RunNo, TaskKey)> = steps.iter().map(|s| (s.run, s.task)).collect();
     locked.extend(&ended);
@@ -222,6 +223,9 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared) -> StoreResul
     }
     to_conclude.extend(ripe_of(conn, &unknown).await?);
     books.write_at_last(conn).await?;
+    if let Some(mark) = mark {
+        incarnations::mark_at_last(conn, mark).await?;
+    }
     Ok(Written { stored, before, to_conclude: to_conclude.into_iter().collect(), opened })
 }
 

@@ -15,7 +15,7 @@ use super::{
     reopen, results, sweep, task_key, tasks, traces,
 };
 use crate::{
-    Checkpoints, CommitOutcome, Conclusion, RetryScope, StoreResult,
+    Checkpoints, CommitMark, CommitOutcome, Conclusion, RetryScope, StoreResult,
     codec::{escape, to_json},
 };
 
@@ -101,16 +101,17 @@ pub(super) async fn insert(
 
 #[async_trait]
 impl<B: Backend> Checkpoints for SqlStore<B> {
-    async fn commit_and_conclude(
+    async fn commit_marked(
         &self,
         records: &[StepRecord],
         conclusions: &[Conclusion],
+        mark: Option<CommitMark>,
     ) -> StoreResult<CommitOutcome> {
         if records.is_empty() {
             return Ok(CommitOutcome::default());
         }
         let prepared = commit::prepare(records, conclusions)?;
-        let written = self.backend.write(move |conn| Box::pin(commit::write(conn, prepared))).await?;
+        let written = self.backend.write(move |conn| Box::pin(commit::write(conn, prepared, mark))).await?;
         Ok(written.outcome(records))
     }
 

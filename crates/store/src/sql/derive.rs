@@ -126,6 +126,8 @@ mod tests {
             segment: 0,
             open_recalls: 0,
             reason: None,
+            namespaces: String::new(),
+            outdated: false,
         }
     }
 

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Backend, Row, Sql, SqlStore, args};
+use super::{Backend, Row, Sql, SqlStore, args, incarnations::CURRENT};
 use crate::{
-    LeaderRow, Leaders, StoreResult,
+    LeadTold, LeaderRow, Leaders, StoreResult,
     codec::{escape, unescape},
 };
 
@@ -43,12 +43,16 @@ impl<B: Backend> Leaders for SqlStore<B> {
         rows.first().map(|row| row.int(0)).transpose()
     }
 
-    async fn renew_lead(&self, scope: &str, epoch: i64, trouble: &str) -> StoreResult<bool> {
+    async fn renew_lead(&self, scope: &str, epoch: i64, trouble: &str) -> StoreResult<Option<LeadTold>> {
         static RENEW: Sql = Sql::new(|| {
-            "UPDATE leaders SET counter = counter + 1, trouble = $3, renewed_us = @now WHERE scope = $1 AND epoch = $2 AND holder <> ''"
-                .to_owned()
+            format!(
+                "UPDATE leaders SET counter = counter + 1, trouble = $3, renewed_us = @now \
+                 WHERE scope = $1 AND epoch = $2 AND holder <> '' RETURNING counter, {CURRENT}"
+            )
         });
-        self.execute(&RENEW, args![escape(scope), epoch, escape(trouble)]).await.map(|renewed| renewed > 0)
+        let args = args![escape(scope), epoch, escape(trouble)];
+        let rows = self.backend.change(move |conn| conn.fetch(&RENEW, args)).await?;
+        rows.first().map(|row| Ok(LeadTold { counter: row.int(0)?, incarnation: row.int(1)? })).transpose()
     }
 
     async fn resign_lead(&self, scope: &str, epoch: i64) -> StoreResult<()> {

@@ -17,6 +17,7 @@ mod derive;
 mod forks;
 mod guards;
 mod imports;
+mod incarnations;
 mod items;
 mod leaders;
 mod money;
@@ -100,6 +101,11 @@ pub(crate) trait Backend: Send + Sync + 'static {
     /// Product and version of the database.
     fn product(&self) -> impl Future<Output = StoreResult<String>> + Send;
 
+    /// See [`Store::interruptions`].
+    fn interruptions(&self) -> u64 {
+        0
+    }
+
     /// See [`Store::connection_room`].
     fn connection_room(&self) -> impl Future<Output = StoreResult<Option<ConnectionRoom>>> + Send {
         async { Ok(None) }
@@ -144,6 +150,10 @@ impl<B: Backend> Store for SqlStore<B> {
         let rows = self.fetch(&RUNS, args![]).await?;
         let runs = rows.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(format!("{product}, schema {version}, {runs} runs"))
+    }
+
+    fn interruptions(&self) -> u64 {
+        self.backend.interruptions()
     }
 
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {

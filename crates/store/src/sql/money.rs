@@ -265,6 +265,48 @@ async fn lose_run(conn: &mut dyn Conn, run: RunNo, session: SessionId) -> StoreR
     books.write(conn).await
 }
 
+/// Reserves again what the store has forgotten, whether it fits or not: it is out already. What became uncertain of it is booked
+/// as that; how many, and how much. An attempt with a record stays what it is.
+pub(super) async fn restore(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    session: SessionId,
+    mut wants: Vec<Want>,
+    state: i64,
+) -> StoreResult<(u64, PicoUsd)> {
+    static RESTORE: Sql = Sql::new(|| {
+        format!(
+            "INSERT INTO reservations (attempt_id, run_no, session, day, phase, amount, state) \
+             SELECT b.attempt, $2, $3, $4, b.phase, b.amount, $5 FROM @rows($1: phase int, amount int, attempt blob) AS b \
+             WHERE NOT EXISTS (SELECT 1 FROM calls AS c WHERE c.attempt_id = b.attempt) \
+             ON CONFLICT (attempt_id) DO NOTHING RETURNING {RESERVED}"
+        )
+    });
+    wants.sort_unstable_by_key(|want| want.attempt);
+    let day = standing(conn, run, session).await?.day;
+    let (mut books, mut lost) = (Books::default(), (0, PicoUsd::ZERO));
+    if state == LOST {
+        let ids = ids(&wants.iter().map(|want| want.attempt).collect::<Vec<_>>());
+        for mut row in conn.fetch(&LOSE, args![ids]).await? {
+            let (_, of) = reserved(&mut row)?;
+            lost = (lost.0 + 1, lost.1.saturating_add(of.amount));
+            lose(&mut books, of);
+        }
+    }
+    for mut row in conn.fetch(&RESTORE, args![amounts(&wants), run.0, session.0, day, state]).await? {
+        let (_, of) = reserved(&mut row)?;
+        let amount = of.amount.0;
+        if state == LOST {
+            lost = (lost.0 + 1, lost.1.saturating_add(of.amount));
+            books.book(of.run, of.phase, of.day, Sums { spent: amount, uncertain: amount, reserved: 0 });
+        } else {
+            books.book(of.run, of.phase, of.day, Sums { reserved: amount, ..Sums::default() });
+        }
+    }
+    books.write(conn).await?;
+    Ok(lost)
+}
+
 /// Books that a reservation has become uncertain.
 fn lose(books: &mut Books, of: Reserved) {
     let amount = of.amount.0;
@@ -328,16 +370,20 @@ async fn insert(
     for (place, want) in wants.iter().enumerate() {
         places.entry(want.attempt).or_insert(place);
     }
-    let batch = Batch::default()
-        .int(wants.iter().map(|want| phase_code(want.phase)))
-        .int(wants.iter().map(|want| want.amount.0))
-        .blob(wants.iter().map(|want| want.attempt.as_bytes().to_vec()));
-    let rows = conn.fetch(&INSERT, args![batch, run.0, session.0, day]).await?;
+    let rows = conn.fetch(&INSERT, args![amounts(wants), run.0, session.0, day]).await?;
     let mut new = HashSet::with_capacity(rows.len());
     for mut row in rows {
         new.extend(places.get(&attempt_id(&row.blob(0)?)?));
     }
     Ok(new)
+}
+
+/// A batch of (phase, amount, attempt).
+fn amounts(wants: &[Want]) -> Batch {
+    Batch::default()
+        .int(wants.iter().map(|want| phase_code(want.phase)))
+        .int(wants.iter().map(|want| want.amount.0))
+        .blob(wants.iter().map(|want| want.attempt.as_bytes().to_vec()))
 }
 
 /// The caps of a run, in the order in which they are locked.
@@ -365,15 +411,16 @@ fn grant<'w>(states: &mut [BudgetState], wants: impl Iterator<Item = (usize, &'w
     refused
 }
 
+/// Makes open reservations uncertain.
+static LOSE: Sql = Sql::new(|| {
+    format!(
+        "UPDATE reservations SET state = {LOST} WHERE state = {OPEN} \
+         AND attempt_id IN (SELECT b.attempt FROM @locked(reservations $1: place int, attempt blob) AS b) RETURNING {RESERVED}"
+    )
+});
+
 /// The transaction of [`Money::change_budget`].
 async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<BudgetAnswer> {
-    static LOSE: Sql = Sql::new(|| {
-        format!(
-            "UPDATE reservations SET state = {LOST} WHERE state = {OPEN} \
-             AND attempt_id IN (SELECT b.attempt FROM @locked(reservations $1: place int, attempt blob) AS b) \
-             RETURNING {RESERVED}"
-        )
-    });
     let BudgetChange { run, session, mut release, lose: lost, wants } = change;
     let standing = standing(conn, run, session).await?;
     let mut books = Books::default();

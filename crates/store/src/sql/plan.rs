@@ -10,6 +10,7 @@ use bench_proto::{
 use super::{
     Backend, Batch, CHUNK, Conn, Sql, SqlStore, args, banks,
     counters::{self, Delta},
+    incarnations::{CURRENT, raise_generation},
     must_exist, tasks,
 };
 use crate::{
@@ -52,8 +53,9 @@ async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i
     static INSERT: Sql = Sql::new(|| {
         format!(
             "INSERT INTO banks (run_no, bank_no, bank_id, content, questions, gold, segments, last_segment, generation, state, \
-             position, segment, open_recalls) \
-             SELECT $1, b.bank, b.bank_id, b.content, b.questions, b.gold, b.segments, b.last, 1, {}, 0, 0, b.open_recalls \
+             position, segment, open_recalls, incarnation, namespaces) \
+             SELECT $1, b.bank, b.bank_id, b.content, b.questions, b.gold, b.segments, b.last, 1, {}, 0, 0, b.open_recalls, \
+             {CURRENT}, CASE WHEN {CURRENT} = 0 THEN '' ELSE '1:' || {CURRENT} || ' ' END \
              FROM @rows($2: bank int, last int, open_recalls int, bank_id text, segments text, content blob, questions blob, gold blob) \
              AS b WHERE true ORDER BY b.bank ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
             banks::BUILDING
@@ -102,9 +104,7 @@ async fn new_generation(conn: &mut dyn Conn, run: RunNo, bank_no: u32, epoch: i6
         "DELETE FROM checkpoints WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND step_no < $4".to_owned()
     });
     static RAISE: Sql = Sql::new(|| {
-        "UPDATE banks SET generation = generation + 1, handle = NULL, position = 0 WHERE run_no = $1 AND bank_no = $2 \
-         RETURNING generation"
-            .to_owned()
+        format!("UPDATE banks SET {} WHERE run_no = $1 AND bank_no = $2 RETURNING generation", raise_generation())
     });
     let missing = || StoreError::Missing(format!("bank {bank_no} of run number {}", run.0));
     let before = banks::read(conn, run, Some(&[bank_no])).await?.pop().ok_or_else(missing)?;

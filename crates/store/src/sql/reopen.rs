@@ -12,6 +12,7 @@ use super::{
     Batch, CHUNK, Conn, JUDGE_OFFSET, Sql, args, banks,
     counters::{self, Delta},
     guards::{allowed_in_batch, change},
+    incarnations::raise_generation,
     must_exist,
     runs::note_event,
     task_key, tasks,
@@ -188,8 +189,9 @@ async fn start_anew(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreR
     static TASKS: Sql = Sql::new(|| within("tasks"));
     static RAISE: Sql = Sql::new(|| {
         format!(
-            "UPDATE banks SET generation = generation + 1, handle = NULL, position = 0, state = {}, reason = NULL \
+            "UPDATE banks SET {}, state = {}, reason = NULL \
              WHERE (run_no, bank_no) IN (SELECT @each($1, b.bank), b.bank FROM @rows($2: bank int) AS b)",
+            raise_generation(),
             banks::BUILDING
         )
     });

@@ -4,11 +4,13 @@ use async_trait::async_trait;
 use bench_proto::{outage::SessionEvidence, task::TaskState};
 
 use super::{
-    Backend, Conn, Row, Sql, SqlStore, args, money,
+    Backend, Conn, Row, Sql, SqlStore, args,
+    incarnations::{CURRENT, never_given},
+    money,
     tasks::{Holder, lose_leases},
 };
 use crate::{
-    SessionId, SessionRow, Sessions, StoreError, StoreResult,
+    Renewal, SessionId, SessionRow, Sessions, StoreResult, Told,
     codec::{escape, unescape},
 };
 
@@ -19,7 +21,9 @@ async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
     // claims of the session lock its row too: none of them can slip in between the two statements
     conn.lock(&LOCK, args![session.0]).await?;
     conn.execute(&END, args![session.0]).await?;
+    static FORGET: Sql = Sql::new(|| "DELETE FROM session_marks WHERE session_id = $1".to_owned());
     let lost = lose_leases(conn, Holder::Session(session)).await?;
+    conn.execute(&FORGET, args![session.0]).await?;
     money::lose_session(conn, session).await?;
     Ok(lost)
 }
@@ -28,30 +32,38 @@ async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
 impl<B: Backend> Sessions for SqlStore<B> {
     async fn open_session(&self, worker: &str, domain: &str, info_json: &str) -> StoreResult<SessionId> {
         static OPEN: Sql = Sql::new(|| {
-            "INSERT INTO sessions (worker, domain, info, counter, opened_us, renewed_us) VALUES ($1, $2, $3, 0, @now, @now) RETURNING session_id"
+            "INSERT INTO sessions (session_id, worker, domain, info, counter, opened_us, renewed_us) \
+             VALUES ($1, $2, $3, $4, 0, @now, @now)"
                 .to_owned()
         });
-        let args = args![escape(worker), escape(domain), escape(info_json)];
-        let rows = self.backend.write(move |conn| conn.fetch(&OPEN, args)).await?;
-        let row = rows.first().ok_or_else(|| StoreError::Corrupt("a new session has no number".to_owned()))?;
-        row.int(0).map(SessionId)
+        let session = SessionId(never_given());
+        self.execute(&OPEN, args![session.0, escape(worker), escape(domain), escape(info_json)]).await?;
+        Ok(session)
     }
 
-    async fn renew_session(&self, session: SessionId, evidence: Option<&str>) -> StoreResult<bool> {
-        static RENEW: Sql = Sql::new(|| {
-            "UPDATE sessions SET counter = counter + 1, renewed_us = @now WHERE session_id = $1 AND ended_us IS NULL"
-                .to_owned()
-        });
-        static TELL: Sql = Sql::new(|| {
-            "UPDATE sessions SET counter = counter + 1, renewed_us = @now, evidence = $2, evidence_us = @now \
-             WHERE session_id = $1 AND ended_us IS NULL"
-                .to_owned()
-        });
-        let renewed = match evidence {
-            None => self.execute(&RENEW, args![session.0]).await?,
-            Some(evidence) => self.execute(&TELL, args![session.0, escape(evidence)]).await?,
-        };
-        Ok(renewed > 0)
+    async fn renew_session(&self, session: SessionId, evidence: Option<&str>) -> StoreResult<Renewal> {
+        fn renew(tells: &str) -> String {
+            format!(
+                "UPDATE sessions SET counter = counter + 1, renewed_us = @now{tells} WHERE session_id = $1 AND ended_us IS NULL \
+                 RETURNING counter, COALESCE((SELECT m.mark FROM session_marks AS m WHERE m.session_id = $1), 0), {CURRENT}"
+            )
+        }
+        static RENEW: Sql = Sql::new(|| renew(""));
+        static TELL: Sql = Sql::new(|| renew(", evidence = $2, evidence_us = @now"));
+        static KNOWN: Sql = Sql::new(|| "SELECT session_id FROM sessions WHERE session_id = $1".to_owned());
+        let told = evidence.map(escape);
+        let renewed = self
+            .backend
+            .change(move |conn| match told {
+                None => conn.fetch(&RENEW, args![session.0]),
+                Some(told) => conn.fetch(&TELL, args![session.0, told]),
+            })
+            .await?;
+        if let Some(row) = renewed.first() {
+            return Ok(Renewal::Alive(Told { counter: row.int(0)?, mark: row.int(1)?, incarnation: row.int(2)? }));
+        }
+        let known = !self.fetch(&KNOWN, args![session.0]).await?.is_empty();
+        Ok(if known { Renewal::Ended } else { Renewal::Unknown })
     }
 
     async fn end_session(&self, session: SessionId) -> StoreResult<u64> {
@@ -64,7 +76,7 @@ impl<B: Backend> Sessions for SqlStore<B> {
                 "SELECT s.session_id, s.worker, s.info, s.counter, @now - s.renewed_us, \
                  (SELECT count(*) FROM tasks AS t WHERE t.session = s.session_id AND t.state = {}), \
                  s.evidence, @now - s.evidence_us \
-                 FROM sessions AS s WHERE s.domain = $1 AND s.ended_us IS NULL ORDER BY s.session_id",
+                 FROM sessions AS s WHERE s.domain = $1 AND s.ended_us IS NULL ORDER BY s.opened_us, s.session_id",
                 TaskState::Leased.code()
             )
         });

@@ -1,6 +1,6 @@
 //! What the broker loses, the store knows: restarts, outages, deleted queues, a forgotten broker, odd messages.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bench_e2e::{
     amqp::{Wire, queue_names},
@@ -112,6 +112,63 @@ fn fault_11_duplicate_reordered_and_unreadable_messages() {
     assert_eq!((&status["status"], &status["cluster"]["dead_letters"]), (&json!("finished"), &json!(6)));
     let text = stage.cluster.run(&["status"]).expect_code(0).stdout;
     assert!(text.contains("dead letters: 6") && text.contains("lie in the dead letters"), "{text}");
+    settle_dead_letters(&stage);
+}
+
+/// What cannot be read is shown, sent back and dropped by a person, and then nothing is left of it.
+fn settle_dead_letters(stage: &Stage) {
+    let dead = |more: &[&str]| stage.cluster.run(&[&["dead"], more].concat());
+    let list = dead(&["list", "--json"]).expect_code(0).json();
+    assert_eq!((&list["count"], &list["messages"][0]["queue"]), (&json!(6), &json!("bench.t1.default.question")));
+    assert!(list["messages"].as_array().is_some_and(|all| all.iter().all(|message| message["why"] != "")), "{list:#}");
+    let text = dead(&["list", "--limit", "2"]).expect_code(0).stdout;
+    assert!(text.contains("6 unreadable messages, the oldest of") && text.contains("… and 4 more"), "{text}");
+    let shown: Vec<String> = (1..=6).map(|n: usize| dead(&["show", &n.to_string()]).expect_code(0).stdout).collect();
+    assert!(shown.iter().any(|text| text.contains("body, 15 bytes: this is no task")), "{shown:#?}");
+    let refused = dead(&["show", "7"]).expect_code(2).stderr;
+    assert!(refused.contains("numbers them from 1 to 6"), "{refused}");
+    assert!(dead(&["drop"]).expect_code(2).stderr.contains("--all"), "what is to be dropped must be said");
+    assert!(dead(&["drop", "1"]).expect_code(0).stdout.contains("1 messages are dropped, 5 are left"));
+    // it comes back: nobody here can read it
+    assert!(dead(&["requeue", "1"]).expect_code(0).stdout.contains("1 messages are back in the queues"));
+    let began = Instant::now();
+    while dead(&["list", "--json"]).expect_code(0).json()["count"] != 5 {
+        assert!(began.elapsed() < Duration::from_secs(30), "the message that was sent back does not come again");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(dead(&["drop", "--all"]).expect_code(0).stdout.contains("5 messages are dropped, 0 are left"));
+    assert!(dead(&["list"]).expect_code(0).stdout.contains("no unreadable messages"));
+    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(30), |status| {
+        status["cluster"]["dead_letters"] == 0 && status["cluster"]["trouble"].is_null()
+    });
+    assert_eq!(status["status"], "finished");
+    let local = stage.cluster.bench().run(["dead", "list"]).expect_code(2).stderr;
+    assert!(local.contains("memory: has no dead letters"), "{local}");
+}
+
+#[test]
+fn fault_32_all_queues_are_purged_while_the_run_goes_on() {
+    let stage = Stage::set(Size::Large, Setup::default(), 400);
+    let (coordinator, _workers) = stage.people(2);
+    let mut client = stage.submit(&[]);
+    stage.wait_for_percent(20);
+    let wire = Wire::to(&stage.cluster.vhost().admin);
+    let purged: u32 = queue_names().iter().map(|name| wire.purge(name)).sum();
+    let began = Instant::now();
+    assert!(purged > 0, "no message was ready: nothing was lost");
+    let (mut repairs, mut last) = (0, Duration::ZERO);
+    while client.runs() {
+        let log = coordinator.stderr();
+        let now = log.lines().filter(|line| line.contains("tasks are published again")).count();
+        if now > repairs {
+            (repairs, last) = (now, began.elapsed());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    eprintln!("{purged} messages were purged, published again in {repairs} repairs, the last after {last:?}");
+    assert!((1..=4).contains(&repairs), "published again {repairs} times");
+    assert!(last <= Duration::from_secs(10), "the last were published again after {last:?}");
+    stage.check(client, 0);
 }
 
 #[test]

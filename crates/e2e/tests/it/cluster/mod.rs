@@ -2,6 +2,7 @@
 
 mod broker;
 mod coordinators;
+mod failover;
 mod network;
 mod pooler;
 mod refusals;

@@ -1,0 +1,17 @@
+//! `restore`: tells a store that it was brought back from a backup, and has forgotten what came after it (P44). From then on banks
+//! are retained under names that were never given, and running coordinators publish again what is ready.
+
+use crate::{
+    app::App,
+    exit::{CliResult, Exit},
+    out,
+};
+
+/// Runs the verb.
+pub(super) async fn run(app: &App) -> CliResult {
+    let store = app.open_store().await?;
+    let seen = store.incarnation().await?;
+    let incarnation = store.change_incarnation(seen.number, "it was brought back from a backup").await?;
+    out::result(&format!("store: incarnation {incarnation:x}; banks that were not ready begin anew under new names"));
+    Ok(Exit::Done)
+}

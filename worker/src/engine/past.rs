@@ -1,0 +1,233 @@
+//! A store that went back in time, as a worker sees it (P44): what it had acknowledged is written again, before anything is claimed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use bench_proto::{ids::RunNo, money::PicoUsd};
+use bench_store::{ClaimedTask, LiveSession, Renewal, SessionId, StoreError, Told, WENT_BACK_EVENT};
+use tracing::{info, warn};
+
+use super::Shared;
+use crate::journal::{Journal, Write};
+
+/// How long results wait for the tasks that they belong to: another process may have to bring these back first.
+const TASKS_WITHIN: Duration = Duration::from_secs(3);
+/// Wait between two looks for them.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What was brought back of a run.
+#[derive(Debug, Default)]
+struct Brought {
+    /// Results of steps.
+    results: usize,
+    /// Results that nobody wants any more.
+    overtaken: usize,
+    tasks: u64,
+    uncertain: (u64, PicoUsd),
+}
+
+impl Shared {
+    /// Whether the store has been away since the session was renewed: whoever is there now may have forgotten it.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.journal.is_some() && self.store.interruptions() != self.confirmed.load(Ordering::SeqCst)
+    }
+
+    /// Renews the session; false when a supervisor has ended it. A store that went back in time gets back what it had acknowledged.
+    pub(crate) async fn renew_now(&self) -> Result<bool, StoreError> {
+        let _one = self.renewing.lock().await;
+        let (sent, session, interruptions) = (Instant::now(), self.session(), self.store.interruptions());
+        let before = self.journal.as_ref().map(|journal| (journal, journal.told()));
+        match (self.store.renew_session(session, Some(&self.routes().evidence().to_json())).await?, before) {
+            (Renewal::Ended, _) | (Renewal::Unknown, None) => return Ok(false),
+            (Renewal::Alive(_), None) => {}
+            (Renewal::Alive(told), Some((journal, before))) if !Journal::is_less(before, told) => {
+                journal.confirm(told, sent);
+            }
+            (Renewal::Alive(told), Some((journal, _))) => self.bring_back(journal, session, told).await?,
+            (Renewal::Unknown, Some((journal, _))) => self.bring_back(journal, session, Told::default()).await?,
+        }
+        self.vitals.renewed(sent);
+        self.confirmed.store(interruptions, Ordering::SeqCst);
+        Ok(true)
+    }
+
+    /// Writes again what the store has forgotten. Every part may be repeated: should the store go away meanwhile, the next renewal
+    /// begins anew.
+    async fn bring_back(&self, journal: &Journal, session: SessionId, told: Told) -> Result<(), StoreError> {
+        // no batch is committed meanwhile
+        let _turn = journal.turn.lock().await;
+        let before = journal.told();
+        let (worker, missing) = (self.name.as_str(), before.mark > told.mark);
+        let why = format!(
+            "the store went back in time: {worker} was told of {} renewals and {} commits, of which it knows {} and {}",
+            before.counter, before.mark, told.counter, told.mark
+        );
+        let incarnation = self.store.change_incarnation(before.incarnation, &why).await?;
+        warn!(worker, code = "store_went_back", "{why}; what is remembered is written again");
+        let counter = before.counter.max(told.counter);
+        let mut live = LiveSession {
+            session,
+            worker: self.name.clone(),
+            domain: self.domain.clone(),
+            info_json: self.info.clone(),
+            counter,
+            mark: told.mark,
+        };
+        self.store.restore_session(&live).await?;
+        let mut brought: BTreeMap<RunNo, Brought> = BTreeMap::new();
+        let writes = journal.beyond(told.mark);
+        let gone = self.gone_runs(&writes).await?;
+        self.write_again(writes, &gone, &mut brought).await?;
+        self.hold_again(session, &gone, &mut brought).await?;
+        let (money, forgotten) = journal.outstanding();
+        for (run, out) in money.into_iter().filter(|(run, _)| !gone.contains(run)) {
+            match self.store.restore_money(run, session, &out.open, &out.lost).await {
+                Ok(uncertain) if uncertain.0 > 0 => brought.entry(run).or_default().uncertain = uncertain,
+                Ok(_) | Err(StoreError::Missing(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        live.mark = before.mark;
+        self.store.restore_session(&live).await?;
+        for (run, brought) in &brought {
+            let message = brought.say(worker);
+            info!(worker, code = "store_went_back", "run number {}: {message}", run.0);
+            self.store.add_event(*run, WENT_BACK_EVENT, &message).await?;
+        }
+        if forgotten > 0 && missing {
+            warn!(worker, code = "store_went_back", "{forgotten} older calls are not remembered any more");
+        }
+        journal.confirm(Told { counter, mark: before.mark, incarnation }, Instant::now());
+        self.opened.notify_one();
+        Ok(())
+    }
+
+    /// Runs that the store does not know any more, or whose numbers it has given to others.
+    async fn gone_runs(&self, writes: &[Write]) -> Result<BTreeSet<RunNo>, StoreError> {
+        let contexts: Vec<_> = self.contexts.lock().await.values().cloned().collect();
+        let mut runs: BTreeSet<RunNo> = writes.iter().flat_map(Write::runs).collect();
+        runs.extend(contexts.iter().map(|context| context.run_no()));
+        let mut gone = BTreeSet::new();
+        for run in runs {
+            let known = contexts.iter().find(|context| context.run_no() == run);
+            let same = match self.store.run(run).await {
+                Ok(row) => known.is_none_or(|context| context.row().run_id == row.run_id),
+                Err(StoreError::Missing(_)) => false,
+                Err(error) => return Err(error),
+            };
+            if !same {
+                gone.insert(run);
+                if let Some(context) = known {
+                    context.stop_calls("the store has forgotten the run");
+                    self.forget_context(context).await;
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Repeats writes in their order. Results whose tasks are not there yet wait for those who bring these back.
+    async fn write_again(
+        &self,
+        writes: Vec<Write>,
+        gone: &BTreeSet<RunNo>,
+        brought: &mut BTreeMap<RunNo, Brought>,
+    ) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let mut left = Vec::new();
+        for write in writes {
+            if write.runs().iter().any(|run| gone.contains(run)) {
+                continue;
+            }
+            let written = match &write {
+                Write::Handle { run, bank_no, generation, handle } => {
+                    self.store.set_bank_handle(*run, *bank_no, *generation, handle).await.map(drop)
+                }
+                Write::Calls(run, calls) => self.store.book_calls(*run, calls).await,
+                Write::Batch(_, batch) => {
+                    let (records, conclusions) = (batch.0.clone(), batch.1.clone());
+                    left.push((records, conclusions));
+                    Ok(())
+                }
+            };
+            match written {
+                // a generation that was forgotten is not the bank's any more
+                Ok(()) | Err(StoreError::Missing(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        loop {
+            let mut refused = Vec::new();
+            for (records, conclusions) in left {
+                let outcome = match self.store.commit_and_conclude(&records, &conclusions).await {
+                    Ok(outcome) => outcome,
+                    Err(StoreError::BadData(why)) => {
+                        warn!(code = "store_went_back", "{} results cannot be stored again: {why}", records.len());
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                for question in &outcome.to_conclude {
+                    // the concluder lives as long as the worker
+                    let _ = self.to_conclude.send(*question);
+                }
+                let again: Vec<_> = outcome.refused.iter().filter_map(|at| records.get(*at)).cloned().collect();
+                for (record, already) in records.iter().zip(&outcome.already) {
+                    brought.entry(record.run).or_default().results += usize::from(already.is_none());
+                }
+                if !again.is_empty() {
+                    refused.push((again, Vec::new()));
+                }
+            }
+            if refused.is_empty() || began.elapsed() > TASKS_WITHIN {
+                for record in refused.iter().flat_map(|(records, _)| records) {
+                    brought.entry(record.run).or_default().overtaken += 1;
+                }
+                return Ok(());
+            }
+            left = refused;
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Takes the tasks back that this process works on.
+    async fn hold_again(
+        &self,
+        session: SessionId,
+        gone: &BTreeSet<RunNo>,
+        brought: &mut BTreeMap<RunNo, Brought>,
+    ) -> Result<(), StoreError> {
+        let mut by_run: BTreeMap<RunNo, Vec<ClaimedTask>> = BTreeMap::new();
+        for task in self.active.claims().into_iter().filter(|task| task.session == session && !gone.contains(&task.run))
+        {
+            by_run.entry(task.run).or_default().push(task);
+        }
+        for (run, held) in by_run {
+            let tasks = self.store.restore_leases(session, &held).await?;
+            if tasks > 0 {
+                brought.entry(run).or_default().tasks = tasks;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Brought {
+    fn say(&self, worker: &str) -> String {
+        let Self { results, overtaken, tasks, uncertain: (calls, cost) } = self;
+        let mut parts = vec![format!("{worker} stored {results} results again")];
+        if *overtaken > 0 {
+            parts.push(format!("{overtaken} were overtaken"));
+        }
+        if *tasks > 0 {
+            parts.push(format!("{tasks} tasks in work were taken back"));
+        }
+        if *calls > 0 {
+            parts.push(format!("{calls} calls of {cost} became uncertain"));
+        }
+        parts.join(", ")
+    }
+}
