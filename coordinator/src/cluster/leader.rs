@@ -15,6 +15,8 @@ use super::{past::Past, trouble::Trouble};
 
 /// How often the leader raises its counter, and others look at it.
 const BEAT: Duration = Duration::from_millis(1000);
+/// Shortest time between two renewals.
+const SOON: Duration = Duration::from_millis(250);
 /// How long the counter must stand still before another takes over.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Two looks that are further apart than this are no watch: something held this process up.
@@ -115,7 +117,7 @@ impl Candidate {
                     }
                     return;
                 }
-                () = tokio::time::sleep(BEAT) => {}
+                () = self.beat() => {}
             }
             match self.renew(epoch).await {
                 Ok(true) => upset.over(),
@@ -124,6 +126,17 @@ impl Candidate {
                     return;
                 }
                 Err(error) => tell(&mut upset, &error),
+            }
+        }
+    }
+
+    /// Waits until the lead is to be renewed: after a beat, or soon when the store has been away, because others wait for that.
+    async fn beat(&self) {
+        let began = Instant::now();
+        loop {
+            tokio::time::sleep(SOON).await;
+            if began.elapsed() >= BEAT || !self.past.is_confirmed(self.store.interruptions()) {
+                return;
             }
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod gauges;
 #[cfg(feature = "cluster")]
 pub(crate) mod leader;
 pub(crate) mod overview;
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a build for one machine has no `serve`"))]
 pub(crate) mod past;
 #[cfg(feature = "cluster")]
 pub(crate) mod scale;

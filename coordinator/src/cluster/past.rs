@@ -53,7 +53,6 @@ impl Past {
     }
 
     /// The store went back, by other signs.
-    #[cfg(feature = "cluster")]
     pub(crate) fn went_back(&self, now: Instant) {
         self.lock().went_back(now);
     }
@@ -70,6 +69,11 @@ impl Past {
         let state = self.lock();
         let settling = state.went_back.is_some_and(|at| now.saturating_duration_since(at) < SETTLING);
         state.confirmed == interruptions && !settling
+    }
+
+    /// Whether a renewal has outlived so many interruptions of the store.
+    pub(crate) fn is_confirmed(&self, interruptions: u64) -> bool {
+        self.lock().confirmed == interruptions
     }
 
     /// How often the store went back.

@@ -16,6 +16,8 @@ type Holders = HashMap<(RunNo, TaskKey), Holder>;
 struct Holder {
     count: u32,
     claim: Option<ClaimedTask>,
+    /// The store has forgotten the claim, and another holds the task, perhaps under the same epoch (P44).
+    overtaken: bool,
 }
 
 /// The tasks that are being claimed or worked on.
@@ -43,8 +45,24 @@ impl Active {
     /// Notes the claim of a task that is held.
     pub(super) fn claimed(&self, claim: ClaimedTask) {
         if let Some(holder) = self.lock().get_mut(&(claim.run, claim.task)) {
-            holder.claim = Some(claim);
+            (holder.claim, holder.overtaken) = (Some(claim), false);
         }
+    }
+
+    /// Notes which of the claims the store still knows of; the others are somebody else's by now.
+    pub(super) fn overtake(&self, claims: &[ClaimedTask], known: &[ClaimedTask]) {
+        let known: BTreeSet<_> = known.iter().map(|lease| (lease.run, lease.task, lease.epoch)).collect();
+        let mut holders = self.lock();
+        for claim in claims.iter().filter(|claim| !known.contains(&(claim.run, claim.task, claim.epoch))) {
+            if let Some(holder) = holders.get_mut(&(claim.run, claim.task)) {
+                holder.overtaken |= holder.claim == Some(*claim);
+            }
+        }
+    }
+
+    /// Whether a claim is somebody else's.
+    pub(super) fn is_overtaken(&self, claim: ClaimedTask) -> bool {
+        self.lock().get(&(claim.run, claim.task)).is_some_and(|holder| holder.overtaken && holder.claim == Some(claim))
     }
 
     /// The tasks that are worked on.
@@ -98,6 +116,21 @@ mod tests {
     fn lease(task: TaskKey, epoch: i64) -> ClaimedTask {
         let session = bench_store::SessionId(1);
         ClaimedTask { run: RunNo(1), task, epoch, attempts: 0, losses: 0, queue_wait_us: 0, dispatch_us: 0, session }
+    }
+
+    #[test]
+    fn p44_claims_that_the_store_has_forgotten_are_somebody_elses() {
+        let active = Active::default();
+        let (mine, theirs) = (lease(TaskKey::question(0, 1), 3), lease(TaskKey::question(0, 2), 1));
+        let _held = [mine, theirs].map(|claim| active.hold((claim.run, claim.task)));
+        assert_eq!(active.claims(), [], "not claimed yet");
+        active.claimed(mine);
+        active.claimed(theirs);
+        active.overtake(&[mine, theirs], &[mine]);
+        assert!(!active.is_overtaken(mine) && active.is_overtaken(theirs));
+        let again = lease(TaskKey::question(0, 2), 2);
+        active.claimed(again);
+        assert!(!active.is_overtaken(again) && !active.is_overtaken(theirs));
     }
 
     #[test]

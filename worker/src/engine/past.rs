@@ -200,9 +200,9 @@ impl Shared {
         gone: &BTreeSet<RunNo>,
         brought: &mut BTreeMap<RunNo, Brought>,
     ) -> Result<(), StoreError> {
+        let claims = self.active.claims();
         let mut by_run: BTreeMap<RunNo, Vec<ClaimedTask>> = BTreeMap::new();
-        for task in self.active.claims().into_iter().filter(|task| task.session == session && !gone.contains(&task.run))
-        {
+        for task in claims.iter().filter(|task| task.session == session && !gone.contains(&task.run)).copied() {
             by_run.entry(task.run).or_default().push(task);
         }
         for (run, held) in by_run {
@@ -211,6 +211,8 @@ impl Shared {
                 brought.entry(run).or_default().tasks = tasks;
             }
         }
+        // their epochs may be those of others now: they are not handed back
+        self.active.overtake(&claims, &self.store.leases(session).await?);
         Ok(())
     }
 }

@@ -94,6 +94,10 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
             }
         }
     };
+    if shared.active.is_overtaken(task) {
+        shared.opened.notify_one();
+        return;
+    }
     let note = note(task, clock, &release);
     let role = task.task.kind().role().name();
     match &note {

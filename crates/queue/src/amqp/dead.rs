@@ -16,7 +16,7 @@ use lapin::{
     message::BasicGetMessage,
     options::{
         BasicAckOptions, BasicGetOptions, BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions,
-        QueueBindOptions, QueueDeleteOptions, QueueUnbindOptions,
+        QueueBindOptions, QueueDeleteOptions,
     },
     types::{AMQPValue, FieldTable, ShortString},
 };
@@ -243,7 +243,9 @@ fn annotated(properties: &BasicProperties, why: &str) -> BasicProperties {
     let now = i64::try_from(now).unwrap_or(i64::MAX);
     let mut headers = properties.headers().clone().unwrap_or_default();
     let from = text(&headers, "x-first-death-queue").unwrap_or_default();
-    let mut set = |name: &str, value: AMQPValue| headers.insert(ShortString::from(name), value);
+    let mut set = |name: &str, value: AMQPValue| {
+        headers.insert(ShortString::from(name), value);
+    };
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     set(ID, AMQPValue::LongString(format!("{now:x}-{:x}-{number:x}", std::process::id()).into()));
     set(WHY, AMQPValue::LongString(why.into()));

@@ -117,7 +117,7 @@ fn fault_11_duplicate_reordered_and_unreadable_messages() {
 
 /// What cannot be read is shown, sent back and dropped by a person, and then nothing is left of it.
 fn settle_dead_letters(stage: &Stage) {
-    let dead = |more: &[&str]| stage.cluster.run(&[&["dead"], more].concat());
+    let dead = |more: &[&str]| stage.cluster.run(&[&["dead"][..], more].concat());
     let list = dead(&["list", "--json"]).expect_code(0).json();
     assert_eq!((&list["count"], &list["messages"][0]["queue"]), (&json!(6), &json!("bench.t1.default.question")));
     assert!(list["messages"].as_array().is_some_and(|all| all.iter().all(|message| message["why"] != "")), "{list:#}");

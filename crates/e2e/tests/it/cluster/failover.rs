@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bench_e2e::faults::{RUN, SLOTS, Size, Stage};
-use bench_testkit::cluster::Setup;
+use bench_testkit::{cluster::Setup, process::wait_until};
 use serde_json::Value;
 
 const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false };
@@ -61,4 +61,33 @@ fn fault_31_a_failover_loses_less_than_a_renewal() {
     lose(&stage, Duration::from_millis(300));
     stage.check(client, IN_FLIGHT);
     assert!(ledger(&stage) >= stage.provider.paid() - 1e-9);
+}
+
+#[test]
+fn fault_33_banks_of_the_lost_span_begin_anew_under_names_that_were_never_given() {
+    let stage = Stage::set(Size::Small, OWN, 10);
+    let (_coordinator, mut workers) = stage.people(2);
+    // an outside memory in which a session that is written twice shows
+    let memory = format!("faulty.memory={}", stage.cluster.bench().path().join("memory").display());
+    let client = stage.submit(&["--system", "faulty", "--set", &memory, "--set", "faulty.retain_ms=150"]);
+    let retained = || -> u64 {
+        let sum = stage.cluster.sql("SELECT COALESCE(sum(entries_retained), 0) FROM run_counters");
+        sum.parse().expect("a number")
+    };
+    wait_until("something is retained", Duration::from_secs(60), || retained() > 8);
+    let copied = stage.cluster.postgres().copy().expect("the server is copied");
+    let (asked, known) = (stage.provider.count("requests"), retained());
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(retained() > known, "nothing would be lost");
+    // who knew what this worker has written dies with the store
+    workers[0].kill();
+    let unknown = stage.provider.count("requests") - asked;
+    stage.cluster.postgres().fail_over(copied).expect("the copy comes up");
+    workers[0] = stage.worker("worker3");
+    stage.check(client, unknown + IN_FLIGHT);
+    let renamed = stage.cluster.sql("SELECT count(*) FROM banks WHERE namespaces LIKE '%:%'");
+    let names = std::fs::read_dir(stage.cluster.bench().path().join("memory")).expect("banks were kept");
+    let names: Vec<String> = names.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(renamed != "0" && names.iter().any(|name| name.contains("-i")), "{renamed}: {names:?}");
+    eprintln!("{renamed} banks of 10 began anew: {names:?}");
 }
