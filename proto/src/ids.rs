@@ -145,6 +145,8 @@ impl TaskKey {
     pub const MAX_BANKS: u32 = 1 << Self::BANK_BITS;
     /// Largest number of questions in a bank.
     pub const MAX_INDEX: u32 = 1 << Self::INDEX_BITS;
+    /// No task: calls that a run pays for beside all of them, such as the probe of a provider, are booked under this key.
+    pub const OVERHEAD: Self = Self(-1);
 
     const fn pack(kind: TaskKind, bank: u32, index: u32, sub: u32) -> Self {
         assert!(bank < Self::MAX_BANKS && index < Self::MAX_INDEX && sub < (1 << Self::SUB_BITS));

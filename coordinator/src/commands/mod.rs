@@ -6,6 +6,7 @@ mod cancel;
 mod compare;
 mod completions;
 mod config;
+mod controls;
 mod datasets;
 mod doctor;
 pub(crate) mod estimate;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use bench_store::{RunRow, RunState, Store};
 
 use super::{
-    gc,
+    controls, gc,
     submit::{Ending, RESUMABLE, conclude},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     cli::{ResumeArgs, SampleArgs},
     cluster::client::has_planner,
     exit::{CliError, CliResult},
-    local::Interrupts,
+    local::{Interrupts, RunEnd},
     out,
     planner::Planner,
     planning::{banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
@@ -34,8 +34,13 @@ pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
 /// # Errors
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
 pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
+    // a measured run that has ended goes on with the controls that have not
+    let mut controls = Vec::new();
+    if run.state == RunState::Finished {
+        controls = controls::not_ended(store.as_ref(), run.run_no).await?;
+    }
     match run.state {
-        RunState::Finished => {
+        RunState::Finished if controls.is_empty() => {
             return results::finish(
                 app,
                 store.as_ref(),
@@ -52,9 +57,11 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
                 Standing::Cancelled.advice(&run.run_id).unwrap_or_default()
             )));
         }
-        RunState::Running | RunState::Paused | RunState::Cancelled => {}
+        RunState::Running | RunState::Paused | RunState::Cancelled | RunState::Finished => {}
     }
-    gc::check_banks(store.as_ref(), &run).await?;
+    if run.state != RunState::Finished {
+        gc::check_banks(store.as_ref(), &run).await?;
+    }
     let ending = run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&ending)?;
     // everything that could refuse comes before the run's state is touched
@@ -68,20 +75,36 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         // it goes on without anybody's help: attach to it
         return go_on(app, store, &run, &carrier, planner, args, &ending).await;
     }
+    if carrier.is_cluster() {
+        controls::start(store.as_ref(), &controls).await?;
+    }
+    let more: &[RunState] = match run.state {
+        RunState::Finished => &[RunState::Finished],
+        _ if args.reopen => &[RunState::Cancelled],
+        _ => &[],
+    };
+    take_up(store.as_ref(), &run, more).await?;
+    go_on(app, store, &run, &carrier, planner, args, &ending).await
+}
+
+/// Puts a run that nobody works on into state `running`, from the states of [`RESUMABLE`] and `more`.
+///
+/// # Errors
+/// Exit 2 when it is in another one.
+pub(super) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) -> Result<(), CliError> {
     if run.state == RunState::Running {
         // its owner was killed: the lock is ours, so nobody else can be at work
         store.close_lost_interval(run.run_no).await?;
         store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
     }
-    let from: &[RunState] =
-        if args.reopen { &[RunState::Running, RunState::Paused, RunState::Cancelled] } else { &RESUMABLE };
-    if !store.set_run_state(run.run_no, from, RunState::Running, None).await? {
+    let from: Vec<RunState> = RESUMABLE.iter().chain(more).copied().collect();
+    if !store.set_run_state(run.run_no, &from, RunState::Running, None).await? {
         return Err(CliError::usage(format!(
             "{} was changed by somebody else just now; `bench-coord status {}`",
             run.run_id, run.run_id
         )));
     }
-    go_on(app, store, &run, &carrier, planner, args, &ending).await
+    Ok(())
 }
 
 /// Carries a run that has been put into state `running` to its rest.
@@ -101,7 +124,11 @@ pub(super) async fn go_on(
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
     let interrupts = Interrupts::listen();
-    let end = carrier.carry(app, &store, &row, planner, &args.output.watching(&interrupts)).await?;
+    let watching = args.output.watching(&interrupts);
+    let end = carrier.carry(app, &store, &row, planner, &watching).await?;
+    if end == RunEnd::Finished && !carrier.is_cluster() {
+        controls::carry(app, &store, &row, None, &watching).await?;
+    }
     let ending = Ending {
         json: args.output.json,
         output_dir: args.output.output_dir.as_deref(),

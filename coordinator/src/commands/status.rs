@@ -1,6 +1,6 @@
 //! `status [RUN]`: what is going on, and in one line why nothing moves.
 
-use bench_proto::{CLUSTER_DOMAIN, ids::Role};
+use bench_proto::{CLUSTER_DOMAIN, ids::Role, summary::GroupSummary};
 use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store};
 use serde_json::json;
 
@@ -14,6 +14,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out,
     progress::{ProgressMeter, line},
+    results,
     runs::{Standing, find_run},
 };
 
@@ -61,6 +62,7 @@ struct RunStatus<'a> {
     open: OpenByRole,
     waits_for: Option<String>,
     failed_banks: Vec<(String, String)>,
+    group: GroupSummary,
 }
 
 impl<'a> RunStatus<'a> {
@@ -85,6 +87,7 @@ impl<'a> RunStatus<'a> {
             open: store.open_tasks(run.run_no).await?,
             waits_for: store.waits_for(run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
+            group: results::group_of(store, run).await?,
         })
     }
 
@@ -147,6 +150,13 @@ impl<'a> RunStatus<'a> {
                 ));
             }
         }
+        if self.group.runs > 1 {
+            let cap = self.group.cap_usd.map(|cap| format!(" of ${cap:.2}")).unwrap_or_default();
+            lines.push(format!(
+                "  group {}: ${:.4}{cap} booked of {} runs",
+                self.group.id, self.group.booked_usd, self.group.runs
+            ));
+        }
         for (bank, reason) in &self.failed_banks {
             lines.push(format!("  bank {bank} failed: {reason}"));
         }
@@ -175,6 +185,7 @@ impl<'a> RunStatus<'a> {
             "planned": self.run.planned,
             "resumed_times": self.run.resumed_times,
             "progress": snapshot,
+            "group": self.group,
             "tasks": roles,
             "cluster": self.cluster.map(Overview::json),
             "failed_banks": self.failed_banks.iter().map(|(bank, reason)| json!({"bank": bank, "reason": reason})).collect::<Vec<_>>(),

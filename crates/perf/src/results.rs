@@ -127,6 +127,8 @@ async fn write_run(store: &dyn Store, id: &str, n: u32, variant: u32) -> anyhow:
         domain: "local".to_owned(),
         imported: false,
         code_version: bench_proto::CODE_VERSION.to_owned(),
+        group: None,
+        waits: false,
     };
     let run = store.create_run(&new).await?;
     for first in (0..n).step_by(PART as usize) {
