@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunId};
-use bench_store::{RunFilter, RunRow, RunState, Store};
+use bench_store::{MEASURED_FIRST, RunFilter, RunRow, RunState, Store};
 
 use crate::{exit::CliError, lock::OwnerLock};
 
@@ -102,6 +102,9 @@ impl Standing {
             Self::Running { .. } | Self::Finished => None,
             Self::Interrupted => {
                 Some(format!("its process is gone; `bench-coord resume {run}` goes on where it stopped"))
+            }
+            Self::Paused { reason } if reason == MEASURED_FIRST => {
+                Some(format!("{reason}, and this control when that has ended"))
             }
             Self::Paused { reason } if reason.starts_with("budget") => {
                 Some(format!("{reason}; `bench-coord resume {run} --max-cost USD` goes on with a higher cap"))

@@ -82,6 +82,24 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// What the store's ledger says of a run: every attempt that was or may have been paid, whatever became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Everything that was booked, uncertain attempts at their worst case: what the cap is held against.
+    pub booked: PicoUsd,
+    /// By how much attempts passed their own worst case; part of `booked`.
+    pub overdraft: PicoUsd,
+    /// Attempts of questions that have ended, and of banks. Here and below `retries` counts replies that did not pass their
+    /// parser, and what cost nothing is not counted.
+    pub ended: Usage,
+    /// Attempts of questions that have not ended.
+    pub unfinished: Usage,
+    /// Attempts beside all tasks ([`crate::ids::TaskKey::OVERHEAD`]).
+    pub overhead: Usage,
+    /// Attempts of which nobody knows what they cost, at their worst case; they are in none of the others.
+    pub uncertain: Usage,
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

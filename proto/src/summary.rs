@@ -1,9 +1,9 @@
-//! The summary of a run: `report.json`, schema version 1.
+//! The summary of a run: `report.json`, schema version 2 (version 1 is read too, see [`UsageTotal`]).
 //!
 //! Keys may be added, and are changed only with a new [`REPORT_SCHEMA_VERSION`]. Scores, shares and intervals are
 //! fractions in [0, 1]; times carry their unit in the name; money is US dollars (floats for reading only, sums are made
 //! in [`crate::money::PicoUsd`]). **A figure that was not computed is `null`, never 0.** The JSON Schema is published as
-//! `proto/schema/report.schema.json`, an example as `proto/golden/report.v1.json`.
+//! `proto/schema/report.schema.json`, an example as `proto/golden/report.v2.json`.
 
 mod memory;
 mod question_line;
@@ -28,10 +28,10 @@ pub use scores::{
 };
 pub use settings::{DatasetSummary, SampleSummary, SpecSummary};
 pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQuestion};
-pub use usage::{UsageFigures, UsageSummary, UsageTotal};
+pub use usage::{Booked, GroupSummary, UsageFigures, UsageSummary, UsageTotal};
 
 /// Version of [`Summary`] as written.
-pub const REPORT_SCHEMA_VERSION: u32 = 1;
+pub const REPORT_SCHEMA_VERSION: u32 = 2;
 /// The category whose questions have no answer in the conversation; LoCoMo is published with and without it.
 pub const ADVERSARIAL: &str = "adversarial";
 /// Label of reports whose answers come from the built-in extractive answerer.
@@ -99,6 +99,9 @@ pub struct Summary {
     pub usage: UsageSummary,
     /// The same object as `usage.total`.
     pub total: UsageTotal,
+    /// The runs that were started with it, under one cap; a run that was started alone is a group by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupSummary>,
     /// The ten slowest questions, slowest first.
     pub slowest: Vec<SlowQuestion>,
     /// The five lowest scores by the headline metric, lowest first, ties in byte order of the question id.

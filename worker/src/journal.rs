@@ -9,12 +9,14 @@ use std::{
 
 use async_trait::async_trait;
 use bench_proto::{
-    call::CallRecord,
+    call::{CallRecord, Ledger},
     ids::{RunNo, TaskKey},
     money::PicoUsd,
     step::StepRecord,
 };
-use bench_store::{BudgetAnswer, BudgetChange, CommitMark, Conclusion, Money, SessionId, StoreResult, Told, Want};
+use bench_store::{
+    BudgetAnswer, BudgetChange, CommitMark, Conclusion, GroupState, Money, RunRow, SessionId, StoreResult, Told, Want,
+};
 use uuid::Uuid;
 
 /// How long a write is kept whole. It ages only while the store confirms that the session lives.
@@ -269,6 +271,14 @@ impl Money for Noted {
 
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {
         self.store.release_uncertain(run).await
+    }
+
+    async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>> {
+        self.store.group(run).await
+    }
+
+    async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger> {
+        self.store.ledger(run).await
     }
 }
 

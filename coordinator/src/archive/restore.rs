@@ -65,6 +65,8 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path) -> Result<Restored
         domain: LOCAL_DOMAIN.to_owned(),
         imported: run.imported,
         code_version: run.code_version,
+        group: None,
+        waits: false,
     };
     if new.spec.fingerprint().hex() != summary.run.fingerprint {
         return Err(damaged(format!("{RUN} and {REPORT} have different fingerprints")));

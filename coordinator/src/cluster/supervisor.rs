@@ -148,7 +148,11 @@ impl Supervisor {
     async fn finish(&self, row: &RunRow) -> Result<(), TickError> {
         let filter = RunFilter { control_of: Some(row.run_no), controls: true, ..RunFilter::default() };
         let controls = self.store.list_runs(&filter).await?;
-        if controls.iter().any(|control| control.state == RunState::Running) {
+        // the measured run goes first: what it left of the cap is theirs (P41)
+        for control in controls.iter().filter(|control| control.waits()) {
+            self.store.set_run_state(control.run_no, &[RunState::Paused], RunState::Running, None).await?;
+        }
+        if controls.iter().any(|control| control.state == RunState::Running || control.waits()) {
             // its report shows them
             return Ok(());
         }

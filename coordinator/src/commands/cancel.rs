@@ -2,6 +2,7 @@
 
 use bench_store::{CANCELLED_NOW, RunState};
 
+use super::controls;
 use crate::{
     app::App,
     cli::CancelArgs,
@@ -19,6 +20,7 @@ pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
         .set_run_state(run.run_no, &[RunState::Running, RunState::Paused], RunState::Cancelled, Some(reason))
         .await?
     {
+        controls::cancel_waiting(store.as_ref(), run.run_no).await?;
         out::note(&format!(
             "{} is cancelled; `bench-coord report {}` shows what was scored, `resume {} --reopen` goes on all the same",
             run.run_id, run.run_id, run.run_id

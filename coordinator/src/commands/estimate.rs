@@ -5,6 +5,7 @@ use bench_plan::{
 };
 use bench_proto::{
     call::Phase,
+    money::PicoUsd,
     price::ModelPrice,
     spec::{ModelSpec, RunSpec},
 };
@@ -20,6 +21,7 @@ use serde_json::json;
 use crate::{
     app::App,
     cli::SubmitArgs,
+    commands::controls,
     exit::{CliResult, Exit},
     out,
     planning::{PlannedRun, plan_run},
@@ -73,10 +75,14 @@ impl Counting {
     }
 }
 
-/// An estimate with the interval that the run will print.
+/// An estimate of everything that a command starts, with the interval that its run will print.
 pub(crate) struct RunEstimate {
-    /// Calls, tokens, dollars, minutes.
+    /// Calls, tokens, dollars, minutes of the run.
     pub estimate: Estimate,
+    /// The same of each of its controls, by memory system.
+    controls: Vec<(String, Estimate)>,
+    /// All of them, one after the other.
+    total: Estimate,
     /// Expected intervals.
     pub announcement: Announcement,
     questions: u64,
@@ -90,13 +96,24 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         return super::fork::run(app, &dry, source, from).await;
     }
     let planned = plan_run(app, args, false).await?;
-    RunEstimate::of(app, &planned, Counting::Exact).await.print(args.output.json)
+    let controls = controls::plans(app, &planned)?;
+    RunEstimate::of_group(app, &planned, &controls, Counting::Exact).await.print(args.output.json)
 }
 
 impl RunEstimate {
+    /// The estimate of a planned run and its controls.
+    pub(super) async fn of_group(app: &App, planned: &PlannedRun, controls: &[PlannedRun], counting: Counting) -> Self {
+        let mut all = Self::of(app, planned, counting).await;
+        for control in controls {
+            let estimate = Self::of(app, control, counting).await.estimate;
+            all.total.followed_by(&estimate);
+            all.controls.push((control.spec.system.name.clone(), estimate));
+        }
+        all
+    }
+
     /// The estimate of a planned run.
-    #[must_use]
-    pub(crate) async fn of(app: &App, planned: &PlannedRun, counting: Counting) -> Self {
+    async fn of(app: &App, planned: &PlannedRun, counting: Counting) -> Self {
         let spec = &planned.spec;
         let count = |model: &str, messages: &prompts::Messages| counting.of_messages(model, messages);
         let rehearsal = rehearse(planned, counting.effort(), &count, &|model, text| counting.tokens(model, text)).await;
@@ -149,18 +166,31 @@ impl RunEstimate {
                 calls(Phase::Recall, spec.sample.n, embeds.question),
             ];
         }
+        let estimate = estimate(&input);
         Self {
-            estimate: estimate(&input),
+            total: estimate.clone(),
+            estimate,
+            controls: Vec::new(),
             announcement,
             questions: spec.sample.n,
-            cap_usd: spec.limits.max_cost.map(bench_proto::money::PicoUsd::usd),
+            cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
         }
     }
 
-    /// Expected dollars.
+    /// Expected dollars of all runs.
     #[must_use]
     pub(crate) fn expected_usd(&self) -> f64 {
-        self.estimate.expected.usd()
+        self.total.expected.usd()
+    }
+
+    /// What it is of beside the run, to be put behind an amount; empty for a run alone.
+    #[must_use]
+    pub(super) fn what(&self) -> String {
+        match self.controls.len() {
+            0 => String::new(),
+            1 => " with its control".to_owned(),
+            n => format!(" with its {n} controls"),
+        }
     }
 
     /// One or two lines for the start of a run.
@@ -171,18 +201,20 @@ impl RunEstimate {
             half_width(&self.announcement),
             self.announcement.detectable_points
         );
-        if self.estimate.calls == 0 {
+        let total = &self.total;
+        if total.calls == 0 {
             return interval;
         }
         format!(
-            "estimate: {} calls, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
-            self.estimate.calls,
-            self.estimate.prompt_tokens,
-            self.estimate.completion_tokens,
-            self.estimate.expected,
-            self.estimate.worst,
+            "estimate{}: {} calls, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
+            self.what(),
+            total.calls,
+            total.prompt_tokens,
+            total.completion_tokens,
+            total.expected,
+            total.worst,
             self.cap_usd.map(|cap| format!(", cap ${cap:.2}")).unwrap_or_default(),
-            crate::progress::duration(self.estimate.minutes * 60.0)
+            crate::progress::duration(total.minutes * 60.0)
         )
     }
 
@@ -192,8 +224,8 @@ impl RunEstimate {
     /// Never; the type is the verbs'.
     pub(crate) fn print(&self, as_json: bool) -> CliResult {
         if as_json {
-            let e = &self.estimate;
-            let phases: Vec<_> = e
+            let phases: Vec<_> = self
+                .total
                 .phases
                 .iter()
                 .map(|p| {
@@ -204,35 +236,46 @@ impl RunEstimate {
                     })
                 })
                 .collect();
-            out::json(&json!({
-                "questions": self.questions,
-                "calls": e.calls,
-                "prompt_tokens": e.prompt_tokens,
-                "completion_tokens": e.completion_tokens,
-                "usd": {"low": e.low.usd(), "expected": e.expected.usd(), "worst": e.worst.usd()},
-                "usd_cap": self.cap_usd,
-                "minutes": e.minutes,
-                "phases": phases,
-                "interval": self.announcement,
-            }));
+            let of = |e: &Estimate| {
+                json!({
+                    "calls": e.calls,
+                    "prompt_tokens": e.prompt_tokens,
+                    "completion_tokens": e.completion_tokens,
+                    "usd": {"low": e.low.usd(), "expected": e.expected.usd(), "worst": e.worst.usd()},
+                    "minutes": e.minutes,
+                })
+            };
+            let mut all = of(&self.total);
+            all["questions"] = json!(self.questions);
+            all["usd_cap"] = json!(self.cap_usd);
+            all["phases"] = json!(phases);
+            all["interval"] = json!(self.announcement);
+            all["measured"] = of(&self.estimate);
+            all["controls"] = self.controls.iter().map(|(name, e)| (name.clone(), of(e))).collect();
+            out::json(&all);
         } else {
             let mut lines = vec![format!("{} questions", self.questions)];
+            let calls = |calls: u64, prompt: u64, completion: u64, usd: [PicoUsd; 3]| {
+                let [low, expected, worst] = usd;
+                format!(
+                    "{calls} calls, {prompt} prompt and {completion} completion tokens, {low} to {worst}, expected {expected}"
+                )
+            };
             for p in &self.estimate.phases {
-                lines.push(format!(
-                    "  {:<7} {} calls, {} prompt and {} completion tokens, {} to {}, expected {}",
-                    p.phase.name(),
-                    p.calls,
-                    p.prompt_tokens,
-                    p.completion_tokens,
-                    p.low,
-                    p.worst,
-                    p.expected
-                ));
+                let of = calls(p.calls, p.prompt_tokens, p.completion_tokens, [p.low, p.expected, p.worst]);
+                lines.push(format!("  {:<7} {of}", p.phase.name()));
             }
-            if self.estimate.calls == 0 {
+            let of = |e: &Estimate| calls(e.calls, e.prompt_tokens, e.completion_tokens, [e.low, e.expected, e.worst]);
+            for (name, estimate) in &self.controls {
+                lines.push(format!("  control {name}: {}", of(estimate)));
+            }
+            if self.total.calls == 0 {
                 lines.push("  no model calls: free".to_owned());
+            } else {
+                let cap = self.cap_usd.map(|cap| format!(" (cap ${cap:.2})")).unwrap_or_default();
+                lines.push(format!("  total{}: {}{cap}", self.what(), of(&self.total)));
             }
-            lines.push(format!("  about {}", crate::progress::duration(self.estimate.minutes * 60.0)));
+            lines.push(format!("  about {}", crate::progress::duration(self.total.minutes * 60.0)));
             lines.push(format!("  95 % interval to expect: {}", half_width(&self.announcement)));
             lines.push(format!(
                 "  smallest difference a paired comparison finds: {:.1} points",

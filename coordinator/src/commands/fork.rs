@@ -62,7 +62,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return submit::attach(app, store, &spec, existing, args).await;
     }
-    submit::confirm(&estimate, &spec, 0, args).await?;
+    submit::confirm(&estimate, &spec, args).await?;
     let carrier = Carrier::of(app, &run_id)?;
     let judges: Vec<String> = spec.judges.iter().map(|judge| judge.display()).collect();
     let graders = if judges.is_empty() {
@@ -88,6 +88,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         domain: carrier.domain().to_owned(),
         imported: false,
         code_version: bench_proto::CODE_VERSION.to_owned(),
+        group: None,
+        waits: false,
     };
     let interrupts = app.interrupts();
     let run_no = match store.create_or_find(&new_run).await? {

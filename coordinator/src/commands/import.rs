@@ -110,6 +110,8 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         domain: LOCAL_DOMAIN.to_owned(),
         imported: true,
         code_version: bench_proto::CODE_VERSION.to_owned(),
+        group: None,
+        waits: false,
     };
     results::check_writable(&args.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0)))?;
 

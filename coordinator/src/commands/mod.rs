@@ -7,6 +7,7 @@ mod cancel;
 mod compare;
 mod completions;
 mod config;
+mod controls;
 mod datasets;
 mod dead;
 mod doctor;

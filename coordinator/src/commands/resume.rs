@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use bench_store::{RunRow, RunState, Store};
 
 use super::{
-    gc,
+    controls, gc,
     submit::{Ending, RESUMABLE, check_detach, conclude, detached},
 };
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     cli::{ResumeArgs, SampleArgs},
     cluster::client::{has_planner, spawn_planner},
     exit::{CliError, CliResult},
+    local::RunEnd,
     out,
     planner::Planner,
     planning::{banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
@@ -37,8 +38,13 @@ pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
 pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     check_detach(args.detach, app.place()?)?;
+    // a measured run that has ended goes on with the controls that have not
+    let mut controls = Vec::new();
+    if run.state == RunState::Finished {
+        controls = controls::not_ended(store.as_ref(), run.run_no).await?;
+    }
     match run.state {
-        RunState::Finished => {
+        RunState::Finished if controls.is_empty() => {
             return results::finish(
                 app,
                 store.as_ref(),
@@ -55,9 +61,11 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
                 Standing::Cancelled.advice(&run.run_id).unwrap_or_default()
             )));
         }
-        RunState::Running | RunState::Paused | RunState::Cancelled => {}
+        RunState::Running | RunState::Paused | RunState::Cancelled | RunState::Finished => {}
     }
-    gc::check_banks(store.as_ref(), &run).await?;
+    if run.state != RunState::Finished {
+        gc::check_banks(store.as_ref(), &run).await?;
+    }
     let ending = run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&ending)?;
     // everything that could refuse comes before the run's state is touched
@@ -72,20 +80,36 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         // it goes on without anybody's help: attach to it
         return go_on(app, store, &run, &carrier, planner, args, &ending).await;
     }
-    if run.state == RunState::Running {
-        // its owner was killed: the lock is ours, so nobody else can be at work
-        store.close_lost_interval(run.run_no).await?;
-        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
+    if carrier.is_cluster() {
+        controls::start(store.as_ref(), &controls).await?;
     }
-    let from: &[RunState] =
-        if args.reopen { &[RunState::Running, RunState::Paused, RunState::Cancelled] } else { &RESUMABLE };
-    if !store.set_run_state(run.run_no, from, RunState::Running, None).await? {
-        // somebody else has brought it to another state just now: that one decides
+    let more: &[RunState] = match run.state {
+        RunState::Finished => &[RunState::Finished],
+        _ if args.reopen => &[RunState::Cancelled],
+        _ => &[],
+    };
+    if !take_up(store.as_ref(), &run, more).await? {
+        // that one decides
         drop(carrier);
         let run = store.run(run.run_no).await?;
         return Box::pin(resume(app, store, run, args)).await;
     }
     go_on(app, store, &run, &carrier, planner, args, &ending).await
+}
+
+/// Puts a run that nobody works on into state `running`, from the states of [`RESUMABLE`] and `more`; false when somebody else
+/// has brought it to another state just now.
+///
+/// # Errors
+/// What the store meets.
+pub(super) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) -> Result<bool, CliError> {
+    if run.state == RunState::Running {
+        // its owner was killed: the lock is ours, so nobody else can be at work
+        store.close_lost_interval(run.run_no).await?;
+        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
+    }
+    let from: Vec<RunState> = RESUMABLE.iter().chain(more).copied().collect();
+    Ok(store.set_run_state(run.run_no, &from, RunState::Running, None).await?)
 }
 
 /// Carries a run that has been put into state `running` to its rest.
@@ -109,7 +133,11 @@ pub(super) async fn go_on(
         return detached(&row, args.output.json);
     }
     let interrupts = app.interrupts();
-    let end = carrier.carry(app, &store, &row, planner, &args.output.watching(&interrupts)).await?;
+    let watching = args.output.watching(&interrupts);
+    let end = carrier.carry(app, &store, &row, planner, &watching).await?;
+    if end == RunEnd::Finished && !carrier.is_cluster() {
+        controls::carry(app, &store, &row, None, &watching).await?;
+    }
     let ending = Ending {
         json: args.output.json,
         output_dir: args.output.output_dir.as_deref(),

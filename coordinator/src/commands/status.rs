@@ -3,6 +3,7 @@
 use bench_proto::{
     CLUSTER_DOMAIN,
     ids::{Role, RunNo},
+    summary::GroupSummary,
 };
 use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store, WENT_BACK_EVENT};
 use serde_json::json;
@@ -18,6 +19,7 @@ use crate::{
     out, outages,
     outages::Away,
     progress::{ProgressMeter, line},
+    results,
     runs::{Standing, find_run},
 };
 
@@ -76,6 +78,7 @@ struct RunStatus<'a> {
     outages: Vec<Away>,
     /// What was lost and brought back when the store went back in time.
     went_back: Vec<String>,
+    group: GroupSummary,
 }
 
 impl<'a> RunStatus<'a> {
@@ -102,6 +105,7 @@ impl<'a> RunStatus<'a> {
             waits_for: store.waits_for(run.run_no).await?,
             went_back: went_back(store, run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
+            group: results::group_of(store, run).await?,
         })
     }
 
@@ -167,6 +171,13 @@ impl<'a> RunStatus<'a> {
                 ));
             }
         }
+        if self.group.runs > 1 {
+            let cap = self.group.cap_usd.map(|cap| format!(" of ${cap:.2}")).unwrap_or_default();
+            lines.push(format!(
+                "  group {}: ${:.4}{cap} booked of {} runs",
+                self.group.id, self.group.booked_usd, self.group.runs
+            ));
+        }
         for (bank, reason) in &self.failed_banks {
             lines.push(format!("  bank {bank} failed: {reason}"));
         }
@@ -197,6 +208,7 @@ impl<'a> RunStatus<'a> {
             "planned": self.run.planned,
             "resumed_times": self.run.resumed_times,
             "progress": snapshot,
+            "group": self.group,
             "tasks": roles,
             "cluster": self.cluster.map(Overview::json),
             "outages": self.outages,

@@ -7,18 +7,20 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
     trace::{TraceId, span_of_submit},
 };
-use bench_store::{Creation, NewRun, RunRow, RunState, Store};
+use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
 use bench_telemetry::{process, process_span};
-use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 use crate::{
     app::{App, Place},
-    carrier::{Carrier, Watching},
+    carrier::Carrier,
     cli::SubmitArgs,
     cluster::client::spawn_planner,
-    commands::estimate::{Counting, RunEstimate},
-    exit::{CliError, CliResult},
+    commands::{
+        controls,
+        estimate::{Counting, RunEstimate},
+    },
+    exit::{CliError, CliResult, Exit},
     local::RunEnd,
     out,
     planner::Planner,
@@ -30,8 +32,6 @@ use crate::{
 
 /// Estimates above this are confirmed on a terminal.
 const CONFIRM_ABOVE_USD: f64 = 5.0;
-/// Systems that `--controls` runs beside the measured one.
-const CONTROLS: [&str; 3] = ["none", "random", "oracle"];
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
@@ -54,8 +54,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     // in a cluster the keys are with the workers
     let planned = plan_run(app, args, !args.dry_run && place == Place::Local).instrument(span.clone()).await?;
     equal_votes(&planned.spec).iter().for_each(|warning| out::note(warning));
+    let controls = controls::plans(app, &planned)?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
-    let estimate = RunEstimate::of(app, &planned, counting).await;
+    let estimate = RunEstimate::of_group(app, &planned, &controls, counting).await;
     if args.dry_run {
         return estimate.print(args.output.json);
     }
@@ -66,8 +67,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &planned.spec, existing, args).await;
     }
-    let controls = if args.controls { CONTROLS.len() as u32 } else { 0 };
-    confirm(&estimate, &planned.spec, controls, args).await?;
+    confirm(&estimate, &planned.spec, args).await?;
     tracing::debug!("planned");
     let check = self_check::run(&planned).await?;
     tracing::debug!("graders checked");
@@ -84,6 +84,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         domain: carrier.domain().to_owned(),
         imported: false,
         code_version: bench_proto::CODE_VERSION.to_owned(),
+        group: (!controls.is_empty()).then(|| NewGroup { id: run_id.0.clone(), cap: planned.spec.limits.max_cost }),
+        waits: false,
     };
     out::note(&headline(&run_id, &planned, &estimate));
     let interrupts = app.interrupts();
@@ -101,10 +103,16 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let run = store.run(run_no).await?;
     tracing::debug!("run created");
     drop(span);
-    let controls = Controls { app, store: &store, planned: &planned, of: &new_run, run: &run };
-    let beside = if args.controls && place == Place::Cluster { controls.start_beside().await? } else { Vec::new() };
+    let created = controls::create(store.as_ref(), &controls, &new_run, run_no).await?;
+    // in a cluster they may have to begin when nobody looks on any more
+    let plans_of_controls: Vec<_> = match place {
+        Place::Cluster => created.iter().map(|no| spawn_planner(Arc::clone(&store), planner(&planned, *no))).collect(),
+        Place::Local => Vec::new(),
+    };
     if args.detach {
-        for planning in beside.into_iter().chain([spawn_planner(Arc::clone(&store), planner(&planned, run_no))]) {
+        for planning in
+            plans_of_controls.into_iter().chain([spawn_planner(Arc::clone(&store), planner(&planned, run_no))])
+        {
             planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
         }
         return detached(&run, args.output.json);
@@ -112,11 +120,11 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let watching = args.output.watching(&interrupts);
     let end = carrier.carry(app, &store, &run, Some(planner(&planned, run_no)), &watching).await?;
     tracing::debug!("run at rest");
-    for planning in beside {
+    for planning in plans_of_controls {
         planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
     }
-    if end == RunEnd::Finished && args.controls && place == Place::Local {
-        controls.run_after(&watching).await?;
+    if end == RunEnd::Finished && place == Place::Local {
+        controls::carry(app, &store, &run, Some(&planned), &watching).await?;
     }
     conclude(
         app,
@@ -163,7 +171,7 @@ fn left_running(run: &RunId, reason: &str) -> CliError {
 }
 
 /// Writes the plan of a run that has none yet.
-fn planner(planned: &PlannedRun, run: RunNo) -> Planner {
+pub(super) fn planner(planned: &PlannedRun, run: RunNo) -> Planner {
     Planner {
         run,
         dataset: Arc::clone(&planned.dataset),
@@ -203,7 +211,13 @@ pub(super) async fn conclude(
             if let Some(hint) = next_step(app, &run.spec) {
                 out::note(&hint);
             }
-            Ok(exit)
+            match controls::left_over(store, run).await? {
+                Some(left) if exit == Exit::Done => Err(CliError::resumable(left)),
+                left => {
+                    left.iter().for_each(|left| out::note(left));
+                    Ok(exit)
+                }
+            }
         }
         RunEnd::LeftRunning { reason } => Err(left_running(&run.run_id, &reason)),
         RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
@@ -212,11 +226,13 @@ pub(super) async fn conclude(
             results::write_files(store, &row, &summary, ending.folder).await?;
             let standing = Standing::of(&row, None);
             let ended = row.counters.ended();
+            let controls = controls::waiting(store, run.run_no).await?;
             Err(CliError::resumable(format!(
-                "{} of {} questions ended; {}",
+                "{} of {} questions ended; {}{}",
                 ended,
                 row.spec.sample.n,
-                standing.advice(&row.run_id).unwrap_or_default()
+                standing.advice(&row.run_id).unwrap_or_default(),
+                controls.map(|controls| format!("; {controls}")).unwrap_or_default()
             )))
         }
     }
@@ -264,13 +280,8 @@ fn equal_votes(spec: &RunSpec) -> Vec<String> {
 }
 
 /// Asks or refuses before money is spent, see docs/CLI.md.
-pub(super) async fn confirm(
-    estimate: &RunEstimate,
-    spec: &RunSpec,
-    controls: u32,
-    args: &SubmitArgs,
-) -> Result<(), CliError> {
-    let expected = estimate.expected_usd() * f64::from(1 + controls);
+pub(super) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &SubmitArgs) -> Result<(), CliError> {
+    let (expected, what) = (estimate.expected_usd(), estimate.what());
     if expected == 0.0 {
         return Ok(());
     }
@@ -278,7 +289,7 @@ pub(super) async fn confirm(
     if args.limits.max_cost.is_some() {
         if expected > cap {
             out::note(&format!(
-                "the estimate of ${expected:.2} is above the cap of ${cap:.2}: the run will pause there and can be resumed"
+                "the estimate of ${expected:.2}{what} is above the cap of ${cap:.2}: the run will pause there and can be resumed"
             ));
         }
         return Ok(());
@@ -290,13 +301,13 @@ pub(super) async fn confirm(
     if !terminal {
         if expected > cap {
             return Err(CliError::usage(format!(
-                "the estimate of ${expected:.2} is above the default cap of ${cap:.2}: set --max-cost, or --yes to start and pause at the cap"
+                "the estimate of ${expected:.2}{what} is above the default cap of ${cap:.2}: set --max-cost, or --yes to start and pause at the cap"
             )));
         }
         return Ok(());
     }
     if expected > CONFIRM_ABOVE_USD {
-        out::note(&format!("this run is estimated at ${expected:.2} (cap ${cap:.2}). Start it? [y/N]"));
+        out::note(&format!("this run is estimated at ${expected:.2}{what} (cap ${cap:.2}). Start it? [y/N]"));
         // Ctrl-C is heard meanwhile
         let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
         let line = line.ok().flatten().unwrap_or_default();
@@ -332,75 +343,6 @@ fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
             "an OpenAI key is set; with a real answerer and judge (about ${usd:.2}, {minutes:.0} min):\n  bench-coord submit --dataset {} --preset {} --answerer openai:gpt-4o-mini --judge openai:gpt-4o-mini",
             spec.dataset.name, spec.sample.preset
         )
-    })
-}
-
-/// The controls of a run: the same sample with other memory systems, each as a run of its own that belongs to the measured
-/// one.
-struct Controls<'a> {
-    app: &'a App,
-    store: &'a Arc<dyn Store>,
-    planned: &'a PlannedRun,
-    of: &'a NewRun,
-    run: &'a RunRow,
-}
-
-impl Controls<'_> {
-    fn runs(&self) -> impl Iterator<Item = (&'static str, Result<NewRun, CliError>)> {
-        let others = CONTROLS.into_iter().filter(|system| *system != self.planned.spec.system.name);
-        others.map(|system| (system, control_run(self.app, self.planned, self.of, self.run, system)))
-    }
-
-    /// In a cluster: all at once, beside the measured run, which waits for them with its report. Returns who writes their plans.
-    async fn start_beside(&self) -> Result<Vec<JoinHandle<Result<(), CliError>>>, CliError> {
-        let mut planning = Vec::new();
-        for (_, control) in self.runs() {
-            let run_no = self.store.create_run(&control?).await?;
-            planning.push(spawn_planner(Arc::clone(self.store), planner(self.planned, run_no)));
-        }
-        Ok(planning)
-    }
-
-    /// In this process: one after the other.
-    async fn run_after(&self, watching: &Watching<'_>) -> Result<(), CliError> {
-        for (system, control) in self.runs() {
-            let control = control?;
-            out::note(&format!("control {system}"));
-            let carrier = Carrier::of(self.app, &control.run_id)?;
-            let run_no = self.store.create_run(&control).await?;
-            let row = self.store.run(run_no).await?;
-            let plan = planner(self.planned, run_no);
-            let end = carrier.carry(self.app, self.store, &row, Some(plan), watching).await?;
-            if end != RunEnd::Finished {
-                out::note(&format!(
-                    "control {system} did not finish; `bench-coord resume {}` goes on with it",
-                    control.run_id
-                ));
-                if watching.interrupts.stop.is_cancelled() {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The spec of a control: only the memory system differs. What is left of the cap is shared out.
-fn control_run(app: &App, planned: &PlannedRun, of: &NewRun, run: &RunRow, system: &str) -> Result<NewRun, CliError> {
-    let settings = app.system_settings(system);
-    let built = bench_worker::systems::registry::build(system, &settings, &Default::default())
-        .map_err(|e| CliError::usage(e.to_string()))?;
-    let mut spec = planned.spec.clone();
-    spec.system.name = system.to_owned();
-    spec.system.version.clone_from(&built.capabilities().version);
-    spec.system.settings = settings;
-    Ok(NewRun {
-        run_id: RunId(format!("{}-{system}", run.run_id)),
-        name: Some(format!("control {system} of {}", run.run_id)),
-        control_of: Some(run.run_no),
-        lineage: format!("{}-{system}", run.run_id),
-        spec,
-        ..of.clone()
     })
 }
 

@@ -28,5 +28,5 @@ pub(crate) use self::{
     },
     questions::{each_question, facts_of_bank, first_questions},
     shards::read_facts,
-    summary::{SELF_CHECK_EVENT, summary_of},
+    summary::{SELF_CHECK_EVENT, group_of, summary_of},
 };

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use bench_aggregate::{AggregateInput, Aggregator, Finished, RunIdentity, SelfCheck};
 use bench_proto::{
     ids::{TaskKey, TaskKind},
+    money::PicoUsd,
     step::StepText,
-    summary::{ControlScore, Summary},
+    summary::{ControlScore, GroupSummary, Summary},
 };
 use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store};
 use bench_telemetry::{process, process_span};
@@ -36,6 +37,10 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
     input.self_check = self_check(store, run).await?;
     input.controls = controls(app, store, run).await?;
+    if !run.imported {
+        input.ledger = Some(store.ledger(run).await?);
+    }
+    input.group = Some(group_of(store, run).await?);
     input.calls_of = calls_of(store, run).await?;
     input.stats_seed = app.settings().stats_seed;
     if let Ok(capabilities) =
@@ -73,11 +78,6 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     let not_run = not_run_ids(store, run, &aggregator).await?;
     let Finished { mut summary, worst } = aggregator.finish(not_run);
     fill_worst(store, run, &mut summary, &worst).await?;
-    for total in [&mut summary.usage.total, &mut summary.total] {
-        total.usd_booked = run.counters.spent.usd();
-        total.usd_uncertain = run.counters.uncertain.usd();
-        total.usd_overdraft = run.counters.overdraft.usd();
-    }
     Ok(summary)
 }
 
@@ -114,6 +114,39 @@ async fn calls_of(store: &dyn Store, run: &RunRow) -> Result<Vec<String>, CliErr
     let ids: BTreeSet<String> =
         events.into_iter().filter(|e| e.kind == SHARED_CALLS_EVENT).map(|event| event.message).collect();
     Ok(ids.into_iter().collect())
+}
+
+/// The runs that were started with a run; one that was started alone is a group by itself.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn group_of(store: &dyn Store, run: &RunRow) -> Result<GroupSummary, CliError> {
+    let Some(group) = store.group(run.run_no).await? else {
+        return Ok(GroupSummary {
+            id: run.run_id.0.clone(),
+            cap_usd: run.spec.limits.max_cost.map(PicoUsd::usd),
+            booked_usd: run.counters.spent.usd(),
+            runs: 1,
+            not_ended: Vec::new(),
+        });
+    };
+    let filter = RunFilter { control_of: Some(run.control_of.unwrap_or(run.run_no)), ..RunFilter::default() };
+    let mut not_ended: Vec<String> = store
+        .list_runs(&filter)
+        .await?
+        .into_iter()
+        .filter(|other| other.run_no != run.run_no)
+        .filter(|other| matches!(other.state, RunState::Running | RunState::Paused))
+        .map(|other| other.run_id.0)
+        .collect();
+    not_ended.sort_unstable();
+    Ok(GroupSummary {
+        id: group.id,
+        cap_usd: group.cap.map(PicoUsd::usd),
+        booked_usd: group.spent.usd(),
+        runs: group.runs,
+        not_ended,
+    })
 }
 
 /// Scores of the control runs that belong to a run.

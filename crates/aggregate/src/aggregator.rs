@@ -202,7 +202,7 @@ impl Aggregator {
         let warnings = sections::warnings(input, &outcomes, &headline, scores.first());
         let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
-        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap);
+        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref());
 
         let (latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
         let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric);
@@ -229,6 +229,7 @@ impl Aggregator {
             latency_curves,
             total: usage.total.clone(),
             usage,
+            group: input.group.clone(),
             slowest: extremes::slowest(questions, &input.run.id, &input.spec.limits.trace),
             worst,
             phase_seconds: PhaseSeconds {

@@ -1,6 +1,11 @@
 //! What aggregation must know of a run beside its questions.
 
-use bench_proto::{ids::RunId, spec::RunSpec, summary::ControlScore};
+use bench_proto::{
+    call::Ledger,
+    ids::RunId,
+    spec::RunSpec,
+    summary::{ControlScore, GroupSummary},
+};
 
 /// Seed of the bootstrap when the user gives none (`stats.seed`).
 pub const DEFAULT_STATS_SEED: u64 = 20_240_229;
@@ -56,6 +61,10 @@ pub struct AggregateInput {
     pub self_check: SelfCheck,
     /// Controls that were run beside it.
     pub controls: Vec<ControlScore>,
+    /// What the store's ledger says of it; `None` where nothing was booked (imported grades).
+    pub ledger: Option<Ledger>,
+    /// The runs that were started with it.
+    pub group: Option<GroupSummary>,
     /// Ids of other runs whose stored replies it used.
     pub calls_of: Vec<String>,
     /// Mean of the score that the system gave its best hit.
@@ -78,6 +87,8 @@ impl AggregateInput {
             effective_k: None,
             self_check: SelfCheck::NotRun,
             controls: Vec::new(),
+            ledger: None,
+            group: None,
             calls_of: Vec::new(),
             top1_score: None,
             stats_seed: DEFAULT_STATS_SEED,

@@ -124,6 +124,40 @@ pub struct Estimate {
     pub minutes_at_most: f64,
 }
 
+impl Estimate {
+    /// Adds what begins when this has ended: another run of the same command.
+    pub fn followed_by(&mut self, next: &Self) {
+        self.minutes += next.minutes;
+        self.minutes_at_most += next.minutes_at_most;
+        for phase in &next.phases {
+            self.calls = self.calls.saturating_add(phase.calls);
+            self.prompt_tokens = self.prompt_tokens.saturating_add(phase.prompt_tokens);
+            self.completion_tokens = self.completion_tokens.saturating_add(phase.completion_tokens);
+            self.low = self.low.saturating_add(phase.low);
+            self.expected = self.expected.saturating_add(phase.expected);
+            self.worst = self.worst.saturating_add(phase.worst);
+            match self.phases.iter_mut().find(|of| of.phase == phase.phase) {
+                Some(of) => {
+                    add(of, phase);
+                    of.minutes += phase.minutes;
+                }
+                None => self.phases.push(*phase),
+            }
+        }
+        self.phases.sort_by_key(|phase| phase.phase);
+    }
+}
+
+/// Adds calls, tokens and dollars of a phase.
+fn add(to: &mut PhaseEstimate, part: &PhaseEstimate) {
+    to.calls = to.calls.saturating_add(part.calls);
+    to.prompt_tokens = to.prompt_tokens.saturating_add(part.prompt_tokens);
+    to.completion_tokens = to.completion_tokens.saturating_add(part.completion_tokens);
+    to.low = to.low.saturating_add(part.low);
+    to.expected = to.expected.saturating_add(part.expected);
+    to.worst = to.worst.saturating_add(part.worst);
+}
+
 /// Adds it up.
 #[must_use]
 pub fn estimate(input: &EstimateInput) -> Estimate {
@@ -214,12 +248,7 @@ fn add_phase(result: &mut Estimate, part: PhaseEstimate) {
     result.worst = result.worst.saturating_add(part.worst);
     match result.phases.last_mut() {
         Some(last) if last.phase == part.phase => {
-            last.calls = last.calls.saturating_add(part.calls);
-            last.prompt_tokens = last.prompt_tokens.saturating_add(part.prompt_tokens);
-            last.completion_tokens = last.completion_tokens.saturating_add(part.completion_tokens);
-            last.low = last.low.saturating_add(part.low);
-            last.expected = last.expected.saturating_add(part.expected);
-            last.worst = last.worst.saturating_add(part.worst);
+            add(last, &part);
             last.minutes = last.minutes.max(part.minutes);
         }
         _ => result.phases.push(part),
@@ -299,6 +328,23 @@ mod tests {
         };
         let input = EstimateInput { questions: 100, answerer: Some(profile), ..EstimateInput::default() };
         assert!((estimate(&input).minutes - 1.5).abs() < 1e-12, "100 calls of 1,500 counted tokens");
+    }
+
+    #[test]
+    fn p41_what_follows_is_added_to_what_a_command_costs() {
+        let judged = EstimateInput { questions: 10, judges: vec![small_model()], votes: 1, ..EstimateInput::default() };
+        let both = EstimateInput { answerer: Some(small_model()), ..judged.clone() };
+        let (measured, control) = (estimate(&judged), estimate(&both));
+        let mut all = measured.clone();
+        all.followed_by(&control);
+        assert_eq!((all.calls, all.prompt_tokens, all.completion_tokens), (30, 30_000, 1_500));
+        assert_eq!(all.worst, measured.worst.saturating_add(control.worst));
+        assert!((all.minutes - measured.minutes - control.minutes).abs() < 1e-9);
+        let phases: Vec<_> = all.phases.iter().map(|phase| (phase.phase, phase.calls)).collect();
+        assert_eq!(phases, [(Phase::Answer, 10), (Phase::Judge, 20)]);
+        let mut alone = measured.clone();
+        alone.followed_by(&Estimate::default());
+        assert_eq!(alone, measured);
     }
 
     #[test]

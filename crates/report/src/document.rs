@@ -1,5 +1,7 @@
 //! What people read of a summary, as blocks without layout.
 
+mod usage;
+
 use std::collections::BTreeMap;
 
 use bench_proto::summary::{
@@ -8,7 +10,7 @@ use bench_proto::summary::{
 
 use crate::figures::{
     NONE, count, count_or_none, counted, duration, fraction, interval, interval_with_width, ms, one_line, percent,
-    percent_down, percent_or_none, usd,
+    percent_down, percent_or_none,
 };
 
 /// Longest piece of an answer that is shown.
@@ -74,7 +76,7 @@ pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
     blocks.extend(agreement(summary));
     blocks.extend(controls(summary));
     blocks.extend(latency(summary));
-    blocks.extend(usage(summary));
+    blocks.extend(usage::usage(summary));
     blocks.extend(slowest(summary, if detail == Detail::Full { usize::MAX } else { 3 }));
     if detail == Detail::Full {
         blocks.extend(worst(summary));
@@ -406,71 +408,6 @@ fn latency(summary: &Summary) -> Vec<Block> {
     } else {
         vec![heading("Latency in milliseconds"), table(&["Phase", ">p50", ">p95", ">p99", ">n"], rows)]
     }
-}
-
-fn usage(summary: &Summary) -> Vec<Block> {
-    let (u, s) = (&summary.usage, &summary.phase_seconds);
-    let seconds = |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), duration);
-    let all: Option<f64> =
-        [s.retain, s.consolidate, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
-    let consolidated = u.consolidate.as_ref().map(|used| ("consolidate", used, s.consolidate));
-    let phases = [
-        ("recall", &u.recall, s.recall),
-        ("answer", &u.answer, s.answer),
-        ("judge", &u.judge, s.judge),
-        ("total", &u.total.used, all),
-    ];
-    let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))
-        .chain(consolidated)
-        .chain(phases)
-        .map(|(phase, u, time)| {
-            let counts =
-                [u.calls, u.cached_calls, u.retries, u.rate_limited, u.prompt_tokens, u.completion_tokens].map(count);
-            std::iter::once(phase.to_owned()).chain(counts).chain([usd(u.usd), seconds(time)]).collect()
-        })
-        .collect();
-    let columns =
-        ["Phase", ">Calls", ">Cached", ">Retries", ">429s", ">Prompt tokens", ">Completion tokens", ">Cost", ">Work"];
-    let mut blocks = vec![heading("Usage and cost"), table(&columns, rows)];
-    let t = &u.total;
-    let booked = t.usd_booked.max(t.used.usd);
-    let mut money = Vec::new();
-    if let Some(cap) = t.usd_cap {
-        money.push(format!("Spent {} of a cap of {}.", usd(booked), usd(cap)));
-    }
-    let unused = booked - t.used.usd;
-    if unused > 1e-9 {
-        money.push(format!("{} of it went into attempts that no result uses.", usd(unused)));
-    }
-    if t.usd_uncertain > 0.0 {
-        money.push(format!(
-            "{} of it is uncertain: attempts that ended without a word, at their worst case.",
-            usd(t.usd_uncertain)
-        ));
-    }
-    if t.usd_overdraft > 0.0 {
-        money.push(format!("Attempts cost {} more than their own worst case.", usd(t.usd_overdraft)));
-    }
-    if t.usd_list > t.used.usd + 1e-9 {
-        money.push(format!("Without the call store it would have been {}.", usd(t.usd_list)));
-    }
-    if !summary.run.calls_of.is_empty() {
-        money.push(format!("It uses replies of {}: not independent of them.", summary.run.calls_of.join(", ")));
-    }
-    if let Some(each) = summary.usd_per_correct.filter(|each| *each > 0.0) {
-        money.push(format!("{} per passed question.", usd(each)));
-    }
-    if let Some(context) = &summary.context {
-        money.push(format!(
-            "Contexts had {} tokens in the mean (a quarter of {} bytes).",
-            count(context.mean_tokens.round() as u64),
-            count(context.mean_bytes.round() as u64)
-        ));
-    }
-    if !money.is_empty() {
-        blocks.push(Block::Text(money.join(" ")));
-    }
-    blocks
 }
 
 fn slowest(summary: &Summary, most: usize) -> Vec<Block> {

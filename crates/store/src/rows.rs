@@ -30,6 +30,9 @@ pub enum RunState {
 /// Reason of a cancelled run whose calls in flight are dropped (`cancel --now`).
 pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
 
+/// Reason of a paused control that nobody has started yet (P41).
+pub const MEASURED_FIRST: &str = "the measured run goes first";
+
 /// Kind of the run event that names a run whose stored replies were used.
 pub const SHARED_CALLS_EVENT: &str = "calls_of";
 
@@ -96,6 +99,43 @@ pub struct NewRun {
     pub imported: bool,
     /// Build that created it.
     pub code_version: String,
+    /// The group that it belongs to (P41); a run that a command starts alone needs none.
+    pub group: Option<NewGroup>,
+    /// Created paused, for the reason [`MEASURED_FIRST`].
+    pub waits: bool,
+}
+
+/// The group of a run that is to be created; the first run of a group creates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGroup {
+    /// Public id: that of the run that the others belong to.
+    pub id: String,
+    /// Its cap; where the group is there already, its own stays.
+    pub cap: Option<PicoUsd>,
+}
+
+/// The group of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunGroup {
+    /// Row number.
+    pub group_no: i64,
+    /// Public id.
+    pub id: String,
+}
+
+/// Money of a group: the sums of its runs, in one look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupState {
+    /// Public id.
+    pub id: String,
+    /// The cap, if there is one.
+    pub cap: Option<PicoUsd>,
+    /// Booked, uncertain attempts included.
+    pub spent: PicoUsd,
+    /// Reserved by all processes.
+    pub reserved: PicoUsd,
+    /// Its runs.
+    pub runs: u64,
 }
 
 /// What became of a run that was to be created.
@@ -120,8 +160,10 @@ pub struct RunRow {
     pub tags: Vec<String>,
     /// Who created it.
     pub user: String,
-    /// Effective settings; `limits` are the current ones.
+    /// Effective settings; `limits` are the current ones, the cap of a run in a group is the group's.
     pub spec: RunSpec,
+    /// The group that it belongs to.
+    pub group: Option<RunGroup>,
     /// See [`NewRun::lineage`].
     pub lineage: String,
     /// See [`NewRun::control_of`].
@@ -154,6 +196,14 @@ pub struct RunRow {
     pub result_version: i64,
     /// Counters for progress.
     pub counters: RunCounters,
+}
+
+impl RunRow {
+    /// A control that nobody has started yet: the measured run goes first (P41).
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.state == RunState::Paused && self.reason.as_deref() == Some(MEASURED_FIRST)
+    }
 }
 
 /// Counters of a run, kept by the transactions that change them; a cache for progress, never for results.
@@ -606,6 +656,8 @@ pub struct BudgetChange {
 pub enum BudgetScope {
     /// The run.
     Run,
+    /// All runs of the run's group, in the place of the run's own cap.
+    Group,
     /// One phase of the run.
     Phase(Phase),
     /// The UTC day by the database's clock, over all runs of the store.
@@ -617,7 +669,7 @@ impl BudgetScope {
     #[must_use]
     pub fn holds(self, phase: Phase) -> bool {
         match self {
-            Self::Run | Self::Day => true,
+            Self::Run | Self::Group | Self::Day => true,
             Self::Phase(of) => of == phase,
         }
     }

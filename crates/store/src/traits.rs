@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use bench_proto::{
-    call::Phase,
+    call::{Ledger, Phase},
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
     outage::OutageEvent,
@@ -24,8 +24,8 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// Runs and their states.
 #[async_trait]
 pub trait Runs: Send + Sync {
-    /// Creates a run in state `running`, `active_since` now, or finds the one that has its id. Of those who come at once one
-    /// creates it, and the others are told of that one (P30).
+    /// Creates a run in state `running`, `active_since` now, or paused when it [waits](NewRun::waits); or finds the one that has
+    /// its id. Of those who come at once one creates it, and the others are told of that one (P30).
     async fn create_or_find(&self, run: &NewRun) -> StoreResult<Creation>;
 
     /// Creates a run that must be new. [`StoreError::Exists`] when the id is taken.
@@ -55,7 +55,7 @@ pub trait Runs: Send + Sync {
         reason: Option<&str>,
     ) -> StoreResult<bool>;
 
-    /// Replaces the run's limits and raises its state version.
+    /// Replaces the run's limits and raises its state version; the cap of a run in a group is set for the group.
     async fn set_limits(&self, run: RunNo, limits: &bench_proto::spec::Limits) -> StoreResult<()>;
 
     /// Runs of a domain in state `running` with their state versions, in the order of their numbers.
@@ -319,7 +319,8 @@ pub trait Calls: Send + Sync {
 /// The hard caps on spending (P10), shared by all processes of the store.
 ///
 /// Under a cap `spent + reserved ≤ cap` holds at every commit; only an attempt that costs more than its own reservation
-/// passes it, by that excess. Caps are those of the run's current limits. What a stored call record settles is part of
+/// passes it, by that excess. Caps are those of the run's current limits; for a run in a group (P41) the group's cap takes the
+/// place of its own, and holds over the sums of all runs of the group. What a stored call record settles is part of
 /// [`Checkpoints::commit`] and [`Calls::put_calls`]: its reservation is gone and its cost is booked, also when the
 /// reservation had become uncertain.
 #[async_trait]
@@ -344,6 +345,12 @@ pub trait Money: Send + Sync {
 
     /// Takes a run's uncertain attempts out of its spending (`resume --release-uncertain`). Returns their sum.
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<bench_proto::money::PicoUsd>;
+
+    /// The money of the group that a run belongs to, as of one moment; `None` for a run without a group.
+    async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>>;
+
+    /// What was paid for a run, by what it belongs to. Reads all of its calls.
+    async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger>;
 }
 
 /// Send slots of allowances (P24), shared by all processes of the store.

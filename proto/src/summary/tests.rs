@@ -1,7 +1,11 @@
 use super::*;
-use crate::{call::Usage, facts::PhaseUsage, money::PicoUsd};
+use crate::{
+    call::{Ledger, Usage},
+    facts::PhaseUsage,
+    money::PicoUsd,
+};
 
-const GOLDEN: &str = include_str!("../../golden/report.v1.json");
+const GOLDEN: &str = include_str!("../../golden/report.v2.json");
 
 /// Compares `text` with a file of the repository; `BENCH_BLESS=1 cargo test` writes it anew.
 fn hold_to_file(path: &str, text: &str) {
@@ -29,11 +33,14 @@ fn published_schemas_are_those_of_the_types() {
 #[test]
 fn the_golden_report_is_read_and_written_unchanged() {
     let summary: Summary = serde_json::from_str(GOLDEN).expect("the golden report is a summary");
-    hold_to_file("golden/report.v1.json", &serde_json::to_string_pretty(&summary).expect("serialises"));
-    // what the first build of this schema version wrote is the same report
-    let first: Summary = serde_json::from_str(include_str!("../../golden/report.v1.first.json")).expect("is a summary");
-    assert_eq!((first.result_digest, first.headline), (summary.result_digest.clone(), summary.headline.clone()));
+    hold_to_file("golden/report.v2.json", &serde_json::to_string_pretty(&summary).expect("serialises"));
     assert_eq!(summary.schema_version, REPORT_SCHEMA_VERSION);
+    // what the first and the last build of the version before wrote is the same report
+    for before in [include_str!("../../golden/report.v1.first.json"), include_str!("../../golden/report.v1.json")] {
+        let before: Summary = serde_json::from_str(before).expect("is a summary");
+        assert_eq!((before.result_digest, before.headline), (summary.result_digest.clone(), summary.headline.clone()));
+        assert_eq!((before.schema_version, before.usage.booked, before.group), (1, None, None));
+    }
 }
 
 /// The keys of the contract, by the object they stand in.
@@ -108,7 +115,9 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("/controls/0", &["name", "metric", "value", "n"]),
     ("/latency_ms", &["retain", "recall", "answer", "judge", "question", "queue_wait", "rate_wait"]),
     ("/latency_ms/question", &["p50", "p95", "p99", "n"]),
-    ("/usage", &["retain", "recall", "answer", "judge", "total"]),
+    ("/group", &["id", "cap_usd", "booked_usd"]),
+    ("/usage", &["retain", "recall", "answer", "judge", "total", "booked"]),
+    ("/usage/booked", &["usd", "unfinished", "unused", "overhead", "uncertain"]),
     (
         "/usage/answer",
         &["calls", "cached_calls", "retries", "rate_limited", "prompt_tokens", "completion_tokens", "usd"],
@@ -145,8 +154,37 @@ fn keys_added_later_are_ignored_and_extra_keys_may_be_absent() {
 fn usage_is_summed_in_whole_picodollars() {
     let usage = |cost| Usage { calls: 1, cost: PicoUsd(cost), ..Usage::default() };
     let questions = PhaseUsage { recall: usage(1), answer: usage(2), judge: usage(999_999_999_996) };
-    let summary = UsageSummary::new(&usage(1), None, &questions, Some(20.0));
+    let summary = UsageSummary::new(&usage(1), None, &questions, Some(20.0), None);
     assert_eq!((summary.total.used.calls, summary.total.used.usd, summary.total.usd_cap), (4, 1.0, Some(20.0)));
+    assert_eq!((summary.total.usd_booked, summary.booked), (1.0, None));
+}
+
+#[test]
+fn p41_the_total_is_the_ledgers_and_names_what_is_in_no_phase() {
+    let usage = |calls, cost| Usage { calls, cost: PicoUsd(cost), prompt_tokens: calls * 10, ..Usage::default() };
+    let questions = PhaseUsage { answer: usage(2, 200), judge: usage(1, 50), ..PhaseUsage::default() };
+    let ledger = Ledger {
+        booked: PicoUsd(1_000),
+        overdraft: PicoUsd(3),
+        ended: usage(5, 400),
+        unfinished: usage(3, 300),
+        overhead: usage(1, 5),
+        uncertain: usage(1, 295),
+    };
+    let summary = UsageSummary::new(&usage(1, 100), None, &questions, None, Some(&ledger));
+    let of = |figures: &UsageFigures| (figures.calls, figures.prompt_tokens, (figures.usd * 1e12).round() as i64);
+    let booked = summary.booked.expect("there is a ledger");
+    assert_eq!(of(&booked.unfinished), (3, 30, 300));
+    assert_eq!(of(&booked.unused), (1, 10, 50), "what ended questions and banks did not need");
+    assert_eq!(of(&booked.overhead), (1, 10, 5));
+    assert_eq!(of(&booked.uncertain), (1, 10, 295));
+    assert_eq!(of(&summary.total.used), (9, 90, 705), "all of them but the uncertain");
+    let total = &summary.total;
+    assert_eq!((total.usd_booked, total.usd_uncertain, total.usd_overdraft), (1e-9, 295e-12, 3e-12));
+    assert_eq!(total.usd_list, 350e-12, "what the results cost without the call store");
+    // the calls of a restored run are elsewhere
+    let restored = UsageSummary::new(&usage(1, 100), None, &questions, None, Some(&Ledger::default()));
+    assert_eq!((of(&restored.total.used), restored.total.usd_booked), ((4, 40, 350), 350e-12));
 }
 
 #[test]

@@ -3,9 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{call::Usage, facts::PhaseUsage};
+use crate::{
+    call::{Ledger, Usage},
+    facts::PhaseUsage,
+    money::PicoUsd,
+};
 
-/// Usage per phase.
+/// Usage per phase: what went into the results of questions that have ended, and into banks. What else was paid is named in
+/// `booked`; `total` is the sum of both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageSummary {
     /// Writing into the memory system.
@@ -19,8 +24,43 @@ pub struct UsageSummary {
     pub answer: UsageFigures,
     /// Judging.
     pub judge: UsageFigures,
-    /// All of them.
+    /// Everything that was paid.
     pub total: UsageTotal,
+    /// What the ledger has beside the phases; absent in reports of schema version 1 and of imported runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub booked: Option<Booked>,
+}
+
+/// What the store's ledger has booked of a run, and what of it is in no phase.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Booked {
+    /// Dollars booked: `usage.total.usd` and `uncertain.usd`. What the cap is held against.
+    pub usd: f64,
+    /// Paid for questions that have not ended. `retries` counts replies that did not pass their parser, here and below.
+    pub unfinished: UsageFigures,
+    /// Paid, and used by no result: calls that were made again, lost races, replies of banks that were begun anew.
+    pub unused: UsageFigures,
+    /// Paid beside all questions and banks: probes of a provider.
+    pub overhead: UsageFigures,
+    /// Attempts of which nobody knows whether they were paid (cut, timed out, lost with their worker), at their worst case. Not
+    /// a part of `usage.total`.
+    pub uncertain: UsageFigures,
+}
+
+/// The group of a run: the runs that one command started, under one cap.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupSummary {
+    /// Id of the run that the others belong to.
+    pub id: String,
+    /// Hard cap of all of them in dollars; null without one.
+    pub cap_usd: Option<f64>,
+    /// Dollars booked of all of them, uncertain attempts at their worst case.
+    pub booked_usd: f64,
+    /// Number of its runs.
+    pub runs: u64,
+    /// Ids of those that had not ended when the report was made.
+    #[serde(default)]
+    pub not_ended: Vec<String>,
 }
 
 /// What calls consumed.
@@ -45,15 +85,16 @@ pub struct UsageFigures {
 /// Total usage and the cap it was held to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageTotal {
-    /// What all phases consumed.
+    /// What was paid by the store's ledger, whatever became of it; uncertain attempts are no part of it. (In reports of schema
+    /// version 1: what the phases consumed, uncertain attempts of ended questions included.)
     #[serde(flatten)]
     pub used: UsageFigures,
-    /// Hard cap in dollars; null without one.
+    /// Hard cap in dollars, of the group where the run is one of several; null without one.
     pub usd_cap: Option<f64>,
-    /// Dollars as if nothing had come from the call store.
+    /// Dollars of the phases as if nothing had come from the call store.
     #[serde(default)]
     pub usd_list: f64,
-    /// Dollars booked of the run, whatever became of the attempts: what the cap is held against.
+    /// Dollars booked of the run, whatever became of the attempts: `usd` and `usd_uncertain`.
     #[serde(default)]
     pub usd_booked: f64,
     /// The part of `usd_booked` of which nobody knows whether it was paid: attempts that were cut, timed out or lost with
@@ -80,15 +121,35 @@ impl From<&Usage> for UsageFigures {
 }
 
 impl UsageSummary {
-    /// The usage of a run: what retaining and, where it happened, consolidating used, what its questions used, and the run's
-    /// cap in dollars.
+    /// The usage of a run: what retaining and, where it happened, consolidating used, what its ended questions used, the cap in
+    /// dollars, and what the store's ledger says, where there is one.
     #[must_use]
-    pub fn new(retain: &Usage, consolidate: Option<&Usage>, questions: &PhaseUsage, usd_cap: Option<f64>) -> Self {
+    pub fn new(
+        retain: &Usage,
+        consolidate: Option<&Usage>,
+        questions: &PhaseUsage,
+        usd_cap: Option<f64>,
+        ledger: Option<&Ledger>,
+    ) -> Self {
         let mut sum = *retain;
         sum += consolidate.copied().unwrap_or_default();
         sum += questions.recall;
         sum += questions.answer;
         sum += questions.judge;
+        let mut paid = sum;
+        let booked = ledger.map(|ledger| {
+            let unused = unused(ledger, &sum);
+            for part in [ledger.unfinished, unused, ledger.overhead] {
+                paid += part;
+            }
+            Booked {
+                usd: paid.cost.saturating_add(ledger.uncertain.cost).usd(),
+                unfinished: (&ledger.unfinished).into(),
+                unused: (&unused).into(),
+                overhead: (&ledger.overhead).into(),
+                uncertain: (&ledger.uncertain).into(),
+            }
+        });
         Self {
             retain: retain.into(),
             consolidate: consolidate.map(UsageFigures::from),
@@ -96,13 +157,28 @@ impl UsageSummary {
             answer: (&questions.answer).into(),
             judge: (&questions.judge).into(),
             total: UsageTotal {
-                used: (&sum).into(),
+                used: (&paid).into(),
                 usd_cap,
                 usd_list: sum.cost.saturating_add(sum.saved).usd(),
-                usd_booked: sum.cost.usd(),
-                usd_uncertain: 0.0,
-                usd_overdraft: 0.0,
+                usd_booked: booked.as_ref().map_or_else(|| sum.cost.usd(), |booked| booked.usd),
+                usd_uncertain: ledger.map_or(0.0, |ledger| ledger.uncertain.cost.usd()),
+                usd_overdraft: ledger.map_or(0.0, |ledger| ledger.overdraft.usd()),
             },
+            booked,
         }
+    }
+}
+
+/// What was paid for no result: the rest of the ledger. A ledger that knows less than the results (that of a restored run, whose
+/// calls are elsewhere) leaves nothing.
+fn unused(ledger: &Ledger, used: &Usage) -> Usage {
+    let named = [ledger.uncertain, ledger.unfinished, ledger.overhead, *used];
+    let rest = named.iter().fold(ledger.booked.0, |rest, part| rest.saturating_sub(part.cost.0));
+    Usage {
+        calls: ledger.ended.calls.saturating_sub(used.calls),
+        prompt_tokens: ledger.ended.prompt_tokens.saturating_sub(used.prompt_tokens),
+        completion_tokens: ledger.ended.completion_tokens.saturating_sub(used.completion_tokens),
+        cost: PicoUsd(rest.max(0)),
+        ..Usage::default()
     }
 }

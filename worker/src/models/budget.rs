@@ -44,25 +44,30 @@ pub enum Refusal {
 
 /// A reservation does not fit and nothing is outstanding that could make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the next call may cost {needed}, {left} are left under the cap{}", advice(.scope))]
+#[error("the next call may cost {needed}, {left} are left under {}", advice(*.scope, *.cap))]
 pub struct OverCap {
     /// Worst case of the call.
     pub needed: PicoUsd,
     /// What is left under the cap.
     pub left: PicoUsd,
+    /// The cap.
+    pub cap: PicoUsd,
     /// The cap that refuses.
     pub scope: BudgetScope,
 }
 
-fn advice(scope: &BudgetScope) -> String {
+fn advice(scope: BudgetScope, cap: PicoUsd) -> String {
     match scope {
-        BudgetScope::Run => ": raise it with `resume --max-cost`".to_owned(),
+        BudgetScope::Run => "the cap: raise it with `resume --max-cost`".to_owned(),
+        BudgetScope::Group => {
+            format!("the group's cap of {cap} for all runs of one command: raise it with `resume --max-cost`")
+        }
         BudgetScope::Phase(phase) => {
             let phase = phase.name();
-            format!(" of phase {phase}: raise it with `resume --set run.max_cost_{phase}=USD`")
+            format!("the cap of phase {phase}: raise it with `resume --set run.max_cost_{phase}=USD`")
         }
         BudgetScope::Day => {
-            " of the day: raise it with `resume --max-cost-per-day`, or go on after midnight UTC".to_owned()
+            "the cap of the day: raise it with `resume --max-cost-per-day`, or go on after midnight UTC".to_owned()
         }
     }
 }

@@ -713,7 +713,9 @@ impl<'a> Call<'a> {
             reservation.settle(cost);
         }
         let model = if reply.model.is_empty() { self.caller.parts.model.model() } else { &reply.model };
-        self.usage.cost = self.usage.cost.saturating_add(cost);
+        if outcome != CallOutcome::Uncertain {
+            self.usage.cost = self.usage.cost.saturating_add(cost);
+        }
         self.records.push(CallRecord {
             attempt_id,
             key: self.key,

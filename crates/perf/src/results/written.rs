@@ -42,6 +42,8 @@ pub(super) async fn write_run(store: &dyn Store, id: &str, n: u32, variant: u32,
         domain: "local".to_owned(),
         imported: false,
         code_version: bench_proto::CODE_VERSION.to_owned(),
+        group: None,
+        waits: false,
     };
     let run = store.create_run(&new).await?;
     if texts == Texts::With {

@@ -6,9 +6,11 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use bench_proto::{ids::RunNo, money::PicoUsd};
+use bench_proto::{call::Ledger, ids::RunNo, money::PicoUsd};
 
-use crate::{BudgetAnswer, BudgetChange, Money, Paces, SessionId, SlotAnswer, SlotAsk, Store, StoreResult};
+use crate::{
+    BudgetAnswer, BudgetChange, GroupState, Money, Paces, RunRow, SessionId, SlotAnswer, SlotAsk, Store, StoreResult,
+};
 
 /// Counts transactions of money and exchanges of pace.
 pub struct Counted {
@@ -56,5 +58,13 @@ impl Money for Counted {
 
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {
         self.store.release_uncertain(run).await
+    }
+
+    async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>> {
+        self.store.group(run).await
+    }
+
+    async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger> {
+        self.store.ledger(run).await
     }
 }

@@ -82,6 +82,8 @@ pub fn new_run(id: &str) -> NewRun {
         domain: "local".into(),
         imported: false,
         code_version: "0.0.0".into(),
+        group: None,
+        waits: false,
     }
 }
 

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{
-    call::{CallOutcome, CallRecord, Phase},
+    call::{CallOutcome, CallRecord, Phase, Usage},
+    facts::Outcome,
     ids::{RunNo, TaskKey},
     money::PicoUsd,
     spec::Limits,
@@ -11,9 +12,10 @@ use bench_proto::{
 };
 use uuid::Uuid;
 
-use super::{Fresh, Scene, bank, call, ending, new_run, scored};
+use super::{Fresh, HEADLINE, Scene, bank, call, ending, new_run, question_facts, scored};
 use crate::{
-    BudgetAnswer, BudgetChange, BudgetScope, BudgetState, NewRun, RunCounters, RunState, SessionId, Store, Want, open,
+    BudgetAnswer, BudgetChange, BudgetScope, BudgetState, GroupState, MEASURED_FIRST, NewGroup, NewRun, RunCounters,
+    RunState, SessionId, Store, Want, open,
 };
 
 fn want(phase: Phase, amount: i64) -> Want {
@@ -300,4 +302,140 @@ async fn persist<T>(mut call: impl AsyncFnMut() -> crate::StoreResult<T>) -> T {
             other => return other.expect("only what may pass fails"),
         }
     }
+}
+
+fn in_group(id: &str, cap: Option<i64>) -> NewRun {
+    let group = NewGroup { id: "measured".into(), cap: cap.map(PicoUsd) };
+    NewRun { group: Some(group), ..capped(id, 1) }
+}
+
+async fn group_of(store: &dyn Store, run: RunNo) -> GroupState {
+    store.group(run).await.expect("is read").expect("has a group")
+}
+
+/// Runs of a group share one cap, whichever of them spends, and whichever of them raises it; who has no group is not held.
+pub async fn p41_the_runs_of_a_group_share_one_cap(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let measured = Purse::open(store, &in_group("measured", Some(100))).await;
+    let control = Purse::open(store, &in_group("control", Some(7))).await;
+    let alone = Purse::open(store, &capped("alone", 100)).await;
+    let row = store.run(control.run).await.expect("is read");
+    assert_eq!((row.group.expect("is in it").id.as_str(), row.spec.limits.max_cost), ("measured", Some(PicoUsd(100))));
+    let wants = [want(Phase::Answer, 60), want(Phase::Answer, 30)];
+    assert_eq!(measured.reserve(&wants).await.refused, []);
+    let answer = control.reserve(&[want(Phase::Answer, 11), want(Phase::Judge, 10)]).await;
+    assert_eq!(answer.refused, [(0, BudgetScope::Group)]);
+    let (scope, spent) = (BudgetScope::Group, PicoUsd(0));
+    assert_eq!(answer.caps, [BudgetState { scope, cap: PicoUsd(100), spent, reserved: PicoUsd(100) }]);
+    assert_eq!(alone.reserve(&[want(Phase::Answer, 100)]).await.refused, []);
+    assert_eq!(alone.reserve(&[want(Phase::Answer, 1)]).await.refused, [(0, BudgetScope::Run)]);
+    assert_eq!(store.group(alone.run).await.expect("is read"), None);
+    // what one did not use is there for the other; what one may have lost is not
+    measured.settle(&record(&wants[0], CallOutcome::Accepted, 20)).await;
+    store.end_session(measured.session).await.expect("is ended");
+    assert_eq!(control.reserve(&[want(Phase::Answer, 41), want(Phase::Answer, 40)]).await.refused, [(0, scope)]);
+    let state = |cap, spent, reserved| GroupState {
+        id: "measured".into(),
+        cap: Some(PicoUsd(cap)),
+        spent: PicoUsd(spent),
+        reserved: PicoUsd(reserved),
+        runs: 2,
+    };
+    assert_eq!(group_of(store, measured.run).await, state(100, 50, 50));
+    for run in [measured.run, control.run] {
+        store.sweep(run).await.expect("is swept");
+    }
+    assert_eq!(group_of(store, control.run).await, state(100, 50, 50), "the sweep counts the same");
+    assert_eq!(store.release_uncertain(measured.run).await.expect("is released"), PicoUsd(30));
+    assert_eq!(control.reserve(&[want(Phase::Answer, 30)]).await.refused, []);
+    // any of them raises the cap of all
+    let limits = Limits { max_cost: Some(PicoUsd(200)), ..Limits::default() };
+    store.set_limits(control.run, &limits).await.expect("limits are set");
+    assert_eq!(store.run(measured.run).await.expect("is read").spec.limits.max_cost, Some(PicoUsd(200)));
+    let heir = Purse { session: store.open_session("w", "local", "{}").await.expect("opens"), ..measured };
+    assert_eq!(heir.reserve(&[want(Phase::Answer, 101), want(Phase::Answer, 100)]).await.refused, [(0, scope)]);
+    assert_eq!(group_of(store, control.run).await, state(200, 20, 180));
+    let free = store.set_limits(heir.run, &Limits::default()).await;
+    free.expect("limits are set");
+    assert_eq!(heir.reserve(&[want(Phase::Answer, 1_000)]).await.caps, [], "the group has no cap any more");
+}
+
+/// Processes of several runs of a group reserve, settle, lose and die, in any order: what all of them have spent and reserved
+/// never passes the cap of the group, at no commit.
+pub async fn p41_the_cap_of_a_group_holds_under_any_interleaving(fresh: &Fresh) {
+    const CAP: i64 = 2_000;
+    let other = open(&fresh.url).await.expect("another process opens the store");
+    let stores = [Arc::clone(&fresh.store), Arc::clone(&other)];
+    let mut runs = Vec::new();
+    for id in ["measured", "none", "oracle"] {
+        runs.push(fresh.store.create_run(&in_group(id, Some(CAP))).await.expect("is created"));
+    }
+    let tasks = (0..6_u64).map(|seed| spend(Arc::clone(&stores[seed as usize % 2]), runs[seed as usize % 3], seed));
+    let watch = async {
+        for _ in 0..40 {
+            let group = group_of(fresh.store.as_ref(), runs[1]).await;
+            assert!(group.spent.0 + group.reserved.0 <= CAP && group.reserved.0 >= 0, "{group:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let (ended, ()) = tokio::join!(futures::future::join_all(tasks), watch);
+    let settled: i64 = ended.into_iter().sum();
+    let group = group_of(fresh.store.as_ref(), runs[0]).await;
+    let mut uncertain = 0;
+    for run in &runs {
+        let c = fresh.store.run(*run).await.expect("is read").counters;
+        assert_eq!((c.reserved.0, c.overdraft.0), (0, 0));
+        uncertain += c.uncertain.0;
+    }
+    assert_eq!((group.spent.0 - uncertain, group.reserved.0, group.runs), (settled, 0, 3));
+    assert!(group.spent.0 <= CAP, "{group:?}");
+    other.close().await;
+}
+
+/// A control is created paused, and its first start is no resume.
+pub async fn p41_a_control_waits_for_the_measured_run(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let run = store.create_run(&NewRun { waits: true, ..in_group("control", None) }).await.expect("is created");
+    let row = store.run(run).await.expect("is read");
+    assert_eq!((row.state, row.reason.as_deref(), row.active_since_ms), (RunState::Paused, Some(MEASURED_FIRST), None));
+    let set = async |from, to| store.set_run_state(run, &[from], to, None).await.expect("is set");
+    assert!(set(RunState::Paused, RunState::Running).await);
+    let row = store.run(run).await.expect("is read");
+    assert_eq!((row.resumed_times, row.result_version, row.reason), (0, 1, None));
+    assert!(row.active_since_ms.is_some());
+    assert!(set(RunState::Running, RunState::Paused).await && set(RunState::Paused, RunState::Running).await);
+    assert_eq!(store.run(run).await.expect("is read").resumed_times, 1);
+}
+
+/// The ledger names what every booked attempt belongs to, whatever became of its question.
+pub async fn p41_the_ledger_names_what_was_paid_for(fresh: &Fresh) {
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0, 1])])]).await;
+    scene.make_ready(0, 1).await;
+    let (store, run) = (scene.store, scene.run);
+    let done = TaskKey::question(0, 0);
+    let epoch = scene.claim(done).await.epoch;
+    let mut records = scene.whole_question(done, epoch, 1.0, Opens::Nothing);
+    records.last_mut().expect("some").calls = vec![call("used", CallOutcome::Accepted, 100)];
+    scene.commit(&records).await;
+    let put = async |task, calls: &[CallRecord]| store.put_calls(run, task, calls).await.expect("are put");
+    put(TaskKey::retain(0, 0), &[call("written", CallOutcome::Accepted, 1_000)]).await;
+    put(done, &[call("refused", CallOutcome::Rejected, 1), call("cut", CallOutcome::Uncertain, 40)]).await;
+    put(TaskKey::question(0, 1), &[call("open", CallOutcome::Accepted, 7)]).await;
+    put(TaskKey::judge(0, 1, 1, 2), &[call("vote", CallOutcome::Rejected, 2)]).await;
+    put(TaskKey::judge(0, 0, 1, 2), &[call("vote of the ended", CallOutcome::Accepted, 20)]).await;
+    put(TaskKey::OVERHEAD, &[call("probe", CallOutcome::Accepted, 5)]).await;
+    let purse = Purse { store, run, session: scene.session };
+    purse.reserve(&[want(Phase::Answer, 60)]).await;
+    store.end_session(scene.session).await.expect("is ended");
+    let facts = [question_facts(done, Outcome::Scored, 1.0)];
+    store.conclude(run, HEADLINE, &facts).await.expect("is concluded");
+    let ledger = store.ledger(&store.run(run).await.expect("is read")).await.expect("is read");
+    let of = |usage: Usage| (usage.calls, usage.retries, usage.cost.0);
+    assert_eq!(of(ledger.ended), (3, 1, 1_121));
+    assert_eq!(of(ledger.unfinished), (1, 1, 9));
+    assert_eq!(of(ledger.overhead), (1, 0, 5));
+    assert_eq!(of(ledger.uncertain), (2, 0, 100));
+    assert_eq!(ledger.booked.0, 1_121 + 9 + 5 + 100);
+    store.sweep(run).await.expect("is swept");
+    assert_eq!(purse.counters().await.spent, ledger.booked, "the sweep counts the same");
 }

@@ -20,7 +20,8 @@ use crate::{
 
 /// Stored number of [`CallOutcome::Accepted`]; the migrations' index names it.
 const ACCEPTED: i64 = 0;
-const REJECTED: i64 = 1;
+/// Stored number of [`CallOutcome::Rejected`].
+pub(super) const REJECTED: i64 = 1;
 /// Stored number of [`CallOutcome::Uncertain`].
 pub(super) const UNCERTAIN: i64 = 2;
 /// Stored number of an uncertain call that a user has released: kept, but no longer counted.

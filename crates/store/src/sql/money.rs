@@ -1,14 +1,15 @@
 //! The hard caps on spending (P10): reservations, what they become, and what is booked where.
 //!
 //! Money is booked in the counters of its run and, for the caps beside it, in `budgets`: by phase of the run and by day of
-//! the store. Transactions lock in one order: sessions, tasks, reservations, banks, runs, phases, days. A reservation adds
-//! first and looks at the sums that come back; what does not fit is taken out again in the same transaction.
+//! the store. Transactions lock in one order: sessions, tasks, reservations, banks, groups, runs, phases, days. A reservation adds
+//! first and looks at the sums that come back; what does not fit is taken out again in the same transaction. Groups of runs
+//! ([`groups`]) are locked by reservations alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use async_trait::async_trait;
 use bench_proto::{
-    call::CallOutcome,
+    call::{CallOutcome, Ledger},
     ids::RunNo,
     money::PicoUsd,
     spec::{Limits, ModelSpec},
@@ -20,12 +21,12 @@ use super::{
     Backend, Batch, Conn, Row, Sql, SqlStore, args,
     calls::{RELEASED, UNCERTAIN, phase_code, phase_from},
     counters::{self, Delta, Deltas},
-    missing_run,
+    groups, ledger, missing_run,
     runs::change_state,
 };
 use crate::{
-    BudgetAnswer, BudgetChange, BudgetScope, BudgetState, Money, RunState, SessionId, StoreError, StoreResult, Want,
-    codec::from_json,
+    BudgetAnswer, BudgetChange, BudgetScope, BudgetState, GroupState, Money, RunRow, RunState, SessionId, StoreError,
+    StoreResult, Want, codec::from_json,
 };
 
 /// State of a reservation whose attempt may be under way.
@@ -319,6 +320,8 @@ struct Standing {
     open: bool,
     limits: Limits,
     day: i64,
+    /// The number of the run's group.
+    group: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -330,26 +333,36 @@ async fn standing(conn: &mut dyn Conn, run: RunNo, session: SessionId) -> StoreR
     static SESSION: Sql = Sql::new(|| {
         "SELECT s.session_id FROM sessions AS s WHERE s.session_id = $1 AND s.ended_us IS NULL @share(s)".to_owned()
     });
-    static SELECT: Sql = Sql::new(|| "SELECT r.state, r.spec, @now FROM runs AS r WHERE r.run_no = $1".to_owned());
+    static SELECT: Sql =
+        Sql::new(|| "SELECT r.state, r.spec, @now, r.group_no FROM runs AS r WHERE r.run_no = $1".to_owned());
     // who ends the session waits, and then finds the new reservations
     let alive = !conn.fetch(&SESSION, args![session.0]).await?.is_empty();
     let mut rows = conn.fetch(&SELECT, args![run.0]).await?;
     let row = rows.first_mut().ok_or_else(|| missing_run(run))?;
     let open = row.text(0)? == RunState::Running.name() && alive;
     let spec: SpecLimits = from_json(&row.text(1)?, || format!("the spec of run number {}", run.0))?;
-    Ok(Standing { open, limits: spec.limits, day: day_of(row.int(2)?) })
+    Ok(Standing { open, limits: spec.limits, day: day_of(row.int(2)?), group: row.opt_int(3)? })
 }
+
+const ADD_TO_RUN: &str = "UPDATE run_counters SET spent = spent + $2, uncertain = uncertain + $3, reserved = reserved + $4 \
+     WHERE run_no = $1 RETURNING spent, reserved";
 
 /// Adds a delta to one run; returns (spent, reserved) afterwards.
 async fn add_to_run(conn: &mut dyn Conn, run: RunNo, delta: &Delta) -> StoreResult<(i64, i64)> {
-    static ADD: Sql = Sql::new(|| {
-        "UPDATE run_counters SET spent = spent + $2, uncertain = uncertain + $3, reserved = reserved + $4 WHERE run_no = $1 \
-         RETURNING spent, reserved"
-            .to_owned()
-    });
+    static ADD: Sql = Sql::new(|| ADD_TO_RUN.to_owned());
     let rows = conn.fetch(&ADD, args![run.0, delta.spent.0, delta.uncertain.0, delta.reserved.0]).await?;
     let row = rows.first().ok_or_else(|| missing_run(run))?;
     Ok((row.int(0)?, row.int(1)?))
+}
+
+/// The same for a run of a locked group; returns the sums of the run, and those of its group.
+async fn add_in_group(conn: &mut dyn Conn, run: RunNo, group: i64, delta: &Delta) -> StoreResult<[(i64, i64); 2]> {
+    static ADD: Sql = Sql::new(|| format!("{ADD_TO_RUN}, {}, {}", groups::others("spent"), groups::others("reserved")));
+    let args = args![run.0, delta.spent.0, delta.uncertain.0, delta.reserved.0, group];
+    let rows = conn.fetch(&ADD, args).await?;
+    let row = rows.first().ok_or_else(|| missing_run(run))?;
+    let (spent, reserved) = (row.int(0)?, row.int(1)?);
+    Ok([(spent, reserved), (spent.saturating_add(row.int(2)?), reserved.saturating_add(row.int(3)?))])
 }
 
 /// Inserts reservations that are not there; returns the places of the new ones.
@@ -386,9 +399,12 @@ fn amounts(wants: &[Want]) -> Batch {
         .blob(wants.iter().map(|want| want.attempt.as_bytes().to_vec()))
 }
 
-/// The caps of a run, in the order in which they are locked.
-fn caps(limits: &Limits) -> Vec<(BudgetScope, PicoUsd)> {
-    let of_run = limits.max_cost.map(|cap| (BudgetScope::Run, cap));
+/// The caps of a run, in the order in which they are locked. That of its group takes the place of its own.
+fn caps(limits: &Limits, group: Option<Option<PicoUsd>>) -> Vec<(BudgetScope, PicoUsd)> {
+    let of_run = match group {
+        Some(cap) => cap.map(|cap| (BudgetScope::Group, cap)),
+        None => limits.max_cost.map(|cap| (BudgetScope::Run, cap)),
+    };
     let phases = limits.max_cost_by_phase.iter().map(|(phase, cap)| (BudgetScope::Phase(*phase), *cap));
     let day = limits.max_cost_per_day.map(|cap| (BudgetScope::Day, cap));
     of_run.into_iter().chain(phases).chain(day).collect()
@@ -448,8 +464,15 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
     if !books.runs.is_empty() {
         counters::add(conn, &books.runs).await?;
     }
-    let of_run = add_to_run(conn, run, &own).await?;
-    let caps = caps(&standing.limits);
+    let (of_run, of_group, group_cap) = match standing.group {
+        Some(group) => {
+            let cap = groups::lock(conn, group).await?;
+            let [of_run, of_group] = add_in_group(conn, run, group, &own).await?;
+            (of_run, of_group, Some(cap))
+        }
+        None => (add_to_run(conn, run, &own).await?, (0, 0), None),
+    };
+    let caps = caps(&standing.limits, group_cap);
     for (scope, _) in &caps {
         // read even where nothing was added
         books.scopes.entry(scope_key(*scope, run, standing.day)).or_default();
@@ -460,6 +483,7 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
         .map(|(scope, cap)| {
             let (spent, reserved) = match scope {
                 BudgetScope::Run => of_run,
+                BudgetScope::Group => of_group,
                 scope => by_scope.get(&scope_key(scope, run, standing.day)).copied().unwrap_or_default(),
             };
             let here: i64 = new.iter().filter(|at| scope.holds(wants[**at].phase)).map(|at| wants[*at].amount.0).sum();
@@ -474,7 +498,8 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
 
 fn scope_key(scope: BudgetScope, run: RunNo, day: i64) -> ScopeKey {
     match scope {
-        BudgetScope::Run => (0, run.0, 0),
+        // in the counters of runs
+        BudgetScope::Run | BudgetScope::Group => (0, run.0, 0),
         BudgetScope::Phase(phase) => (PHASE, run.0, phase_code(phase)),
         BudgetScope::Day => (DAY, day, 0),
     }
@@ -611,6 +636,15 @@ impl<B: Backend> Money for SqlStore<B> {
     async fn release_uncertain(&self, run: RunNo) -> StoreResult<PicoUsd> {
         self.backend.write(move |conn| Box::pin(release(conn, run))).await
     }
+
+    async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>> {
+        self.backend.read(move |conn| Box::pin(groups::state(conn, run))).await
+    }
+
+    async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger> {
+        let run = run.clone();
+        self.backend.read(move |conn| Box::pin(ledger::read(conn, run))).await
+    }
 }
 
 #[cfg(test)]
@@ -643,6 +677,15 @@ mod tests {
         let scopes = [(1, BudgetScope::Phase(Phase::Judge)), (2, BudgetScope::Day), (4, BudgetScope::Day)];
         assert_eq!(refused, scopes);
         assert_eq!(states.map(|state| state.reserved.0), [50, 15, 50]);
+    }
+
+    #[test]
+    fn p41_the_cap_of_a_group_takes_the_place_of_the_runs_own() {
+        let limits = Limits { max_cost: Some(PicoUsd(5)), max_cost_per_day: Some(PicoUsd(9)), ..Limits::default() };
+        let day = (BudgetScope::Day, PicoUsd(9));
+        assert_eq!(caps(&limits, None), [(BudgetScope::Run, PicoUsd(5)), day]);
+        assert_eq!(caps(&limits, Some(Some(PicoUsd(7)))), [(BudgetScope::Group, PicoUsd(7)), day]);
+        assert_eq!(caps(&limits, Some(None)), [day], "a group without a cap");
     }
 
     #[test]

@@ -8,9 +8,10 @@ use bench_proto::{
     spec::{Limits, RunSpec},
 };
 
-use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, missing_run, summaries};
+use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, summaries};
 use crate::{
-    Creation, NewRun, RunCounters, RunEvent, RunFilter, RunRow, RunState, Runs, StoreError, StoreResult,
+    Creation, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, StoreError,
+    StoreResult,
     codec::{escape, from_json, shown, to_json, unescape},
 };
 
@@ -18,10 +19,13 @@ const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, 
     r.imported, r.code_version, r.state, r.state_version, r.reason, r.created_us, r.finished_us, r.active_us, \
     r.active_since_us, r.resumed_times, r.planned, r.result_version, c.banks_planned, c.banks_ready, c.entries_planned, \
     c.entries_retained, c.scored, c.abstained, c.infra_error, c.answered, c.headline_sum, c.spent, c.uncertain, \
-    c.reserved, c.overdraft";
+    c.reserved, c.overdraft, r.group_no, g.group_id, g.cap";
 
 fn select(rest: &str) -> String {
-    format!("SELECT {COLUMNS} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no {rest}")
+    format!(
+        "SELECT {COLUMNS} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no \
+         LEFT JOIN run_groups AS g ON g.group_no = r.group_no {rest}"
+    )
 }
 
 static BY_ID: Sql = Sql::new(|| select("WHERE r.run_id = $1"));
@@ -44,12 +48,21 @@ fn run_row(mut row: Row) -> StoreResult<RunRow> {
         reserved: PicoUsd(row.int(32)?),
         overdraft: PicoUsd(row.int(33)?),
     };
+    let mut spec: RunSpec = from_json(&spec, || format!("the spec of run {run_id}"))?;
+    let group = match row.opt_int(34)? {
+        Some(group_no) => {
+            spec.limits.max_cost = row.opt_int(36)?.map(PicoUsd);
+            Some(RunGroup { group_no, id: unescape(row.text(35)?) })
+        }
+        None => None,
+    };
     Ok(RunRow {
         run_no: RunNo(row.int(0)?),
+        group,
         name: row.opt_text(2)?.map(unescape),
         tags: from_json(&tags, || format!("the tags of run {run_id}"))?,
         user: unescape(row.text(4)?),
-        spec: from_json(&spec, || format!("the spec of run {run_id}"))?,
+        spec,
         lineage: unescape(row.text(6)?),
         control_of: row.opt_int(7)?.map(RunNo),
         domain: unescape(row.text(8)?),
@@ -85,12 +98,18 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO runs (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, \
          state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls, \
-         question_limit, retain_limit) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, @now, 0, @now, 0, 0, 1, $12, $13, $14) \
+         question_limit, retain_limit, group_no, reason) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, @now, 0, CASE WHEN $16 = 0 THEN @now END, 0, 0, 1, $12, $13, \
+         $14, $15, $17) \
          ON CONFLICT (run_id) DO NOTHING RETURNING run_no"
             .to_owned()
     });
     static COUNTERS: Sql = Sql::new(|| "INSERT INTO run_counters (run_no) VALUES ($1)".to_owned());
+    let group = match &new.group {
+        Some(group) => Some(groups::number_of(conn, group).await?),
+        None => None,
+    };
+    let state = if new.waits { RunState::Paused } else { RunState::Running };
     let args = args![
         new.run_id.0.as_str(),
         new.name.as_deref().map(escape),
@@ -102,10 +121,13 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
         escape(&new.domain),
         new.imported,
         escape(&new.code_version),
-        RunState::Running.name(),
+        state.name(),
         new.spec.limits.cache == CacheScope::Off,
         new.spec.limits.questions_at_once().map(i64::from),
         new.spec.limits.segments_at_once().map(i64::from),
+        group,
+        new.waits,
+        new.waits.then(|| MEASURED_FIRST.to_owned()),
     ];
     let rows = conn.fetch(&INSERT, args).await?;
     let Some(made) = rows.first() else {
@@ -127,7 +149,7 @@ pub(super) async fn change_state(
     to: RunState,
     reason: Option<String>,
 ) -> StoreResult<bool> {
-    static BEFORE: Sql = Sql::new(|| "SELECT state, active_since_us FROM runs WHERE run_no = $1".to_owned());
+    static BEFORE: Sql = Sql::new(|| "SELECT state, active_since_us, reason FROM runs WHERE run_no = $1".to_owned());
     // entering `running` opens an interval unless one is open; leaving it closes the open one
     static CHANGE: Sql = Sql::new(|| {
         "UPDATE runs SET state = $2, reason = $3, state_version = state_version + 1, \
@@ -148,7 +170,8 @@ pub(super) async fn change_state(
         return Ok(false);
     }
     let runs = to == RunState::Running;
-    let resumes = runs && (before != RunState::Running || !open);
+    let begins = row.opt_text(2)?.as_deref() == Some(MEASURED_FIRST);
+    let resumes = runs && !begins && (before != RunState::Running || !open);
     let ends = matches!(to, RunState::Finished | RunState::Cancelled);
     let args =
         args![run.0, to.name(), reason.as_deref().map(escape), i64::from(resumes), i64::from(ends), i64::from(runs)];
@@ -174,7 +197,8 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
     spec.limits = limits;
     let (questions, segments) =
         (spec.limits.questions_at_once().map(i64::from), spec.limits.segments_at_once().map(i64::from));
-    conn.execute(&CHANGE, args![run.0, to_json(&spec)?, questions, segments]).await.map(drop)
+    conn.execute(&CHANGE, args![run.0, to_json(&spec)?, questions, segments]).await?;
+    groups::set_cap(conn, run, spec.limits.max_cost).await
 }
 
 #[async_trait]

@@ -62,8 +62,10 @@ impl State {
     }
 
     fn over_cap(&self, amount: i64) -> Refusal {
-        let left = self.cap.unwrap_or(i64::MAX).saturating_sub(self.spent).saturating_sub(self.reserved).max(0);
-        Refusal::OverCap(OverCap { needed: PicoUsd(amount), left: PicoUsd(left), scope: BudgetScope::Run })
+        let cap = self.cap.unwrap_or(i64::MAX);
+        let left = cap.saturating_sub(self.spent).saturating_sub(self.reserved).max(0);
+        let (needed, left, cap) = (PicoUsd(amount), PicoUsd(left), PicoUsd(cap));
+        Refusal::OverCap(OverCap { needed, left, cap, scope: BudgetScope::Run })
     }
 }
 
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(budget.state().spent, usd(30), "the second was dropped unsent");
         assert_eq!(
             budget.reserve(PHASE, usd(71)).await.err(),
-            Some(Refusal::OverCap(OverCap { needed: usd(71), left: usd(70), scope: BudgetScope::Run }))
+            Some(Refusal::OverCap(OverCap { needed: usd(71), left: usd(70), cap: usd(100), scope: BudgetScope::Run }))
         );
     }
 

@@ -58,12 +58,7 @@ impl Purse {
     /// Opens the purse of a run for a worker's session.
     #[must_use]
     pub fn open(store: Arc<dyn Money>, run: &RunRow, session: SessionId) -> Self {
-        let limits = &run.spec.limits;
-        let inner = Arc::new(Inner {
-            plan: Mutex::new(Plan::new(limits, run.counters.spent, run.counters.reserved)),
-            wake: Notify::new(),
-            empty: Notify::new(),
-        });
+        let inner = Arc::new(Inner { plan: Mutex::new(Plan::new(run)), wake: Notify::new(), empty: Notify::new() });
         let account = Account { store, run: run.run_no, session };
         tokio::spawn(serve(Arc::clone(&inner), account));
         Self(inner)

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::{call::Phase, money::PicoUsd, spec::Limits};
-use bench_store::{BudgetAnswer, BudgetChange, BudgetScope, BudgetState, Want};
+use bench_proto::{call::Phase, money::PicoUsd};
+use bench_store::{BudgetAnswer, BudgetChange, BudgetScope, BudgetState, RunRow, Want};
 use uuid::Uuid;
 
 use super::{ASK_AGAIN, LOOK};
@@ -27,7 +27,7 @@ const FLOAT_MOST: usize = 256;
 const FLOAT_IDLE: Duration = Duration::from_millis(300);
 /// Where less than this part of a cap is left, there is no float.
 const NEAR: i64 = 10;
-/// How long a call waits for what only others' runs could free (the cap of the day).
+/// How long a call waits for what only other runs could free (the caps of a group and of the day).
 const OTHERS: Duration = Duration::from_secs(60);
 
 const PHASES: usize = Phase::ALL.len();
@@ -100,11 +100,12 @@ pub(super) struct Plan<A> {
 pub(super) type Answers<A> = Vec<(A, Result<(Uuid, Phase, i64), Refusal>)>;
 
 impl<A: Reader> Plan<A> {
-    /// A plan before the first answer of the store: the day and the phases are believed to be untouched.
-    pub(super) fn new(limits: &Limits, spent: PicoUsd, reserved: PicoUsd) -> Self {
+    /// A plan before the first answer of the store: the day, the phases and other runs of the group are believed to be untouched.
+    pub(super) fn new(run: &RunRow) -> Self {
         let state = |scope, cap, spent, reserved| BudgetState { scope, cap, spent, reserved };
-        let zero = PicoUsd::ZERO;
-        let of_run = limits.max_cost.map(|cap| state(BudgetScope::Run, cap, spent, reserved));
+        let (zero, limits) = (PicoUsd::ZERO, &run.spec.limits);
+        let scope = if run.group.is_some() { BudgetScope::Group } else { BudgetScope::Run };
+        let of_run = limits.max_cost.map(|cap| state(scope, cap, run.counters.spent, run.counters.reserved));
         let phases =
             limits.max_cost_by_phase.iter().map(|(phase, cap)| state(BudgetScope::Phase(*phase), *cap, zero, zero));
         let day = limits.max_cost_per_day.map(|cap| state(BudgetScope::Day, cap, zero, zero));
@@ -354,7 +355,7 @@ impl<A: Reader> Plan<A> {
             if !outstanding && !held && answers.is_empty() {
                 hopeless.push(scope);
             }
-            if let (BudgetScope::Day, Some(state)) = (scope, state) {
+            if let (BudgetScope::Group | BudgetScope::Day, Some(state)) = (scope, state) {
                 match self.stuck {
                     Some((since, before)) if before == state => {
                         if now.saturating_duration_since(since) > OTHERS {
@@ -383,8 +384,9 @@ impl<A: Reader> Plan<A> {
     }
 
     fn over_cap(&self, scope: BudgetScope, amount: i64) -> Refusal {
-        let left = self.caps.iter().find(|state| state.scope == scope).map_or(PicoUsd::ZERO, BudgetState::left);
-        Refusal::OverCap(OverCap { needed: PicoUsd(amount), left: left.max(PicoUsd::ZERO), scope })
+        let state = self.caps.iter().find(|state| state.scope == scope);
+        let (cap, left) = state.map_or((PicoUsd::ZERO, PicoUsd::ZERO), |state| (state.cap, state.left()));
+        Refusal::OverCap(OverCap { needed: PicoUsd(amount), left: left.max(PicoUsd::ZERO), cap, scope })
     }
 
     /// The store gives nothing: who asked is told why. What it may have reserved all the same is given back, unless the

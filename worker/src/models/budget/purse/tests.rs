@@ -6,7 +6,7 @@ use bench_proto::{
     spec::Limits,
 };
 use bench_store::{
-    BudgetScope, RunCounters, Store,
+    BudgetScope, NewGroup, NewRun, RunCounters, Store,
     conformance::{Counted, call, new_run},
 };
 
@@ -24,19 +24,30 @@ struct Bank {
     money: Arc<Counted>,
     store: Arc<dyn Store>,
     run: RunRow,
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
 }
 
 impl Bank {
     async fn open(limits: Limits) -> Arc<Self> {
+        let mut run = new_run("r");
+        run.spec.limits = limits;
+        Self::of(&run).await
+    }
+
+    async fn of(run: &NewRun) -> Arc<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let url = format!("sqlite:{}", folder.path().join("bench.db").display());
         let store = bench_store::open(&url).await.expect("the store opens");
-        let mut run = new_run("r");
-        run.spec.limits = limits;
-        let run = store.create_run(&run).await.expect("is created");
+        let run = store.create_run(run).await.expect("is created");
         let run = store.run(run).await.expect("is read");
-        Arc::new(Self { money: Counted::new(&store), store, run, _folder: folder })
+        Arc::new(Self { money: Counted::new(&store), store, run, _folder: Some(folder) })
+    }
+
+    /// Another run of the same store.
+    async fn beside(&self, run: &NewRun) -> Arc<Self> {
+        let run = self.store.create_run(run).await.expect("is created");
+        let run = self.store.run(run).await.expect("is read");
+        Arc::new(Self { money: Counted::new(&self.store), store: Arc::clone(&self.store), run, _folder: None })
     }
 
     async fn capped(cap: i64) -> Arc<Self> {
@@ -76,7 +87,7 @@ impl Bank {
 }
 
 fn over(needed: i64, left: i64) -> Refusal {
-    Refusal::OverCap(OverCap { needed: usd(needed), left: usd(left), scope: BudgetScope::Run })
+    Refusal::OverCap(OverCap { needed: usd(needed), left: usd(left), cap: usd(100), scope: BudgetScope::Run })
 }
 
 #[tokio::test]
@@ -237,4 +248,73 @@ async fn p10_the_cap_is_used_up_and_never_passed() {
         purse.close().await;
     }
     assert_eq!(bank.counters().await.reserved, PicoUsd::ZERO);
+}
+
+fn in_group(id: &str, cap: i64) -> NewRun {
+    NewRun { group: Some(NewGroup { id: "g".to_owned(), cap: Some(usd(cap)) }), ..new_run(id) }
+}
+
+#[tokio::test]
+async fn p41_what_another_run_of_the_group_has_reserved_is_waited_for() {
+    let measured = Bank::of(&in_group("measured", 100)).await;
+    let control = measured.beside(&in_group("control", 100)).await;
+    let (first, second) = (measured.purse().await, control.purse().await);
+    let held = first.reserve(PHASE, usd(70)).await.expect("fits");
+    assert!(second.reserve_generously(PHASE, usd(40)).await.is_none(), "30 are left");
+    let waiting = tokio::spawn({
+        let second = Arc::clone(&second);
+        async move { second.reserve(PHASE, usd(50)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    assert!(!waiting.is_finished());
+    measured.book(held, 20).await;
+    let reservation = waiting.await.expect("no panic").expect("fits now");
+    control.book(reservation, 50).await;
+    let refused = first.reserve(PHASE, usd(31)).await.expect_err("30 are left, and nothing is outstanding");
+    let over = OverCap { needed: usd(31), left: usd(30), cap: usd(100), scope: BudgetScope::Group };
+    assert_eq!(refused, Refusal::OverCap(over));
+    assert!(over.to_string().contains("the group's cap of") && over.to_string().contains("--max-cost"), "{over}");
+}
+
+/// Whatever the calls of several runs cost, in however many processes: the cap of their group is used up and never passed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p41_the_cap_of_a_group_is_used_up_and_never_passed() {
+    const CAP: i64 = 20_000;
+    let measured = Bank::of(&in_group("measured", CAP)).await;
+    let runs = [
+        Arc::clone(&measured),
+        measured.beside(&in_group("none", CAP)).await,
+        measured.beside(&in_group("oracle", CAP)).await,
+    ];
+    let mut purses = Vec::new();
+    for run in &runs {
+        purses.push(run.purse().await);
+    }
+    let calls: Vec<_> = (0..400_i64)
+        .map(|n| {
+            let (run, purse) = (Arc::clone(&runs[n as usize % 3]), Arc::clone(&purses[n as usize % 3]));
+            tokio::spawn(async move {
+                let worst = 60 + n % 40;
+                let reserved = match purse.reserve_generously(PHASE, usd(worst * 3)).await {
+                    Some(reservation) => Ok(reservation),
+                    None => purse.reserve(PHASE, usd(worst)).await,
+                };
+                match reserved {
+                    Ok(reservation) => run.book(reservation, worst).await,
+                    Err(Refusal::OverCap(over)) => assert_eq!(over.scope, BudgetScope::Group),
+                    Err(other) => panic!("{other:?}"),
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        call.await.expect("no panic");
+    }
+    let group = measured.store.group(measured.run.run_no).await.expect("is read").expect("is a group");
+    assert!(group.spent.0 <= CAP && group.spent.0 > CAP * 95 / 100, "{group:?}");
+    for purse in &purses {
+        purse.close().await;
+    }
+    let group = measured.store.group(measured.run.run_no).await.expect("is read").expect("is a group");
+    assert_eq!(group.reserved, PicoUsd::ZERO);
 }

@@ -1,0 +1,102 @@
+//! Usage and cost: what every figure is of.
+
+use bench_proto::summary::{Summary, UsageFigures};
+
+use super::{Block, heading, table};
+use crate::figures::{NONE, count, duration, usd};
+
+/// Calls, tokens and dollars by phase, and what else was paid.
+pub(super) fn usage(summary: &Summary) -> Vec<Block> {
+    let (u, s) = (&summary.usage, &summary.phase_seconds);
+    let seconds = |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), duration);
+    let all: Option<f64> =
+        [s.retain, s.consolidate, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
+    let consolidated = u.consolidate.as_ref().map(|used| ("consolidate", used, s.consolidate));
+    let phases = [("recall", &u.recall, s.recall), ("answer", &u.answer, s.answer), ("judge", &u.judge, s.judge)];
+    let booked = u.booked.as_ref();
+    let beside_phases = booked
+        .map(|b| [("not ended", &b.unfinished), ("no result", &b.unused), ("probes", &b.overhead)])
+        .into_iter()
+        .flatten()
+        .filter(|(_, used)| **used != UsageFigures::default())
+        .map(|(part, used)| (part, used, None));
+    let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))
+        .chain(consolidated)
+        .chain(phases)
+        .chain(beside_phases)
+        .chain([("total", &u.total.used, all)])
+        .map(|(phase, u, time)| {
+            let counts =
+                [u.calls, u.cached_calls, u.retries, u.rate_limited, u.prompt_tokens, u.completion_tokens].map(count);
+            std::iter::once(phase.to_owned()).chain(counts).chain([usd(u.usd), seconds(time)]).collect()
+        })
+        .collect();
+    let columns =
+        ["Phase", ">Calls", ">Cached", ">Retries", ">429s", ">Prompt tokens", ">Completion tokens", ">Cost", ">Work"];
+    let mut blocks = vec![heading("Usage and cost"), table(&columns, rows)];
+    let money = money(summary);
+    if !money.is_empty() {
+        blocks.push(Block::Text(money.join(" ")));
+    }
+    blocks
+}
+
+/// What the figures of money are of, and what the caps have left.
+fn money(summary: &Summary) -> Vec<String> {
+    let u = &summary.usage;
+    let t = &u.total;
+    let booked = t.usd_booked.max(t.used.usd);
+    let mut money = Vec::new();
+    let group = summary.group.as_ref().filter(|group| group.runs > 1);
+    match (t.usd_cap, group) {
+        (_, Some(group)) => {
+            let cap = group.cap_usd.map(|cap| format!(" of a cap of {}", usd(cap))).unwrap_or_default();
+            money.push(format!(
+                "Spent {}; the {} runs of group {} together {}{cap}.",
+                usd(booked),
+                group.runs,
+                group.id,
+                usd(group.booked_usd)
+            ));
+            if !group.not_ended.is_empty() {
+                money.push(format!("Not ended: {}.", group.not_ended.join(", ")));
+            }
+        }
+        (Some(cap), None) => money.push(format!("Spent {} of a cap of {}.", usd(booked), usd(cap))),
+        (None, None) => {}
+    }
+    // version 1 does not name what is in no phase, and counts some of the uncertain in its total
+    let unused = booked - t.used.usd;
+    if u.booked.is_none() && unused > 1e-9 {
+        money.push(format!("{} of it went into attempts that no result uses.", usd(unused)));
+    }
+    if t.usd_uncertain > 0.0 {
+        let apart = if u.booked.is_some() { ", and not in the total" } else { "" };
+        money.push(format!(
+            "{} of it is uncertain{apart}: attempts that ended without a word, at their worst case.",
+            usd(t.usd_uncertain)
+        ));
+    }
+    if t.usd_overdraft > 0.0 {
+        money.push(format!("Attempts cost {} more than their own worst case.", usd(t.usd_overdraft)));
+    }
+    let of_phases =
+        [&u.retain, &u.recall, &u.answer, &u.judge].into_iter().chain(&u.consolidate).map(|of| of.usd).sum::<f64>();
+    if t.usd_list > of_phases + 1e-9 {
+        money.push(format!("Without the call store it would have been {}.", usd(t.usd_list)));
+    }
+    if !summary.run.calls_of.is_empty() {
+        money.push(format!("It uses replies of {}: not independent of them.", summary.run.calls_of.join(", ")));
+    }
+    if let Some(each) = summary.usd_per_correct.filter(|each| *each > 0.0) {
+        money.push(format!("{} per passed question.", usd(each)));
+    }
+    if let Some(context) = &summary.context {
+        money.push(format!(
+            "Contexts had {} tokens in the mean (a quarter of {} bytes).",
+            count(context.mean_tokens.round() as u64),
+            count(context.mean_bytes.round() as u64)
+        ));
+    }
+    money
+}

@@ -1,0 +1,66 @@
+//! What was paid for, by what it belongs to.
+
+use bench_proto::{
+    call::{Ledger, Usage},
+    ids::{TaskKey, TaskKind},
+    money::PicoUsd,
+};
+
+use super::{
+    Conn, JUDGE_OFFSET, Sql, args,
+    calls::{REJECTED, UNCERTAIN},
+    money::LOST,
+};
+use crate::{RunRow, RunState, StoreResult};
+
+/// Of questions that have ended, and of banks.
+const ENDED: i64 = 0;
+/// Of questions that have not ended.
+const UNFINISHED: i64 = 1;
+
+/// See [`crate::Money::ledger`].
+pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger> {
+    // where all questions have ended nobody looks for their facts
+    static SUMS: Sql = Sql::new(|| {
+        let (question, judge) = (first_of(TaskKind::Question), first_of(TaskKind::Judge));
+        let (overhead, step) = (TaskKey::OVERHEAD.0, TaskKey::INDEX_STEP);
+        format!(
+            "SELECT n.part, n.outcome, count(*), CAST(sum(n.prompt_tokens) AS BIGINT), \
+             CAST(sum(n.completion_tokens) AS BIGINT), CAST(sum(n.cost) AS BIGINT) FROM \
+             (SELECT c.outcome, c.prompt_tokens, c.completion_tokens, c.cost, CASE \
+             WHEN c.task_key = {overhead} THEN 2 WHEN c.task_key < {question} OR $2 = 1 THEN {ENDED} \
+             WHEN EXISTS (SELECT 1 FROM facts AS f WHERE f.run_no = $1 AND f.task_key = CASE WHEN c.task_key >= {judge} \
+             THEN (c.task_key - {JUDGE_OFFSET}) / {step} * {step} ELSE c.task_key END) THEN {ENDED} ELSE {UNFINISHED} END AS part \
+             FROM calls AS c WHERE c.run_no = $1 AND c.outcome <= {UNCERTAIN}) AS n GROUP BY n.part, n.outcome"
+        )
+    });
+    static LOST_ONES: Sql =
+        Sql::new(|| format!("SELECT count(*) FROM reservations WHERE run_no = $1 AND state = {LOST}"));
+    let mut ledger = Ledger { booked: run.counters.spent, overdraft: run.counters.overdraft, ..Ledger::default() };
+    for row in conn.fetch(&SUMS, args![run.run_no.0, run.state == RunState::Finished]).await? {
+        let (part, outcome, attempts) = (row.int(0)?, row.int(1)?, row.small::<u64>(2)?);
+        let of = match part {
+            _ if outcome == UNCERTAIN => &mut ledger.uncertain,
+            ENDED => &mut ledger.ended,
+            UNFINISHED => &mut ledger.unfinished,
+            _ => &mut ledger.overhead,
+        };
+        let (calls, retries) = if outcome == REJECTED { (0, attempts) } else { (attempts, 0) };
+        *of += Usage {
+            calls,
+            retries,
+            prompt_tokens: row.small(3)?,
+            completion_tokens: row.small(4)?,
+            cost: PicoUsd(row.int(5)?),
+            ..Usage::default()
+        };
+    }
+    let lost = conn.fetch(&LOST_ONES, args![run.run_no.0]).await?;
+    ledger.uncertain.calls += lost.first().map_or(Ok(0), |row| row.small(0))?;
+    ledger.uncertain.cost = run.counters.uncertain;
+    Ok(ledger)
+}
+
+fn first_of(kind: TaskKind) -> i64 {
+    TaskKey::range_of_kind(kind).0.0
+}
