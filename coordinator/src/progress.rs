@@ -172,7 +172,7 @@ pub(crate) fn line(s: &Snapshot) -> String {
         parts.push(format!("{} left", duration(eta)));
     }
     if s.usd > 0.0 || s.usd_cap.is_some() {
-        let cap = s.usd_cap.map(|cap| format!(" of ${cap:.2}")).unwrap_or_default();
+        let cap = s.usd_cap.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
         parts.push(format!("${:.4}{cap}", s.usd));
     }
     if let Some((alive, busy)) = s.workers {
@@ -180,6 +180,12 @@ pub(crate) fn line(s: &Snapshot) -> String {
     }
     parts.extend(s.outages.iter().map(Away::line));
     parts.join(" · ")
+}
+
+/// A cap for people: `$20.00`, `$0.0500`.
+#[must_use]
+pub(crate) fn dollars(usd: f64) -> String {
+    if usd >= 1.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
 }
 
 /// Seconds for people: `3 s`, `4 min 10 s`, `2 h 5 min`.

@@ -145,8 +145,6 @@ impl TaskKey {
     pub const MAX_BANKS: u32 = 1 << Self::BANK_BITS;
     /// Largest number of questions in a bank.
     pub const MAX_INDEX: u32 = 1 << Self::INDEX_BITS;
-    /// No task: calls that a run pays for beside all of them, such as the probe of a provider, are booked under this key.
-    pub const OVERHEAD: Self = Self(-1);
 
     const fn pack(kind: TaskKind, bank: u32, index: u32, sub: u32) -> Self {
         assert!(bank < Self::MAX_BANKS && index < Self::MAX_INDEX && sub < (1 << Self::SUB_BITS));
@@ -181,6 +179,9 @@ impl TaskKey {
         assert!(judge < 16 && vote < 32);
         Self::pack(TaskKind::Judge, bank, index, judge * 32 + vote)
     }
+
+    /// No task: calls that serve a run as a whole are booked under it. No plan reaches this key.
+    pub const OVERHEAD: Self = Self((4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS)) - 1);
 
     /// What the task does.
     ///

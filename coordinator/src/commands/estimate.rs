@@ -25,6 +25,7 @@ use crate::{
     exit::{CliResult, Exit},
     out,
     planning::{PlannedRun, plan_run},
+    progress::dollars,
     rehearsal::{Effort, Embedded, rehearse},
 };
 
@@ -213,7 +214,7 @@ impl RunEstimate {
             total.completion_tokens,
             total.expected,
             total.worst,
-            self.cap_usd.map(|cap| format!(", cap ${cap:.2}")).unwrap_or_default(),
+            self.cap_usd.map(|cap| format!(", cap {}", dollars(cap))).unwrap_or_default(),
             crate::progress::duration(total.minutes * 60.0)
         )
     }
@@ -272,7 +273,7 @@ impl RunEstimate {
             if self.total.calls == 0 {
                 lines.push("  no model calls: free".to_owned());
             } else {
-                let cap = self.cap_usd.map(|cap| format!(" (cap ${cap:.2})")).unwrap_or_default();
+                let cap = self.cap_usd.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
                 lines.push(format!("  total{}: {}{cap}", self.what(), of(&self.total)));
             }
             lines.push(format!("  about {}", crate::progress::duration(self.total.minutes * 60.0)));

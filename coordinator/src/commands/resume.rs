@@ -247,7 +247,14 @@ async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &Resume
     if args.release_uncertain {
         // a killed owner's reservations become uncertain when its session ends
         crate::local::end_dead_sessions(store, run.run_no).await?;
-        let released = store.release_uncertain(run.run_no).await?;
+        let mut released = store.release_uncertain(run.run_no).await?;
+        for control in controls::not_ended(store, run.run_no).await? {
+            // somebody else may be at work on it
+            if let Ok(_owned) = Carrier::of(app, &control.run_id) {
+                crate::local::end_dead_sessions(store, control.run_no).await?;
+                released = released.saturating_add(store.release_uncertain(control.run_no).await?);
+            }
+        }
         out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
     }
     Ok(())

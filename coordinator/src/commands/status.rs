@@ -18,7 +18,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out, outages,
     outages::Away,
-    progress::{ProgressMeter, line},
+    progress::{ProgressMeter, dollars, line},
     results,
     runs::{Standing, find_run},
 };
@@ -172,7 +172,7 @@ impl<'a> RunStatus<'a> {
             }
         }
         if self.group.runs > 1 {
-            let cap = self.group.cap_usd.map(|cap| format!(" of ${cap:.2}")).unwrap_or_default();
+            let cap = self.group.cap_usd.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
             lines.push(format!(
                 "  group {}: ${:.4}{cap} booked of {} runs",
                 self.group.id, self.group.booked_usd, self.group.runs

@@ -25,6 +25,7 @@ use crate::{
     out,
     planner::Planner,
     planning::{DEFAULT_CAP, PlannedRun, plan_run},
+    progress::dollars,
     results,
     runs::{Standing, current_user},
     self_check,
@@ -285,11 +286,12 @@ pub(super) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
     if expected == 0.0 {
         return Ok(());
     }
-    let cap = spec.limits.max_cost.unwrap_or(DEFAULT_CAP).usd();
+    let limit = spec.limits.max_cost.unwrap_or(DEFAULT_CAP);
+    let (above, usd, cap) = (expected > limit.usd(), dollars(expected), dollars(limit.usd()));
     if args.limits.max_cost.is_some() {
-        if expected > cap {
+        if above {
             out::note(&format!(
-                "the estimate of ${expected:.2}{what} is above the cap of ${cap:.2}: the run will pause there and can be resumed"
+                "the estimate of {usd}{what} is above the cap of {cap}: the run will pause there and can be resumed"
             ));
         }
         return Ok(());
@@ -299,15 +301,15 @@ pub(super) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if !terminal {
-        if expected > cap {
+        if above {
             return Err(CliError::usage(format!(
-                "the estimate of ${expected:.2}{what} is above the default cap of ${cap:.2}: set --max-cost, or --yes to start and pause at the cap"
+                "the estimate of {usd}{what} is above the default cap of {cap}: set --max-cost, or --yes to start and pause at the cap"
             )));
         }
         return Ok(());
     }
     if expected > CONFIRM_ABOVE_USD {
-        out::note(&format!("this run is estimated at ${expected:.2}{what} (cap ${cap:.2}). Start it? [y/N]"));
+        out::note(&format!("this run is estimated at {usd}{what} (cap {cap}). Start it? [y/N]"));
         // Ctrl-C is heard meanwhile
         let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
         let line = line.ok().flatten().unwrap_or_default();

@@ -12,6 +12,7 @@ mod datasets;
 mod embeddings;
 mod forks;
 mod full_disk;
+mod groups;
 mod kill;
 mod local_runs;
 mod models;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bench_e2e::faults::{PATIENCE, RUN, Size, Stage};
 use bench_testkit::{
     bench::Done,
-    cluster::Setup,
+    cluster::{Cluster, Setup},
     process::{Process, wait_until},
     provider::{KEY, Provider},
 };
@@ -210,6 +210,30 @@ fn controls_run_beside_the_measured_run() {
     assert!(control("oracle") > headline && control("random") < headline && control("none") < headline);
     let local = cluster.provider.bench().run(args.iter().chain(&["--json"])).expect_code(0).json();
     assert_eq!(report["result_digest"], local["result_digest"]);
+}
+
+#[test]
+fn p41_controls_of_a_cluster_share_what_the_measured_run_leaves() {
+    const CAP: f64 = 0.02;
+    let provider = Provider::start(&["--price", "gpt-4o-mini=0.15/0.60", "--latency-ms", "10"]);
+    let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
+    let stage = Stage::of(Size::Small, provider, cluster);
+    let (_coordinator, _workers) = stage.people(2);
+    let detached = stage.submit(&["--controls", "--max-cost", "0.02", "--detach"]);
+    let _ = detached.wait(Duration::from_secs(60)).expect_code(3);
+    // nobody looks on: the cluster itself starts them when the measured run has ended, and ends it when they are at rest
+    let _ = stage.cluster.wait_for_status(RUN, PATIENCE, |status| status["status"] == "finished");
+    let first = "SELECT (SELECT max(at_us) FROM calls JOIN runs USING (run_no) WHERE control_of IS NULL) < \
+                 (SELECT min(at_us) FROM calls JOIN runs USING (run_no) WHERE control_of IS NOT NULL)";
+    assert_eq!(stage.cluster.sql(first), "t", "the measured run goes first");
+    let paid = stage.provider.paid();
+    assert!(paid > 0.8 * CAP && paid <= CAP, "${paid} of ${CAP}");
+    let report = stage.cluster.run(&["report", RUN, "--format", "json"]).json();
+    assert_eq!((&report["outcomes"]["coverage"], report["group"]["runs"].as_u64()), (&json!(1.0), Some(4)));
+    assert!(!report["group"]["not_ended"].as_array().expect("a list").is_empty(), "{}", report["group"]);
+    let done = stage.cluster.run(&["resume", RUN, "--max-cost", "1", "--json"]).expect_code(0).json();
+    assert_eq!(done["controls"].as_array().map(Vec::len), Some(3), "{}", done["controls"]);
+    assert_eq!(done["result_digest"], report["result_digest"]);
 }
 
 #[test]
