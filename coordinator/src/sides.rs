@@ -1,6 +1,7 @@
 //! Runs to be compared: from the store, or from a folder with a report and its questions.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     fs::File,
     io::{BufRead, BufReader},
@@ -18,6 +19,7 @@ use bench_proto::{
 };
 use bench_store::{RunRow, Store};
 use bench_worker::banks::BankData;
+use serde::Deserialize;
 
 use crate::{app::App, exit::CliError, results, runs::find_run};
 
@@ -84,7 +86,10 @@ impl LoadedRun {
         match &self.source {
             Source::Folder(questions) => {
                 let mut facts = new();
-                each_line(questions, |line| facts.add(&facts_of(&line)))?;
+                each_line(questions, |line| {
+                    facts.add(&facts_of(&parsed(line)?));
+                    Ok(())
+                })?;
                 Ok(facts)
             }
             Source::Store(row) => {
@@ -119,13 +124,18 @@ impl LoadedRun {
                 if places.is_empty() {
                     return Ok(());
                 }
-                each_line(questions, |line| {
-                    let Some(flip) = places.get(&line.question_id).map(|place| &mut flips[*place]) else { return };
+                each_line(questions, |text| {
+                    let Named { question_id } = parsed(text)?;
+                    let Some(flip) = places.get(question_id.as_ref()).map(|place| &mut flips[*place]) else {
+                        return Ok(());
+                    };
+                    let line: QuestionLine = parsed(text)?;
                     flip.question.get_or_insert(line.question);
                     flip.gold = flip.gold.take().or(line.gold);
                     let of = side(flip);
                     of.answer = line.answer;
                     of.judgements = line.judgements;
+                    Ok(())
                 })
             }
             Source::Store(row) => fill_from_store(store, row, flips, side).await,
@@ -207,7 +217,7 @@ fn open(path: &Path) -> Result<BufReader<File>, CliError> {
 ///
 /// # Errors
 /// Exit 2 naming the line.
-fn each_line(path: &Path, mut take: impl FnMut(QuestionLine)) -> Result<(), CliError> {
+fn each_line(path: &Path, mut take: impl FnMut(&str) -> serde_json::Result<()>) -> Result<(), CliError> {
     let (mut file, mut text) = (open(path)?, String::new());
     for number in 1_u64.. {
         let wrong = |e: &dyn std::fmt::Display| CliError::usage(format!("{}: line {number}: {e}", path.display()));
@@ -215,9 +225,20 @@ fn each_line(path: &Path, mut take: impl FnMut(QuestionLine)) -> Result<(), CliE
         if file.read_line(&mut text).map_err(|e| wrong(&e))? == 0 {
             break;
         }
-        take(serde_json::from_str(text.trim_end_matches(['\n', '\r'])).map_err(|e| wrong(&e))?);
+        take(text.trim_end_matches(['\n', '\r'])).map_err(|e| wrong(&e))?;
     }
     Ok(())
+}
+
+/// The name of a question's line: all that is looked at of most of them.
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    question_id: Cow<'a, str>,
+}
+
+fn parsed<'a, T: Deserialize<'a>>(line: &'a str) -> serde_json::Result<T> {
+    serde_json::from_str(line)
 }
 
 /// The settings that a report holds; what it does not hold is taken as equal.

@@ -1,4 +1,4 @@
-//! Systems that are started, one for each bank: how many are kept at a time.
+//! Systems that are started, one for each bank: how many are kept at a time, however much memory the machine has.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ fn adapter_text() -> String {
     format!(
         "
 name: mine
-start: {{command: [python3, '{server}', '{{port}}'], env: {{MEMORY_FILE: '{{dir}}/memories.json'}}, per: bank}}
+start: {{command: [python3, '{server}', '{{port}}'], env: {{MEMORY_FILE: '{{dir}}/memories.json'}}, per: bank, kept: 16}}
 retain: {{request: POST /add, body: {{text: '{{content}}', user: '{{bank}}', meta: {{turn: '{{id}}'}}}}}}
 recall:
   request: POST /search

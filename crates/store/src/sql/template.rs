@@ -7,7 +7,7 @@
 //! | `@locked(tasks $1: run int, task int)` | the same, its rows of the table `tasks` (or one of `KEYS`) locked in the order of their keys |
 //! | `@share(s)` | locks the row of `s` against those who lock it to change it |
 //! | `@now` | the store's clock in microseconds since 1970 |
-//! | `@json(c.doc)` | a text column with JSON, for `->` and the name of a field |
+//! | `@number(c.doc, times.question_us)` | the whole number at a path of a JSON text, 0 when it is not there; no other field has the name |
 //! | `@each($1, b.task)` | the number `$1`, as if each row of the batch brought it (`b.task` is any number of the batch) |
 //!
 //! SQLite gets a batch as one JSON array (numbers) and one blob (all bytes, cut by `substr`); Postgres gets one array per
@@ -118,9 +118,7 @@ fn expand(template: &str, dialect: Dialect) -> Expanded {
         Mark::Locked(_, n, columns) => push_rows(&mut text, dialect, first[n], &columns),
         Mark::Share(alias) if dialect == Dialect::Postgres => push(&mut text, format_args!("FOR KEY SHARE OF {alias}")),
         Mark::Share(_) => {}
-        // json and not jsonb, and never `->>`: both refuse a U+0000 anywhere in the document
-        Mark::Json(column) if dialect == Dialect::Postgres => push(&mut text, format_args!("{column}::json")),
-        Mark::Json(column) => text.push_str(column),
+        Mark::Number(column, path) => push_number(&mut text, dialect, column, path),
         Mark::EachOpens if dialect == Dialect::Postgres => text.push('('),
         Mark::EachEnds(number) if dialect == Dialect::Postgres => push(&mut text, format_args!(" + 0 * {number})")),
         Mark::EachOpens | Mark::EachEnds(_) => {}
@@ -178,6 +176,21 @@ fn push_rows(text: &mut String, dialect: Dialect, first: usize, columns: &Column
     }
 }
 
+/// A number out of a JSON text. Postgres refuses to look into documents that hold a U+0000, so its text is cut: a name between
+/// quotes and before a colon stands in no text of a document, where quotes are escaped.
+fn push_number(text: &mut String, dialect: Dialect, column: &str, path: &str) {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    match dialect {
+        Dialect::Sqlite => push(text, format_args!("COALESCE({column} ->> '$.{path}', 0)")),
+        Dialect::Postgres => push(
+            text,
+            format_args!(
+                "COALESCE(NULLIF(split_part(split_part(split_part({column}, '\"{name}\":', 2), ',', 1), '}}', 1), '')::int8, 0)"
+            ),
+        ),
+    }
+}
+
 /// The rows of a batch whose rows in a table are there, locked one after the other.
 fn push_locked(text: &mut String, table: &str, first: usize, columns: &Columns<'_>) {
     let key = KEYS.iter().find(|(name, _)| *name == table).map(|(_, key)| key).expect("a table with a known key");
@@ -199,7 +212,7 @@ enum Mark<'a> {
     Rows(usize, Columns<'a>),
     Locked(&'a str, usize, Columns<'a>),
     Share(&'a str),
-    Json(&'a str),
+    Number(&'a str, &'a str),
     EachOpens,
     EachEnds(&'a str),
     Now,
@@ -241,8 +254,9 @@ fn cut<'a>(template: &'a str, see: &mut dyn FnMut(Mark<'a>)) {
         } else if let Some((alias, after)) = rest.strip_prefix("@share(").and_then(|r| r.split_once(')')) {
             see(Mark::Share(alias));
             rest = after;
-        } else if let Some((column, after)) = rest.strip_prefix("@json(").and_then(|r| r.split_once(')')) {
-            see(Mark::Json(column));
+        } else if let Some((inside, after)) = rest.strip_prefix("@number(").and_then(|r| r.split_once(')')) {
+            let (column, path) = inside.split_once(", ").expect("@number names a column and a path");
+            see(Mark::Number(column, path));
             rest = after;
         } else if let Some((value, after)) = rest.strip_prefix("@each(").and_then(|r| r.split_once(", ")) {
             let (number, after) = after.split_once(')').expect("@each names a number of the batch");
@@ -323,9 +337,12 @@ mod tests {
         );
         assert_eq!(expand("SELECT 1 @share(s)", Dialect::Postgres).text, "SELECT 1 FOR KEY SHARE OF s");
         assert_eq!(expand("SELECT 1 @share(s)", Dialect::Sqlite).text, "SELECT 1 ");
-        let field = "@json(c.doc) -> 'times'";
-        assert_eq!(expand(field, Dialect::Sqlite).text, "c.doc -> 'times'");
-        assert_eq!(expand(field, Dialect::Postgres).text, "c.doc::json -> 'times'");
+        let number = "@number(c.doc, times.us) DESC";
+        assert_eq!(expand(number, Dialect::Sqlite).text, "COALESCE(c.doc ->> '$.times.us', 0) DESC");
+        assert_eq!(
+            expand(number, Dialect::Postgres).text,
+            "COALESCE(NULLIF(split_part(split_part(split_part(c.doc, '\"us\":', 2), ',', 1), '}', 1), '')::int8, 0) DESC"
+        );
     }
 
     #[test]

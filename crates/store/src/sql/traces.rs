@@ -123,8 +123,7 @@ impl<B: Backend> Traces for SqlStore<B> {
     async fn slowest(&self, run: RunNo, most: u32) -> StoreResult<Vec<QuestionFacts>> {
         // the database looks through the documents: what is not asked for does not travel and is not parsed
         static SELECT: Sql = Sql::new(|| {
-            "SELECT c.doc FROM facts AS c WHERE c.run_no = $1 ORDER BY \
-             COALESCE(CAST(CAST(@json(c.doc) -> 'times' -> 'question_us' AS text) AS bigint), 0) DESC, c.task_key LIMIT $2"
+            "SELECT c.doc FROM facts AS c WHERE c.run_no = $1 ORDER BY @number(c.doc, times.question_us) DESC, c.task_key LIMIT $2"
                 .to_owned()
         });
         self.fetch(&SELECT, args![run.0, most]).await?.into_iter().map(facts).collect()
