@@ -3,14 +3,14 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use bench_sim::{
-    AnswerMode, ConfigError, FaultConfig, LatencyConfig, LimitConfig, LiveConfig, Price, SimConfig, TokenCounter,
-    Window,
+    AnswerMode, ConfigError, FaultConfig, KeyConfig, LatencyConfig, LimitConfig, LiveConfig, Outage, Price, SimConfig,
+    TokenCounter, Window,
 };
 use clap::Parser;
 
 /// A simulated OpenAI-compatible provider for rehearsals, tests and benchmarks.
 ///
-/// When ready it prints one line of JSON: {"listening":"http://127.0.0.1:PORT/v1"}. Replies depend on the seed and the
+/// When ready it prints one line of JSON: {"listening":"http://127.0.0.1:PORT/v1","admin":"http://127.0.0.1:PORT"}. Replies depend on the seed and the
 /// request alone, faults on the seed, the request and the number of its try; neither depends on time or order.
 #[derive(Debug, Parser)]
 #[command(name = "bench-sim", version, after_help = AFTER_HELP)]
@@ -18,6 +18,9 @@ pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    /// Where to answer questions about the simulator itself, also while it refuses connections
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    admin_listen: SocketAddr,
     /// Seed of all replies and faults
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -28,9 +31,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) threads: u16,
 
-    /// Accept only this key; others are answered with 401
-    #[arg(long, value_name = "KEY", help_heading = "Accounts")]
-    api_key: Option<String>,
+    /// Accept only this key; others are answered with 401 (repeatable)
+    #[arg(long = "accept-key", alias = "api-key", value_name = "KEY", help_heading = "Accounts")]
+    accept_keys: Vec<String>,
     /// Answer this key with 401 invalid_api_key (repeatable)
     #[arg(long = "bad-key", value_name = "KEY", help_heading = "Accounts")]
     bad_keys: Vec<String>,
@@ -90,6 +93,9 @@ pub(crate) struct Args {
     /// Send no x-ratelimit headers
     #[arg(long, help_heading = "Limits")]
     hide_limits: bool,
+    /// Requests in flight, of all keys, beyond which 503 is answered
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    capacity: Option<u64>,
 
     /// Probability of a 500, per try
     #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = FAULTS)]
@@ -133,6 +139,14 @@ pub(crate) struct Args {
     /// Lift that bound
     #[arg(long, help_heading = FAULTS)]
     permanent_faults: bool,
+
+    /// Let all requests, or those of a model, meet the same end for a time, such as
+    /// kind=status,status=503,model=m,after_ms=1000,for_ms=30000 (repeatable)
+    #[arg(long = "outage", value_name = "NAME=VALUE,...", help_heading = "Outages")]
+    outages: Vec<Outage>,
+    /// Close the connection of each request that contains this text (repeatable)
+    #[arg(long = "poison", value_name = "TEXT", help_heading = "Outages")]
+    poisons: Vec<String>,
 }
 
 const FAULTS: &str = "Faults (probabilities from 0 to 1)";
@@ -143,8 +157,16 @@ It serves /v1/chat/completions, /v1/embeddings and /v1/models, Azure's /openai/d
   GET  /healthz   ready
   GET  /stats     what it has seen: requests, answers, faults, repeats, tokens, cost
   POST /reset     forget all of that
-  GET  /control   limits, latency and faults as they are; POST a JSON merge patch to change them,
+  GET  /outages   outages and what was seen during and after each; POST an object to set one, such as
+                  {\"kind\":\"status\",\"status\":503,\"for_ms\":30000}; DELETE /outages or /outages/ID ends them
+  GET  /control   keys, limits, latency and faults as they are; POST a JSON merge patch to change them,
                   such as {\"limits\":{\"factor\":0.5}}: half the limit, without saying so
+
+These are served at the admin address too, where they answer also while connections are refused.
+
+An outage has a kind (status, hang, cut, cut_body, html, refuse), may be confined (model, calls=chat|judge|embeddings, key,
+contains), begins (after_ms, after_requests) and ends (for_ms, times); with kind=status it has status, message and
+retry_after_s.
 
 The draw of a request is its header x-bench-draw, else its parameter seed, else 0.";
 
@@ -156,9 +178,8 @@ impl Args {
     pub(crate) fn config(&self) -> SimConfig {
         SimConfig {
             listen: self.listen,
+            admin: self.admin_listen,
             seed: self.seed,
-            api_key: self.api_key.clone(),
-            bad_keys: self.bad_keys.clone(),
             unknown_models: self.unknown_models.clone(),
             answer: self.answer.clone(),
             abstain: self.abstain,
@@ -169,7 +190,9 @@ impl Args {
             cached_share: self.cached_share,
             prices: self.prices.iter().cloned().collect(),
             quota_after: self.quota_after,
+            outages: self.outages.iter().cloned().chain(self.poisons.iter().map(Outage::poison)).collect(),
             live: LiveConfig {
+                keys: KeyConfig { accept: self.accept_keys.clone(), refuse: self.bad_keys.clone() },
                 limits: LimitConfig {
                     rpm: self.rpm,
                     tpm: self.tpm,
@@ -177,6 +200,7 @@ impl Args {
                     window: self.window,
                     factor: 1.0,
                     hide_headers: self.hide_limits,
+                    capacity: self.capacity,
                 },
                 latency: LatencyConfig {
                     median_ms: self.latency_ms,

@@ -4,19 +4,17 @@ use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ConfigError;
+use crate::{error::ConfigError, outage::Outage};
 
 /// Settings of a simulator. The default answers everything at once, without limits and without faults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimConfig {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where to answer questions about the simulator itself, also while it refuses connections; port 0 takes a free one.
+    pub admin: SocketAddr,
     /// Seed of all replies and faults.
     pub seed: u64,
-    /// When set, every other key is answered with 401.
-    pub api_key: Option<String>,
-    /// Keys that are answered with 401.
-    pub bad_keys: Vec<String>,
     /// Models that are answered with 404.
     pub unknown_models: Vec<String>,
     /// How ordinary chat requests are answered.
@@ -37,6 +35,8 @@ pub struct SimConfig {
     pub cached_share: f64,
     /// After so many admitted requests everything is answered with 429 `insufficient_quota`, for ever.
     pub quota_after: Option<u64>,
+    /// Outages that are set at the start.
+    pub outages: Vec<Outage>,
     /// What can be changed at run time.
     pub live: LiveConfig,
 }
@@ -45,9 +45,8 @@ impl Default for SimConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            admin: SocketAddr::from(([127, 0, 0, 1], 0)),
             seed: 0,
-            api_key: None,
-            bad_keys: Vec::new(),
             unknown_models: Vec::new(),
             answer: AnswerMode::Extract,
             abstain: 0.05,
@@ -58,6 +57,7 @@ impl Default for SimConfig {
             prices: BTreeMap::new(),
             cached_share: 0.0,
             quota_after: None,
+            outages: Vec::new(),
             live: LiveConfig::default(),
         }
     }
@@ -77,6 +77,7 @@ impl SimConfig {
         if self.embed_dimensions == 0 || self.embed_dimensions > 8192 {
             return Err(ConfigError("embed-dimensions must be between 1 and 8192".into()));
         }
+        self.outages.iter().try_for_each(Outage::check)?;
         self.live.check()
     }
 }
@@ -85,6 +86,8 @@ impl SimConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveConfig {
+    /// Keys.
+    pub keys: KeyConfig,
     /// Limits.
     pub limits: LimitConfig,
     /// Latency.
@@ -111,7 +114,7 @@ impl LiveConfig {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.faults.check()?;
         let limits = &self.limits;
-        if limits.rpm == Some(0) || limits.tpm == Some(0) {
+        if [limits.rpm, limits.tpm, limits.capacity].contains(&Some(0)) {
             return Err(ConfigError("a limit must be at least 1; leave it out for no limit".into()));
         }
         if !(limits.factor.is_finite()
@@ -142,6 +145,24 @@ fn merge(target: &mut serde_json::Value, patch: &serde_json::Value) {
     }
 }
 
+/// Which keys are good; all others are answered with 401.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyConfig {
+    /// Good keys; every key is one when this is empty.
+    pub accept: Vec<String>,
+    /// Keys that are not good.
+    pub refuse: Vec<String>,
+}
+
+impl KeyConfig {
+    /// Whether a key is good.
+    pub(crate) fn is_good(&self, key: &str) -> bool {
+        (self.accept.is_empty() || self.accept.iter().any(|good| good == key))
+            && !self.refuse.iter().any(|bad| bad == key)
+    }
+}
+
 /// Limits per account (API key) and model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,11 +179,21 @@ pub struct LimitConfig {
     pub factor: f64,
     /// Send no `x-ratelimit-*` headers.
     pub hide_headers: bool,
+    /// Requests in flight beyond which 503 is answered, for all accounts together.
+    pub capacity: Option<u64>,
 }
 
 impl Default for LimitConfig {
     fn default() -> Self {
-        Self { rpm: None, tpm: None, burst_seconds: 1.0, window: Window::Bucket, factor: 1.0, hide_headers: false }
+        Self {
+            rpm: None,
+            tpm: None,
+            burst_seconds: 1.0,
+            window: Window::Bucket,
+            factor: 1.0,
+            hide_headers: false,
+            capacity: None,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use axum::http::StatusCode;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
     fault::{self, FaultKind, RequestKind},
     latency::latency,
     limit::{Announced, Limiter},
+    outage::{About, Door, Outage, OutageFigures, Outages},
     stats::{Book, Paid, Stats},
 };
 
@@ -25,6 +27,9 @@ pub(crate) struct Core {
     live: RwLock<Arc<LiveConfig>>,
     limiter: Mutex<Limiter>,
     book: Mutex<Book>,
+    outages: Mutex<Outages>,
+    /// Told when connections may have to be refused or accepted again.
+    pub(crate) outages_changed: Notify,
     started: Instant,
 }
 
@@ -44,13 +49,37 @@ pub(crate) struct Ticket {
     endpoint: &'static str,
     epoch: u64,
     status: Option<u16>,
+    model: Option<String>,
+    /// Outages that cover the request and let it pass.
+    passing: Vec<u64>,
 }
 
 impl Ticket {
     pub(crate) fn open(core: &Arc<Core>, kind: RequestKind) -> Self {
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let epoch = core.book().open(core.now(), unix_ms);
-        Self { core: Arc::clone(core), endpoint: kind.endpoint(), epoch, status: None }
+        Self {
+            core: Arc::clone(core),
+            endpoint: kind.endpoint(),
+            epoch,
+            status: None,
+            model: None,
+            passing: Vec::new(),
+        }
+    }
+
+    /// The request was read: it counts for its model. The answer is the outage that strikes it.
+    pub(crate) fn about(&mut self, about: &About<'_>) -> Option<Outage> {
+        self.core.book().about(self.epoch, about.model);
+        self.model = Some(about.model.to_owned());
+        let mut outages = self.core.outages();
+        let struck = outages.arrive(about, self.core.now(), &mut self.passing);
+        drop(outages);
+        if !self.passing.is_empty() {
+            // this may have been the request that one waited for
+            self.core.outages_changed.notify_waiters();
+        }
+        struck
     }
 
     pub(crate) fn answered(mut self, status: StatusCode) {
@@ -60,30 +89,66 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.core.book().close(self.epoch, self.endpoint, self.status);
+        self.core.book().close(self.epoch, self.endpoint, self.status, self.model.as_deref());
+        if !self.passing.is_empty() {
+            self.core.outages().leave(&self.passing, self.status);
+        }
     }
 }
 
 impl Core {
     pub(crate) fn new(config: SimConfig) -> Self {
         let live = RwLock::new(Arc::new(config.live.clone()));
+        let mut outages = Outages::default();
+        config.outages.iter().for_each(|outage| {
+            outages.set(outage.clone(), Duration::ZERO);
+        });
         Self {
             config,
             stop: CancellationToken::new(),
             live,
             limiter: Mutex::default(),
             book: Mutex::default(),
+            outages: Mutex::new(outages),
+            outages_changed: Notify::new(),
             started: Instant::now(),
         }
     }
 
-    fn now(&self) -> Duration {
+    /// Time since the start.
+    pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
         // the books stay usable when a handler has panicked
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outages(&self) -> MutexGuard<'_, Outages> {
+        self.outages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_outage(&self, outage: Outage) -> u64 {
+        let id = self.outages().set(outage, self.now());
+        self.outages_changed.notify_waiters();
+        id
+    }
+
+    /// Ends an outage, or all; whether there was one.
+    pub(crate) fn end_outages(&self, id: Option<u64>) -> bool {
+        let found = self.outages().end(id, self.now());
+        self.outages_changed.notify_waiters();
+        found
+    }
+
+    pub(crate) fn outage_figures(&self) -> Vec<OutageFigures> {
+        self.outages().figures(self.now())
+    }
+
+    /// Whether connections are refused now.
+    pub(crate) fn door(&self) -> Door {
+        self.outages().door(self.now())
     }
 
     pub(crate) fn live(&self) -> Arc<LiveConfig> {
@@ -100,13 +165,13 @@ impl Core {
 
     pub(crate) fn reset(&self) {
         self.book().reset();
+        self.outages().reset(self.now());
         *self.limiter.lock().unwrap_or_else(PoisonError::into_inner) = Limiter::default();
     }
 
     /// Checks the key of a request.
     pub(crate) fn authorise(&self, key: &str) -> Result<(), ApiError> {
-        let wrong = self.config.api_key.as_deref().is_some_and(|expected| expected != key);
-        if wrong || self.config.bad_keys.iter().any(|bad| bad == key) { Err(ApiError::bad_key()) } else { Ok(()) }
+        if self.live().keys.is_good(key) { Ok(()) } else { Err(ApiError::bad_key()) }
     }
 
     pub(crate) fn check_model(&self, model: &str) -> Result<(), ApiError> {
@@ -117,8 +182,8 @@ impl Core {
         }
     }
 
-    /// Quota, limits, then the fault and latency of this try. Only what passes the limits counts as a try: otherwise faults
-    /// would depend on timing.
+    /// Capacity, quota, limits, then the fault and latency of this try. Only what passes the limits counts as a try: otherwise
+    /// faults would depend on timing. An outage may have a fault in store already.
     pub(crate) fn admit(
         &self,
         account: &str,
@@ -126,8 +191,12 @@ impl Core {
         tokens: u64,
         key: RequestKey,
         kind: RequestKind,
+        forced: Option<FaultKind>,
     ) -> Result<Admission, ApiError> {
         let live = self.live();
+        if live.limits.capacity.is_some_and(|capacity| self.book().over_capacity(capacity)) {
+            return Err(ApiError::overloaded());
+        }
         let mut announced = Announced::default();
         if live.limits.rpm.is_some() || live.limits.tpm.is_some() {
             let mut limiter = self.limiter.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,8 +216,8 @@ impl Core {
             if !book.within_quota(self.config.quota_after) {
                 return Err(ApiError::quota().announcing(announced));
             }
-            let nth = book.begin_try(key);
-            let fault = fault::decide(&live.faults, self.config.seed, key, nth, kind);
+            let nth = book.begin_try(key, model);
+            let fault = forced.or_else(|| fault::decide(&live.faults, self.config.seed, key, nth, kind));
             if let Some(fault) = fault {
                 book.fault(fault);
             }

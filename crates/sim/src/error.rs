@@ -21,7 +21,7 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The address cannot be used.
-    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    #[error("cannot listen on {address}: {source}; choose another address with --listen or --admin-listen")]
     Listen {
         /// The address asked for.
         address: std::net::SocketAddr,
@@ -81,7 +81,7 @@ impl ApiError {
             StatusCode::UNAUTHORIZED,
             "invalid_request_error",
             Some("invalid_api_key"),
-            "Incorrect API key provided. This is the simulator: its key is given by --api-key.",
+            "Incorrect API key provided. This is the simulator: good keys are given by --accept-key.",
         )
     }
 
@@ -91,6 +91,19 @@ impl ApiError {
             "invalid_request_error",
             Some("model_not_found"),
             format!("The model `{model}` does not exist or you do not have access to it."),
+        )
+    }
+
+    pub(crate) fn timed_out() -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "server_error", None, "The request has timed out.")
+    }
+
+    pub(crate) fn overloaded() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "server_error",
+            None,
+            "The engine is currently overloaded, please try again later.",
         )
     }
 

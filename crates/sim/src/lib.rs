@@ -3,34 +3,40 @@
 //! It serves chat completions and embeddings with usage numbers, and on request it is slow, enforces limits with the real
 //! headers and 429s, fails, hangs, cuts connections and replies nonsense. Replies are pure functions of (seed, request, draw)
 //! and faults of (seed, request, try), never of time or arrival order (P17), so that a run against it has one right result.
+//! Outages are the exception: they hold for a time, for everything or for a model, a kind of call, a key.
 //! What it has seen is served at `/stats`: the figures to check a runner's own books against.
 //!
-//! The way of a request: `server` → `request` (read, check, identity) → `core` (key, limits, try, fault) → `reply` or
-//! `embed` → `wire`.
+//! The way of a request: `door` → `server` → `request` (read, check, identity) → `core` (outage, key, limits, try, fault) →
+//! `reply` or `embed` → `wire`.
 //!
 //! Limits of the simulation: no tools, no images, no log-probabilities, no partial streaming delays.
 
+mod admin;
 mod anthropic;
 mod config;
 mod core;
+mod door;
 mod draw;
 mod embed;
 mod error;
 mod fault;
 mod latency;
 mod limit;
+mod outage;
 mod reply;
 mod request;
 mod schema;
 mod server;
 mod stats;
+mod strike;
 mod tokens;
 mod wire;
 
 pub use config::{
-    AnswerMode, FaultConfig, LatencyConfig, LimitConfig, LiveConfig, Price, SimConfig, TokenCounter, Window,
+    AnswerMode, FaultConfig, KeyConfig, LatencyConfig, LimitConfig, LiveConfig, Price, SimConfig, TokenCounter, Window,
 };
 pub use error::{ConfigError, StartError};
 pub use fault::FaultKind;
+pub use outage::{AfterOutage, Calls, Outage, OutageFigures, OutageKind, OutageState};
 pub use server::{RunningSim, Sim};
 pub use stats::{ModelStats, Stats};

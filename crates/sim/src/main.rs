@@ -38,7 +38,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let sim = Sim::start(args.config()).await?;
     let mut stdout = std::io::stdout();
-    writeln!(stdout, "{}", serde_json::json!({"listening": sim.base_url}))?;
+    writeln!(stdout, "{}", serde_json::json!({"listening": sim.base_url, "admin": sim.admin_url}))?;
     stdout.flush()?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted?,

@@ -9,7 +9,6 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::{get, post},
-    serve::ListenerExt,
 };
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -17,21 +16,23 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    admin,
     anthropic::{self, MessagesRequest},
     config::{LiveConfig, SimConfig, Used},
     core::{Admission, Core, Ticket},
+    door::Doorkeeper,
     draw::RequestKey,
     embed::embed,
     error::{ApiError, ConfigError, StartError},
     fault::{FaultKind, RequestKind},
+    outage::{About, Outage, OutageFigures},
     reply::{choice, is_judge},
     request::{ChatRequest, EmbeddingRequest},
     stats::Stats,
+    strike::{Early, hang, strike},
     wire::{ReplyHead, chat_body, chat_events, embeddings_body},
 };
 
-/// How long a hanging request is held, at most.
-const HANG: Duration = Duration::from_secs(600);
 /// How long stopping waits for requests in flight.
 const STOP: Duration = Duration::from_secs(5);
 
@@ -46,25 +47,30 @@ impl Sim {
     /// Settings that cannot be used, or an address that cannot be listened on.
     pub async fn start(config: SimConfig) -> Result<RunningSim, StartError> {
         config.check()?;
-        let listen_error = |source| StartError::Listen { address: config.listen, source };
-        let listener = TcpListener::bind(config.listen).await.map_err(listen_error)?;
-        let address = listener.local_addr().map_err(listen_error)?;
+        let (listener, address) = listen(config.listen).await?;
+        let (admin, admin_address) = listen(config.admin).await?;
         let core = Arc::new(Core::new(config));
         let stop = core.stop.clone();
-        let listener = listener.tap_io(|connection| {
-            if let Err(e) = connection.set_nodelay(true) {
-                tracing::debug!("cannot set TCP_NODELAY: {e}");
-            }
-        });
-        let server =
-            axum::serve(listener, router(Arc::clone(&core))).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let doorkeeper = Doorkeeper::new(Arc::clone(&core), listener, address);
+        let server = axum::serve(doorkeeper, router(Arc::clone(&core)));
+        let server = server.with_graceful_shutdown(stop.clone().cancelled_owned());
+        let admin = axum::serve(admin, admin::router().with_state(Arc::clone(&core)));
+        let admin = admin.with_graceful_shutdown(stop.clone().cancelled_owned());
         let task = tokio::spawn(async move {
-            if let Err(e) = server.await {
+            if let Err(e) = tokio::try_join!(server.into_future(), admin.into_future()) {
                 tracing::error!("the simulator has stopped: {e}");
             }
         });
-        Ok(RunningSim { base_url: format!("http://{address}/v1"), address, core, stop, task })
+        let (base_url, admin_url) = (format!("http://{address}/v1"), format!("http://{admin_address}"));
+        Ok(RunningSim { base_url, admin_url, address, core, stop, task })
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let listen_error = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(listen_error)?;
+    let address = listener.local_addr().map_err(listen_error)?;
+    Ok((listener, address))
 }
 
 /// A running simulator; it stops when this is dropped.
@@ -72,6 +78,8 @@ impl Sim {
 pub struct RunningSim {
     /// What clients use as base URL: `http://127.0.0.1:PORT/v1`.
     pub base_url: String,
+    /// Where questions about the simulator itself are answered, also while it refuses connections: `http://127.0.0.1:PORT`.
+    pub admin_url: String,
     /// Where it listens.
     pub address: SocketAddr,
     core: Arc<Core>,
@@ -91,13 +99,13 @@ impl RunningSim {
         self.core.reset();
     }
 
-    /// Limits, latency and faults as they are now.
+    /// Keys, limits, latency and faults as they are now.
     #[must_use]
     pub fn live(&self) -> LiveConfig {
         LiveConfig::clone(&self.core.live())
     }
 
-    /// Changes limits, latency and faults for all later requests.
+    /// Changes keys, limits, latency and faults for all later requests.
     ///
     /// # Errors
     /// Settings that cannot be used; nothing is changed then.
@@ -107,6 +115,26 @@ impl RunningSim {
         live.check()?;
         self.core.set_live(live);
         Ok(())
+    }
+
+    /// Sets an outage; the answer is its number.
+    ///
+    /// # Errors
+    /// An outage that means nothing.
+    pub fn set_outage(&self, outage: Outage) -> Result<u64, ConfigError> {
+        outage.check()?;
+        Ok(self.core.set_outage(outage))
+    }
+
+    /// Ends all outages.
+    pub fn end_outages(&self) {
+        self.core.end_outages(None);
+    }
+
+    /// All outages, in the order in which they were set, with what was seen of them.
+    #[must_use]
+    pub fn outages(&self) -> Vec<OutageFigures> {
+        self.core.outage_figures()
     }
 
     /// Stops listening, lets requests in flight end for up to 5 s (hanging ones end at once), and returns the figures.
@@ -133,12 +161,9 @@ fn router(core: Arc<Core>) -> Router {
         .route("/openai/deployments/{deployment}/chat/completions", post(azure_chat))
         .route("/openai/deployments/{deployment}/embeddings", post(azure_embeddings))
         .route("/v1/models", get(models))
-        .route("/healthz", get(async || "ok"))
-        .route("/stats", get(async |State(core): State<Arc<Core>>| Json(core.stats())))
-        .route("/reset", post(async |State(core): State<Arc<Core>>| core.reset()))
-        .route("/control", get(show_control).post(control))
+        .merge(admin::router())
         .fallback(async || {
-            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/embeddings, /v1/messages, /v1/models, /openai/deployments/NAME, /healthz, /stats, /reset and /control")
+            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/embeddings, /v1/messages, /v1/models, /openai/deployments/NAME, /healthz, /stats, /reset, /outages and /control")
         })
         .method_not_allowed_fallback(async || {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", Some("method_not_supported"), "Not allowed with this HTTP method.")
@@ -148,15 +173,17 @@ fn router(core: Arc<Core>) -> Router {
 }
 
 async fn chat(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
-    let ticket = Ticket::open(&core, RequestKind::Chat);
-    let response = answer_chat(&core, &headers, &body).await.unwrap_or_else(ApiError::into_response);
+    let mut ticket = Ticket::open(&core, RequestKind::Chat);
+    let response = answer_chat(&core, &mut ticket, &headers, &body).await.unwrap_or_else(Early::openai);
     ticket.answered(response.status());
     response
 }
 
 async fn messages(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
-    let ticket = Ticket::open(&core, RequestKind::Chat);
-    let response = answer_messages(&core, &headers, &body).await.unwrap_or_else(anthropic::error_response);
+    let mut ticket = Ticket::open(&core, RequestKind::Chat);
+    let response = answer_messages(&core, &mut ticket, &headers, &body)
+        .await
+        .unwrap_or_else(|early| early.response(anthropic::error_response));
     ticket.answered(response.status());
     response
 }
@@ -196,22 +223,23 @@ async fn azure_embeddings(
 }
 
 async fn embeddings(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
-    let ticket = Ticket::open(&core, RequestKind::Embedding);
-    let response = answer_embeddings(&core, &headers, &body).await.unwrap_or_else(ApiError::into_response);
+    let mut ticket = Ticket::open(&core, RequestKind::Embedding);
+    let response = answer_embeddings(&core, &mut ticket, &headers, &body).await.unwrap_or_else(Early::openai);
     ticket.answered(response.status());
     response
 }
 
-async fn answer_chat(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Response, ApiError> {
+async fn answer_chat(core: &Core, ticket: &mut Ticket, headers: &HeaderMap, body: &[u8]) -> Result<Response, Early> {
     let account = account(headers);
-    core.authorise(account)?;
     let request = ChatRequest::parse(body, draw(headers))?;
+    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
+    let forced = suffer_chat(core, ticket, &request, kind, account).await?;
+    core.authorise(account)?;
     core.check_model(&request.model)?;
     let prompt_tokens = count_prompt(core, &request);
     check_context(core, prompt_tokens, "messages")?;
-    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
     let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0).saturating_mul(request.choices));
-    let admission = core.admit(account, &request.model, worst_case, request.key, kind)?;
+    let admission = core.admit(account, &request.model, worst_case, request.key, kind, forced)?;
     pass_time(core, &admission).await?;
 
     let choices: Vec<_> =
@@ -228,16 +256,22 @@ async fn answer_chat(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Re
     Ok(respond(request.key, &admission, content_type, parts))
 }
 
-async fn answer_messages(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Response, ApiError> {
+async fn answer_messages(
+    core: &Core,
+    ticket: &mut Ticket,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Response, Early> {
     let account = account(headers);
-    core.authorise(account)?;
     let MessagesRequest { chat: request, tool } = MessagesRequest::parse(headers, body, draw(headers))?;
+    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
+    let forced = suffer_chat(core, ticket, &request, kind, account).await?;
+    core.authorise(account)?;
     core.check_model(&request.model)?;
     let prompt_tokens = count_prompt(core, &request);
     check_context(core, prompt_tokens, "messages")?;
-    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
     let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0));
-    let admission = core.admit(account, &request.model, worst_case, request.key, kind)?;
+    let admission = core.admit(account, &request.model, worst_case, request.key, kind, forced)?;
     pass_time(core, &admission).await?;
 
     let choice = choice(&core.config, &request, 0, admission.fault);
@@ -252,6 +286,18 @@ async fn answer_messages(core: &Core, headers: &HeaderMap, body: &[u8]) -> Resul
     Ok(response)
 }
 
+/// Lets the outages have their way with a chat.
+async fn suffer_chat(
+    core: &Core,
+    ticket: &mut Ticket,
+    request: &ChatRequest<'_>,
+    kind: RequestKind,
+    account: &str,
+) -> Result<Option<FaultKind>, Early> {
+    let has = |text: &str| request.messages.iter().any(|message| message.text.contains(text));
+    strike(core, ticket, &About { key: request.key, kind, model: &request.model, account, has: &has }).await
+}
+
 fn count_prompt(core: &Core, request: &ChatRequest<'_>) -> u64 {
     let texts = request.messages.iter().map(|message| message.text.as_ref());
     core.config.tokens.count_chat(texts, request.schema_text)
@@ -262,14 +308,22 @@ fn cached(core: &Core, prompt_tokens: u64) -> u64 {
     (prompt_tokens as f64 * core.config.cached_share) as u64
 }
 
-async fn answer_embeddings(core: &Core, headers: &HeaderMap, body: &[u8]) -> Result<Response, ApiError> {
+async fn answer_embeddings(
+    core: &Core,
+    ticket: &mut Ticket,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Response, Early> {
     let account = account(headers);
-    core.authorise(account)?;
     let request = EmbeddingRequest::parse(body, draw(headers))?;
+    let has = |text: &str| request.inputs.iter().any(|input| input.contains(text));
+    let about = About { key: request.key, kind: RequestKind::Embedding, model: &request.model, account, has: &has };
+    let forced = strike(core, ticket, &about).await?;
+    core.authorise(account)?;
     core.check_model(&request.model)?;
     let prompt_tokens = request.inputs.iter().map(|text| core.config.tokens.count_embedded(text)).sum();
     check_context(core, prompt_tokens, "input")?;
-    let admission = core.admit(account, &request.model, prompt_tokens, request.key, RequestKind::Embedding)?;
+    let admission = core.admit(account, &request.model, prompt_tokens, request.key, RequestKind::Embedding, forced)?;
     pass_time(core, &admission).await?;
 
     let dimensions = request.dimensions.unwrap_or(core.config.embed_dimensions);
@@ -311,29 +365,19 @@ async fn pass_time(core: &Core, admission: &Admission) -> Result<(), ApiError> {
     if !admission.delay.is_zero() {
         tokio::time::sleep(admission.delay).await;
     }
-    let server_error = |status, message: &str| {
-        Err(ApiError::new(status, "server_error", None, message).announcing(admission.announced))
-    };
     match admission.fault {
-        Some(FaultKind::Http500) => server_error(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "The server had an error while processing your request. Sorry about that!",
-        ),
-        Some(FaultKind::Http503) => {
-            server_error(StatusCode::SERVICE_UNAVAILABLE, "The engine is currently overloaded, please try again later.")
+        Some(FaultKind::Http500) => {
+            let message = "The server had an error while processing your request. Sorry about that!";
+            let error = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", None, message);
+            Err(error.announcing(admission.announced))
         }
+        Some(FaultKind::Http503) => Err(ApiError::overloaded().announcing(admission.announced)),
         Some(FaultKind::Http429) => {
             let message = "Rate limit reached. Please try again in 20ms.";
             let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "requests", Some("rate_limit_exceeded"), message);
             Err(ApiError { retry_after_ms: Some(20), ..error }.announcing(admission.announced))
         }
-        Some(FaultKind::Hang) => {
-            tokio::select! {
-                () = tokio::time::sleep(HANG) => {}
-                () = core.stop.cancelled() => {}
-            }
-            server_error(StatusCode::GATEWAY_TIMEOUT, "The request has timed out.")
-        }
+        Some(FaultKind::Hang) => Err(hang(core).await.announcing(admission.announced)),
         _ => Ok(()),
     }
 }
@@ -401,16 +445,4 @@ async fn models(State(core): State<Arc<Core>>, headers: HeaderMap) -> Result<Jso
         .map(|id| json!({"id": id, "object": "model", "created": 1_704_067_200, "owned_by": "bench-sim"}))
         .collect();
     Ok(Json(json!({"object": "list", "data": data})))
-}
-
-async fn show_control(State(core): State<Arc<Core>>) -> Json<LiveConfig> {
-    Json(LiveConfig::clone(&core.live()))
-}
-
-async fn control(State(core): State<Arc<Core>>, body: Bytes) -> Result<Json<LiveConfig>, ApiError> {
-    let invalid = |message: String| ApiError::invalid(None, None, message);
-    let patch: Value = serde_json::from_slice(&body).map_err(|e| invalid(format!("the body is not JSON: {e}")))?;
-    let live = core.live().patched(&patch).map_err(|e| invalid(e.to_string()))?;
-    core.set_live(live.clone());
-    Ok(Json(live))
 }

@@ -11,6 +11,7 @@ use crate::{
     config::{Price, Used},
     draw::RequestKey,
     fault::{FaultKind, RequestKind},
+    outage::count_part,
 };
 
 /// Longest history of seconds that is kept.
@@ -28,6 +29,8 @@ pub struct Stats {
     pub answers: u64,
     /// Requests refused by a limit (injected 429s are faults).
     pub rate_limited: u64,
+    /// Requests refused because too many were in flight.
+    pub over_capacity: u64,
     /// Requests refused by the quota.
     pub out_of_quota: u64,
     /// Faults by kind.
@@ -50,7 +53,7 @@ pub struct Stats {
     pub completion_tokens: u64,
     /// What they cost by `--price`, in pico-dollars.
     pub cost_pico_usd: i64,
-    /// The same by model.
+    /// By model, as requests name it.
     pub by_model: BTreeMap<String, ModelStats>,
     /// Milliseconds since 1970.
     pub first_request_ms: Option<u64>,
@@ -72,6 +75,14 @@ pub struct Stats {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelStats {
+    /// Requests that could be read.
+    pub requests: u64,
+    /// Different ones among those that passed outages and limits.
+    pub distinct_requests: u64,
+    /// Requests being answered now.
+    pub in_flight: u64,
+    /// Most of them at once.
+    pub max_in_flight: u64,
     /// Replies that were paid.
     pub paid_replies: u64,
     /// Prompt tokens paid.
@@ -132,10 +143,31 @@ impl Book {
         self.epoch
     }
 
-    /// A request ends; without a status the client has left.
-    pub(crate) fn close(&mut self, epoch: u64, endpoint: &'static str, status: Option<u16>) {
+    /// A request was read.
+    pub(crate) fn about(&mut self, epoch: u64, model: &str) {
+        if epoch == self.epoch {
+            let model = self.model(model);
+            model.requests += 1;
+            model.in_flight += 1;
+            model.max_in_flight = model.max_in_flight.max(model.in_flight);
+        }
+    }
+
+    fn model(&mut self, name: &str) -> &mut ModelStats {
+        let models = &mut self.stats.by_model;
+        if !models.contains_key(name) {
+            models.insert(name.to_owned(), ModelStats::default());
+        }
+        models.get_mut(name).expect("just inserted")
+    }
+
+    /// A request ends; without a status the client has left, without a model it could not be read.
+    pub(crate) fn close(&mut self, epoch: u64, endpoint: &'static str, status: Option<u16>, model: Option<&str>) {
         if epoch == self.epoch {
             self.stats.in_flight -= 1;
+            if let Some(model) = model {
+                self.model(model).in_flight -= 1;
+            }
             *self.statuses.entry((endpoint, status)).or_default() += 1;
         }
     }
@@ -151,11 +183,21 @@ impl Book {
         within
     }
 
+    /// Whether more requests are in flight than may be; the one that asks is among them, and refused then.
+    pub(crate) fn over_capacity(&mut self, capacity: u64) -> bool {
+        let over = self.stats.in_flight > capacity;
+        self.stats.over_capacity += u64::from(over);
+        over
+    }
+
     /// A request has passed the limits; the answer is the number of its tries before this one.
-    pub(crate) fn begin_try(&mut self, key: RequestKey) -> u32 {
+    pub(crate) fn begin_try(&mut self, key: RequestKey, model: &str) -> u32 {
         let seen = self.seen.entry(key).or_default();
         let nth = seen.tries;
         seen.tries = seen.tries.saturating_add(1);
+        if nth == 0 {
+            self.model(model).distinct_requests += 1;
+        }
         nth
     }
 
@@ -178,16 +220,13 @@ impl Book {
         stats.cache_write_tokens += cache_write;
         stats.completion_tokens += completion;
         stats.cost_pico_usd = stats.cost_pico_usd.saturating_add(cost);
-        if !stats.by_model.contains_key(paid.model) {
-            stats.by_model.insert(paid.model.to_owned(), ModelStats::default());
-        }
-        if let Some(model) = stats.by_model.get_mut(paid.model) {
-            model.paid_replies += 1;
-            model.prompt_tokens += prompt;
-            model.completion_tokens += completion;
-            model.cost_pico_usd = model.cost_pico_usd.saturating_add(cost);
-        }
+        let model = self.model(paid.model);
+        model.paid_replies += 1;
+        model.prompt_tokens += prompt;
+        model.completion_tokens += completion;
+        model.cost_pico_usd = model.cost_pico_usd.saturating_add(cost);
         if whole {
+            let stats = &mut self.stats;
             stats.answers += 1;
             count_second(&mut stats.answers_per_second, now, self.first.unwrap_or(now));
             let seen = self.seen.entry(key).or_default();
@@ -231,14 +270,7 @@ impl RequestKind {
 }
 
 fn count_second(seconds: &mut Vec<u64>, now: Duration, first: Duration) {
-    let second = now.saturating_sub(first).as_secs() as usize;
-    if second >= MAX_SECONDS {
-        return;
-    }
-    if seconds.len() <= second {
-        seconds.resize(second + 1, 0);
-    }
-    seconds[second] += 1;
+    count_part(seconds, now, first, Duration::from_secs(1), MAX_SECONDS);
 }
 
 #[cfg(test)]
@@ -252,24 +284,27 @@ mod tests {
         let price = Price { input: 150_000, output: 600_000, ..Price::default() };
         for (n, key) in [1_u128, 2, 1, 1].into_iter().enumerate() {
             let epoch = book.open(at(n as u64 * 700), 1_000 + n as u64);
-            let nth = book.begin_try(RequestKey(key));
+            book.about(epoch, "m");
+            let nth = book.begin_try(RequestKey(key), "m");
             assert_eq!(nth, [0, 0, 1, 2][n]);
             let paid = Paid { model: "m", used: Used { prompt: 10, completion: 2, ..Used::default() }, price };
             book.paid(RequestKey(key), &paid, n != 1, at(n as u64 * 700));
-            book.close(epoch, "chat", if n == 1 { None } else { Some(200) });
+            book.close(epoch, "chat", if n == 1 { None } else { Some(200) }, Some("m"));
         }
         let stats = book.stats();
         assert_eq!((stats.requests, stats.answers, stats.distinct_requests, stats.repeated_requests), (4, 3, 2, 2));
         assert_eq!((stats.repeated_answers, stats.in_flight, stats.max_in_flight), (2, 0, 1));
         assert_eq!(stats.tries, BTreeMap::from([(1, 1), (3, 1)]));
         assert_eq!(stats.cost_pico_usd, 4 * (10 * 150_000 + 2 * 600_000));
-        assert_eq!(stats.by_model["m"].paid_replies, 4);
+        let of_model = stats.by_model["m"];
+        assert_eq!((of_model.paid_replies, of_model.requests, of_model.distinct_requests), (4, 4, 2));
+        assert_eq!((of_model.in_flight, of_model.max_in_flight), (0, 1));
         assert_eq!(stats.requests_per_second, [2, 1, 1]);
         assert_eq!((stats.with_status("chat", 200), stats.by_endpoint["chat"]["abandoned"]), (3, 1));
 
         let open = book.open(at(9), 9);
         book.reset();
-        book.close(open, "chat", Some(200));
+        book.close(open, "chat", Some(200), None);
         assert_eq!(book.stats(), Stats::default(), "what began before a reset does not count after it");
     }
 }

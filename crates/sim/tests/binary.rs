@@ -21,12 +21,14 @@ async fn it_says_where_it_listens_and_writes_its_statistics_when_terminated() {
     let ready: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     let url = ready["listening"].as_str().expect("a URL");
     assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/v1"), "{url}");
+    let admin = ready["admin"].as_str().expect("a URL");
 
     let client = reqwest::Client::new();
     let body = r#"{"model":"m","messages":[{"role":"user","content":"where is the lake?"}]}"#;
     let reply = client.post(format!("{url}/chat/completions")).body(body).send().await.expect("answers");
     assert_eq!(reply.status(), 200);
     assert!(client.get(url.replace("/v1", "/healthz")).send().await.expect("answers").status().is_success());
+    assert!(client.get(format!("{admin}/healthz")).send().await.expect("answers").status().is_success());
     drop(client);
 
     let killed = Command::new("kill").args(["-TERM", &sim.id().to_string()]).status().expect("runs");
@@ -44,6 +46,8 @@ fn wrong_arguments_are_exit_code_2_with_what_is_expected() {
         (["--answer", "loud"], "use echo, extract or fixed:TEXT"),
         (["--price", "m=1"], "MODEL=IN/OUT"),
         (["--rpm", "0"], "a limit must be at least 1"),
+        (["--outage", "kind=loud"], "unknown variant"),
+        (["--capacity", "0"], "a limit must be at least 1"),
         (["--listen", "192.0.2.1:1"], "choose another address"),
     ] {
         let output = start(&arguments).wait_with_output().expect("ends");

@@ -6,7 +6,8 @@ use std::{
 };
 
 use bench_sim::{
-    AnswerMode, FaultConfig, LimitConfig, LiveConfig, Price, RunningSim, Sim, SimConfig, TokenCounter, Window,
+    AnswerMode, FaultConfig, KeyConfig, LimitConfig, LiveConfig, Price, RunningSim, Sim, SimConfig, TokenCounter,
+    Window,
 };
 use futures::{StreamExt as _, stream};
 use reqwest::{Client, Response, StatusCode};
@@ -354,8 +355,10 @@ async fn embeddings_are_near_for_similar_texts_in_both_encodings() {
 #[tokio::test]
 async fn refusals_have_openais_form() {
     let sim = start(SimConfig {
-        api_key: Some("good".into()),
-        bad_keys: vec!["revoked".into()],
+        live: LiveConfig {
+            keys: KeyConfig { accept: vec!["good".into()], refuse: vec!["revoked".into()] },
+            ..LiveConfig::default()
+        },
         unknown_models: vec!["gone".into()],
         max_context: 100,
         quota_after: Some(1),

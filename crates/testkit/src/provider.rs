@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::{
     bench::{Bench, binary},
-    http,
-    process::mortal,
+    http, ports,
+    process::{mortal, wait_until},
 };
 
 /// The key that runs are given; no output may ever hold it.
@@ -22,17 +22,20 @@ pub const KEY: &str = "sk-planted-0123456789abcdef";
 pub struct Provider {
     child: Child,
     base_url: String,
+    admin_url: String,
 }
 
 impl Provider {
-    /// Starts one with these flags, on a free port.
+    /// Starts one with these flags, on a port that stays its own while it refuses connections.
     ///
     /// # Panics
     /// When it does not start.
     #[must_use]
     pub fn start(flags: &[&str]) -> Self {
         let counting: &[&str] = if flags.contains(&"--tokens") { &[] } else { &["--tokens", "bytes"] };
+        let [port] = ports::reserve().expect("a port");
         let mut child = mortal(&binary("bench-sim"))
+            .args(["--listen", &format!("127.0.0.1:{port}")])
             .args(counting)
             .args(["--seed", "5"])
             .args(flags)
@@ -44,7 +47,8 @@ impl Provider {
             .read_line(&mut line)
             .expect("bench-sim says where it listens");
         let ready: Value = serde_json::from_str(&line).expect("one line of JSON");
-        Self { child, base_url: ready["listening"].as_str().expect("a URL").to_owned() }
+        let url = |name: &str| ready[name].as_str().expect("a URL").to_owned();
+        Self { child, base_url: url("listening"), admin_url: url("admin") }
     }
 
     /// Its base URL, as `OPENAI_BASE_URL` wants it.
@@ -87,8 +91,15 @@ impl Provider {
         report["result_digest"].as_str().expect("a digest").to_owned()
     }
 
+    /// Where it answers questions about itself, also while it refuses connections.
     fn place(&self) -> &str {
-        self.base_url.trim_start_matches("http://").trim_end_matches("/v1")
+        self.admin_url.trim_start_matches("http://")
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> http::Reply {
+        let reply = http::request(method, self.place(), path, None, body).expect("bench-sim answers");
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply
     }
 
     /// The provider's own count of everything.
@@ -97,17 +108,65 @@ impl Provider {
     /// When it does not answer.
     #[must_use]
     pub fn stats(&self) -> Value {
-        http::get(self.place(), "/stats").expect("bench-sim answers").json()
+        self.ask("GET", "/stats", "").json()
     }
 
-    /// Changes latency, limits or faults of all later requests by a JSON merge patch.
+    /// Changes keys, latency, limits or faults of all later requests by a JSON merge patch.
     ///
     /// # Panics
     /// When it refuses the change.
     pub fn control(&self, patch: &Value) {
-        let reply = http::request("POST", self.place(), "/control", None, &patch.to_string());
-        let reply = reply.expect("bench-sim answers");
-        assert_eq!(reply.status, 200, "{}", reply.body);
+        self.ask("POST", "/control", &patch.to_string());
+    }
+
+    /// Sets an outage, such as `{"kind": "status", "status": 503, "model": "m", "for_ms": 3000}` (`bench-sim --help` says what
+    /// there is); the answer is its number.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn outage(&self, outage: &Value) -> u64 {
+        self.ask("POST", "/outages", &outage.to_string()).json()["id"].as_u64().expect("a number")
+    }
+
+    /// Ends all outages.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub fn end_outages(&self) {
+        self.ask("DELETE", "/outages", "");
+    }
+
+    /// What was seen during an outage (`state`, `requests`, `distinct_requests`, `by_model`, `per_100ms`) and after it
+    /// (`after.requests`, `.distinct_requests`, `.turned_away`, `.max_in_flight`, `.max_per_100ms`, `.per_100ms`). Those of
+    /// `--outage` and `--poison` have the first numbers, from 1.
+    ///
+    /// # Panics
+    /// When there is none of this number.
+    #[must_use]
+    pub fn seen_of(&self, outage: u64) -> Value {
+        let all = self.ask("GET", "/outages", "").json();
+        let found = all.as_array().expect("a list").iter().find(|one| one["id"].as_u64() == Some(outage));
+        found.unwrap_or_else(|| panic!("no outage {outage}: {all}")).clone()
+    }
+
+    /// Waits until an outage is over.
+    ///
+    /// # Panics
+    /// When it lasts longer than `patience`.
+    pub fn wait_for_end_of(&self, outage: u64, patience: Duration) {
+        wait_until("the end of the outage", patience, || self.seen_of(outage)["state"] == "over");
+    }
+
+    /// One of the counts of a model: `requests`, `distinct_requests`, `max_in_flight`, `paid_replies`, …
+    ///
+    /// # Panics
+    /// When there is none of this name.
+    #[must_use]
+    pub fn count_of_model(&self, model: &str, key: &str) -> u64 {
+        match &self.stats()["by_model"][model] {
+            Value::Null => 0,
+            counts => counts[key].as_u64().unwrap_or_else(|| panic!("no {key}")),
+        }
     }
 
     /// One of its counts.

@@ -1,4 +1,5 @@
-//! A TCP proxy that breaks connections on request: delay, cut, black hole, for each direction apart, changed while it runs.
+//! A TCP proxy that breaks connections on request: delay, cut, black hole, for each direction apart, and refuses new ones in
+//! several ways; changed while it runs.
 
 use std::{
     io,
@@ -13,7 +14,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
-        TcpListener, TcpStream,
+        TcpListener, TcpSocket, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::{mpsc, watch},
@@ -40,9 +41,31 @@ pub struct Faults {
     pub to_server: Way,
     /// From the server to the client.
     pub to_client: Way,
-    /// New connections are accepted and closed at once.
-    pub refuse: bool,
+    /// What new connections meet; open ones stay as they are.
+    pub door: Door,
 }
+
+/// What a new connection meets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Door {
+    /// It is carried to the server.
+    #[default]
+    Open,
+    /// It is refused by the system: nobody listens. The port stays taken.
+    Refusing,
+    /// It is accepted and closed at once, as by a load balancer without a server behind it.
+    Closing,
+    /// It is accepted, and nothing is ever said.
+    Silent,
+    /// The first bytes are answered with [`GARBAGE`] and the connection is closed: no TLS is possible.
+    Garbage,
+}
+
+/// What a [`Door::Garbage`] says: neither TLS nor HTTP.
+pub const GARBAGE: &[u8] = b"\x00no such service\r\n";
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 impl Faults {
     /// Nothing arrives in either direction.
@@ -50,6 +73,12 @@ impl Faults {
     pub fn black_hole() -> Self {
         let way = Way { black_hole: true, ..Way::default() };
         Self { to_server: way, to_client: way, ..Self::default() }
+    }
+
+    /// New connections meet this.
+    #[must_use]
+    pub fn door(door: Door) -> Self {
+        Self { door, ..Self::default() }
     }
 
     /// Half of `round_trip` is added in each direction.
@@ -99,7 +128,7 @@ impl Proxy {
         self.address
     }
 
-    /// Replaces what is done, for open connections too.
+    /// Replaces what is done, for open connections too. A door that opens or closes does so a moment later.
     pub fn set(&self, faults: Faults) {
         self.faults.send_replace(faults);
     }
@@ -141,17 +170,70 @@ async fn accept(
     cuts: watch::Sender<u64>,
     counts: Arc<Counts>,
 ) {
+    let mut changes = faults.subscribe();
+    let mut listener = Some(listener);
     loop {
-        let Ok((client, _)) = listener.accept().await else {
+        let door = changes.borrow_and_update().door;
+        if door == Door::Refusing {
+            let Some(address) = listener.take().and_then(|listener| listener.local_addr().ok()) else { return };
+            // bound, so that nobody else takes the port, but not listening
+            let Some(closed) = bound(address).await else { return };
+            if changes.wait_for(|faults| faults.door != Door::Refusing).await.is_err() {
+                return;
+            }
+            listener = closed.listen(BACKLOG).ok();
+            continue;
+        }
+        let Some(open) = &listener else { return };
+        let accepted = tokio::select! {
+            accepted = open.accept() => accepted,
+            _ = changes.changed() => continue,
+        };
+        let Ok((client, _)) = accepted else {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         counts.accepted.fetch_add(1, Ordering::Relaxed);
-        if faults.borrow().refuse {
-            drop(client);
-            continue;
+        // it may have changed while this one came
+        match faults.borrow().door {
+            Door::Open | Door::Refusing => {
+                tokio::spawn(serve(client, server, faults.subscribe(), cuts.subscribe(), Arc::clone(&counts)));
+            }
+            Door::Closing => drop(client),
+            door @ (Door::Silent | Door::Garbage) => {
+                tokio::spawn(meet(client, door, cuts.subscribe()));
+            }
         }
-        tokio::spawn(serve(client, server, faults.subscribe(), cuts.subscribe(), Arc::clone(&counts)));
+    }
+}
+
+async fn bound(address: SocketAddr) -> Option<TcpSocket> {
+    for _ in 0..100 {
+        let socket = TcpSocket::new_v4().ok()?;
+        socket.set_reuseaddr(true).ok()?;
+        if socket.bind(address).is_ok() {
+            return Some(socket);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    None
+}
+
+/// Keeps a connection that is carried nowhere, until its client leaves or it is cut.
+async fn meet(mut client: TcpStream, door: Door, mut cuts: watch::Receiver<u64>) {
+    let listen = async {
+        let mut heard = vec![0; 16 << 10];
+        while client.read(&mut heard).await? > 0 {
+            if door == Door::Garbage {
+                client.write_all(GARBAGE).await?;
+                return client.shutdown().await;
+            }
+        }
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        _ = listen => {}
+        _ = cuts.changed() => {}
     }
 }
 
@@ -322,14 +404,47 @@ mod tests {
         assert!(echoes(&mut client, b"after").await.is_err());
         let mut next = TcpStream::connect(proxy.address()).await.expect("connects");
         echoes(&mut next, b"again").await.expect("echoes");
-        proxy.set(Faults { refuse: true, ..Faults::default() });
+        proxy.set(Faults::door(Door::Closing));
         echoes(&mut next, b"open ones stay").await.expect("echoes");
-        let mut refused = TcpStream::connect(proxy.address()).await.expect("is accepted first");
-        assert!(echoes(&mut refused, b"x").await.is_err());
+        let mut closed = TcpStream::connect(proxy.address()).await.expect("is accepted first");
+        assert!(echoes(&mut closed, b"x").await.is_err());
         let address = proxy.address();
         drop(proxy);
         assert!(echoes(&mut next, b"gone").await.is_err());
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(TcpStream::connect(address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_door_refuses_keeps_silent_or_says_nonsense_and_opens_again() {
+        let (proxy, mut open) = start().await;
+        echoes(&mut open, b"before").await.expect("echoes");
+        proxy.set(Faults::door(Door::Refusing));
+        // a connection of the moment of closing may be reset
+        let refused = async || {
+            TcpStream::connect(proxy.address()).await.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
+        };
+        while !refused().await {
+            tokio::task::yield_now().await;
+        }
+        echoes(&mut open, b"open ones stay").await.expect("echoes");
+        proxy.set(Faults::door(Door::Silent));
+        let mut silent = loop {
+            if let Ok(client) = TcpStream::connect(proxy.address()).await {
+                break client;
+            }
+            tokio::task::yield_now().await;
+        };
+        silent.write_all(b"anybody?").await.expect("writes");
+        assert!(is_silent(&mut silent).await);
+        proxy.set(Faults::door(Door::Garbage));
+        let mut garbled = TcpStream::connect(proxy.address()).await.expect("connects");
+        garbled.write_all(&[0x16, 3, 1]).await.expect("writes");
+        let mut said = Vec::new();
+        garbled.read_to_end(&mut said).await.expect("reads to the end");
+        assert_eq!(said, GARBAGE);
+        proxy.heal();
+        let mut healed = TcpStream::connect(proxy.address()).await.expect("connects");
+        echoes(&mut healed, b"after").await.expect("echoes");
     }
 }
