@@ -21,6 +21,9 @@ pub mod registry;
 pub mod stop;
 pub mod tokens;
 
+#[cfg(test)]
+pub(crate) mod raw_request;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;

@@ -22,4 +22,5 @@ mod readme;
 mod reference;
 mod results;
 mod sight;
+mod strict_servers;
 mod systems;
