@@ -137,11 +137,16 @@ impl<'a> RunCallers<'a> {
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
         let server = server_of_text(model.endpoint());
+        let gate = gates.gate(&allowance);
+        if self.row.resumed_times > 0 {
+            // who resumed it wants to know now; what the account still asks for comes with the next answer of the store
+            gate.block.release();
+        }
         let caller = Caller::new(CallerParts {
             price: prices::price_of(model.model(), limits),
             model,
             account: account.name.clone(),
-            gate: gates.gate(&allowance),
+            gate,
             pace: Some(gates.pace(&paces, &allowance, allowed)),
             returns_unused_reply: account.counts_used_tokens,
             stop: self.stop.clone(),

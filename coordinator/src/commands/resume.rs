@@ -17,7 +17,7 @@ use crate::{
     local::Interrupts,
     out,
     planner::Planner,
-    planning::{banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
+    planning::{accounts, banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
     results,
     runs::{Standing, find_run},
 };
@@ -73,6 +73,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         store.close_lost_interval(run.run_no).await?;
         store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
     }
+    store.release_holds(run.run_no, &accounts(&run.spec)).await?;
     let from: &[RunState] =
         if args.reopen { &[RunState::Running, RunState::Paused, RunState::Cancelled] } else { &RESUMABLE };
     if !store.set_run_state(run.run_no, from, RunState::Running, None).await? {

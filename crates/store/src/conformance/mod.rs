@@ -108,6 +108,7 @@ macro_rules! store_conformance {
             p10_the_cap_holds_under_any_interleaving,
             p23_a_refused_account_pauses_the_runs_that_use_it,
             p24_processes_share_one_row_of_slots,
+            p40_a_resumed_run_waits_for_no_hold,
             p1_each_task_is_claimed_once,
             p25_claims_beyond_the_limit_are_refused,
             p25_a_systems_own_limit_bounds_its_banks_too,
