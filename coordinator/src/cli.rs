@@ -145,7 +145,7 @@ pub enum Verb {
     /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
     Gc(GcArgs),
     /// Is everything reachable and usable?
-    Doctor,
+    Doctor(DoctorArgs),
     /// Shell completion script
     Completions {
         /// The shell
@@ -437,6 +437,14 @@ pub struct ServeArgs {
     /// Name of this coordinator [default: host and process id]
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
+}
+
+/// Flags of `doctor`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DoctorArgs {
+    /// Also ask the configured models for one token each, which proves keys and names
+    #[arg(long)]
+    pub paid: bool,
 }
 
 /// Arguments of `gc`.

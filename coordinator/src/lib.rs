@@ -22,6 +22,7 @@ mod out;
 mod planner;
 mod planning;
 mod progress;
+mod reach;
 mod rehearsal;
 mod results;
 mod runs;

@@ -98,7 +98,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,
         Verb::Migrate(args) => migrate::run(app, args).await,
-        Verb::Doctor => doctor::run(app).await,
+        Verb::Doctor(args) => doctor::run(app, args).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),
         #[cfg(feature = "cluster")]

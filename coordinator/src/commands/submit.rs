@@ -23,6 +23,7 @@ use crate::{
     out,
     planner::Planner,
     planning::{DEFAULT_CAP, PlannedRun, plan_run},
+    reach::look_first,
     results,
     runs::{Standing, current_user},
     self_check,
@@ -69,6 +70,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let store = app.open_store().await?;
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &planned.spec, existing, args).await;
+    }
+    if place == Place::Local {
+        look_first(app, &planned.spec, true).await?;
     }
     let controls = if args.controls { CONTROLS.len() as u32 } else { 0 };
     confirm(&estimate, &planned.spec, controls, args)?;

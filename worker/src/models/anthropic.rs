@@ -20,7 +20,7 @@ use super::{
 };
 
 /// The version of the API that replies are read by.
-const API_VERSION: &str = "2023-06-01";
+pub(super) const API_VERSION: &str = "2023-06-01";
 
 /// A model of Anthropic's messages API.
 pub struct AnthropicChat {

@@ -14,6 +14,7 @@ pub mod classify;
 pub mod extractive;
 pub mod gate;
 pub mod limiter;
+pub mod look;
 pub mod openai;
 pub mod pace;
 pub mod prices;

@@ -18,6 +18,7 @@ mod models;
 mod money;
 mod page;
 mod planted_key;
+mod reach;
 mod readme;
 mod reference;
 mod results;

@@ -119,7 +119,7 @@ impl SharedHttp {
 }
 
 /// The last error of a chain: the one that says something (`connection refused`).
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(in crate::models) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
