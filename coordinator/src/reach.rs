@@ -37,7 +37,7 @@ pub(crate) async fn look_first(app: &App, spec: &RunSpec, answers: bool) -> Resu
             seen.map_err(|failure| CliError::usage(format!("account '{}': {}", account.name, failure.message)))?;
         if let Some(problem) = problem(account, &seen) {
             return Err(CliError::usage(format!(
-                "{problem}; nothing was started. If the server comes later: --set models.look_first=false"
+                "{problem}, or add --set models.look_first=false when the server comes later; nothing was started"
             )));
         }
     }
@@ -68,8 +68,8 @@ fn problem(account: &registry::Account, seen: &Look) -> Option<String> {
     match seen {
         Look::Away(why) => Some(format!("account '{name}': {url} cannot be reached ({why}): check its base URL")),
         Look::WrongPath(meant) => Some(format!(
-            "account '{name}': {url} is not where the models are; did you mean {}?",
-            bench_telemetry::redact_url(meant)
+            "account '{name}': {url} lists no models and {meant} does: set its base URL to that",
+            meant = bench_telemetry::redact_url(meant)
         )),
         Look::Models(_) | Look::Answers(_) | Look::KeyRefused(_) | Look::Silent(_) => None,
     }

@@ -21,7 +21,7 @@ fn a_wrong_base_url_is_refused_with_a_guess_before_anything_starts() {
     let [dead] = ports::reserve().expect("a port");
     for (url, words) in [
         (format!("{place}/v1"), format!("did you mean {root}/v1?")),
-        (root.to_owned(), format!("did you mean {root}/v1?")),
+        (root.to_owned(), format!("{root}/v1 does: set its base URL to that")),
         (format!("http://127.0.0.1:{dead}/v1"), "cannot be reached".to_owned()),
         ("http://nobody.invalid/v1".to_owned(), "cannot be reached".to_owned()),
     ] {
@@ -73,7 +73,7 @@ fn doctor_says_ok_of_accounts_that_can_be_used_and_of_no_others() {
     for (bench, words) in [
         (revoked, "the provider answered 401"),
         (at(&format!("http://127.0.0.1:{dead}/v1")), "cannot be reached"),
-        (at(root), "did you mean"),
+        (at(root), "set its base URL to that"),
         (keyless, "needs a key"),
     ] {
         let failed = bench.run(["doctor"].iter().chain(&answerer)).expect_code(4);
