@@ -327,12 +327,6 @@ impl App {
         Ok(accounts)
     }
 
-    /// Accounts of both roles, for `doctor`.
-    #[must_use]
-    pub(crate) fn accounts(&self) -> Vec<(&'static str, Account)> {
-        [ModelRole::Answerer, ModelRole::Judge].map(|role| (role.name(), self.settings.account_of(role))).into()
-    }
-
     /// Whether a key for OpenAI's own servers is set.
     #[must_use]
     pub(crate) fn has_openai_key(&self) -> bool {

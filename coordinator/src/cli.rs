@@ -154,7 +154,7 @@ pub enum Verb {
     /// Copy a local store to one file, also while runs go on in it
     Backup(BackupArgs),
     /// Is everything reachable and usable?
-    Doctor,
+    Doctor(DoctorArgs),
     /// Shell completion script
     Completions {
         /// The shell
@@ -452,6 +452,14 @@ pub struct ServeArgs {
     /// Name of this coordinator [default: host and process id]
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
+}
+
+/// Flags of `doctor`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DoctorArgs {
+    /// Also ask the configured models for one token each, which proves keys and names
+    #[arg(long)]
+    pub paid: bool,
 }
 
 /// Arguments of `gc`.

@@ -23,6 +23,7 @@ mod outages;
 mod planner;
 mod planning;
 mod progress;
+mod reach;
 mod rehearsal;
 mod results;
 mod runs;

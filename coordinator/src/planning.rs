@@ -68,6 +68,17 @@ pub(crate) fn is_paid(spec: &RunSpec) -> bool {
     paid(&spec.answerer) || spec.judges.iter().any(paid) || embedding_is_paid
 }
 
+/// Names of the accounts that a run's calls may use.
+#[must_use]
+pub(crate) fn accounts(spec: &RunSpec) -> Vec<String> {
+    let models = [&spec.answerer].into_iter().chain(&spec.judges).filter(|model| model.is_remote());
+    let mut names: Vec<String> = models.map(|model| model.account.clone()).collect();
+    if let Some(embeds) = vector::remote_model(&spec.system.name, &spec.system.settings) {
+        names.extend([embeds.account, models::EMBEDDER.to_owned()]);
+    }
+    names
+}
+
 /// The banks of a sample in the order of work, longest first.
 #[must_use]
 pub(crate) fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {

@@ -158,11 +158,16 @@ impl<'a> RunCallers<'a> {
             account: account.name.clone(),
             model: model.model().to_owned(),
         });
+        let gate = gates.gate(&allowance);
+        if self.row.resumed_times > 0 {
+            // who resumed it wants to know now; what the account still asks for comes with the next answer of the store
+            gate.block.release();
+        }
         let caller = Arc::new(Caller::new(CallerParts {
             price: prices::price_of(model.model(), limits),
             model,
             account: account.name.clone(),
-            gate: gates.gate(&allowance),
+            gate,
             pace: Some(gates.pace(&paces, &allowance, allowed)),
             returns_unused_reply: account.counts_used_tokens,
             stop: self.stop.clone(),

@@ -5,16 +5,19 @@ use bench_store::ConnectionRoom;
 
 use crate::{
     app::{App, Place},
+    cli::DoctorArgs,
     cluster::{
         client::{is_alive, who_is_missing},
         overview::Overview,
     },
     exit::{CliError, CliResult, Exit},
-    out, results,
+    out,
+    reach::{self, Found},
+    results,
 };
 
 /// Runs the verb.
-pub(super) async fn run(app: &App) -> CliResult {
+pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
     let mut failed = 0;
     let mut line = |what: &str, found: Result<String, String>| match found {
         Ok(detail) => out::result(&format!("ok      {what}: {detail}")),
@@ -68,10 +71,12 @@ pub(super) async fn run(app: &App) -> CliResult {
         };
         line(&format!("dataset {}", entry.manifest.name), Ok(detail));
     }
-    for (role, account) in app.accounts() {
-        let key = if account.key.secret().is_some() { "key set" } else { "no key" };
-        let url = account.base_url.as_deref().map_or("no base URL".into(), bench_telemetry::redact_url);
-        line(&format!("account of the {role}"), Ok(format!("{}, {url}, {key}", account.name)));
+    for (what, found) in reach::examine(app, args.paid).await {
+        match found {
+            Found::Fine(detail) => line(&what, Ok(detail)),
+            Found::Broken(problem) => line(&what, Err(problem)),
+            Found::Unused(detail) => out::result(&format!("-       {what}: {detail}")),
+        }
     }
     if failed == 0 {
         Ok(Exit::Done)

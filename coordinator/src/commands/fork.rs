@@ -30,6 +30,7 @@ use crate::{
     exit::{CliError, CliResult},
     out,
     planning::{self, DEFAULT_CAP},
+    reach::look_first,
     results,
     runs::{current_user, find_run},
 };
@@ -61,6 +62,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     results::check_writable(&folder)?;
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return submit::attach(app, store, &spec, existing, args).await;
+    }
+    if app.place()? == Place::Local {
+        look_first(app, &spec, from != ForkFrom::Judge).await?;
     }
     submit::confirm(&estimate, &spec, args).await?;
     let carrier = Carrier::of(app, &run_id)?;

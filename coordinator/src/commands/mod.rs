@@ -118,7 +118,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Migrate(args) => migrate::run(app, args).await,
         Verb::Dead(verb) => dead::run(app, verb).await,
         Verb::Restore => restore::run(app).await,
-        Verb::Doctor => doctor::run(app).await,
+        Verb::Doctor(args) => doctor::run(app, args).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),
         #[cfg(feature = "cluster")]

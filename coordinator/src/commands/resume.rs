@@ -17,7 +17,7 @@ use crate::{
     local::RunEnd,
     out,
     planner::Planner,
-    planning::{banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
+    planning::{accounts, banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
     results,
     runs::{Standing, find_run},
 };
@@ -108,6 +108,7 @@ pub(super) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) 
         store.close_lost_interval(run.run_no).await?;
         store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
     }
+    store.release_holds(run.run_no, &accounts(&run.spec)).await?;
     let from: Vec<RunState> = RESUMABLE.iter().chain(more).copied().collect();
     Ok(store.set_run_state(run.run_no, &from, RunState::Running, None).await?)
 }

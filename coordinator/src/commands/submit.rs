@@ -26,6 +26,7 @@ use crate::{
     planner::Planner,
     planning::{DEFAULT_CAP, PlannedRun, plan_run},
     progress::dollars,
+    reach::look_first,
     results,
     runs::{Standing, current_user},
     self_check,
@@ -67,6 +68,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let store = app.open_store().await?;
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &planned.spec, existing, args).await;
+    }
+    if place == Place::Local {
+        look_first(app, &planned.spec, true).await?;
     }
     confirm(&estimate, &planned.spec, args).await?;
     tracing::debug!("planned");

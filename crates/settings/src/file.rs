@@ -100,7 +100,7 @@ impl Reader<'_> {
                     place: place.to_string(),
                     key,
                     found: found(kind, value),
-                    expected: kind.expected(),
+                    expected: kind.expected(value.as_str()),
                 }),
             },
             (_, None) => self.unknown(key, name),

@@ -207,7 +207,7 @@ impl Layers {
                 place: origin.to_string(),
                 key,
                 found: values.last().map_or_else(|| "empty".to_owned(), |text| found_text(kind, text)),
-                expected: kind.expected(),
+                expected: kind.expected(values.last().map(String::as_str)),
             }),
         }
     }

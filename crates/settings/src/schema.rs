@@ -32,6 +32,8 @@ pub enum Kind {
     List,
     /// A URL with its scheme; its password is never shown.
     Url,
+    /// Where a model's server is: http or https, with the path of its API.
+    BaseUrl,
     /// A file or folder.
     Path,
     /// An amount of dollars.
@@ -43,8 +45,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What is expected, as the end of "expected …".
-    pub(crate) fn expected(&self) -> String {
+    /// What is expected instead of `found`, as the end of "expected …".
+    pub(crate) fn expected(&self, found: Option<&str>) -> String {
         match self {
             Self::Text => "a text".into(),
             Self::Bool => "true or false".into(),
@@ -55,12 +57,24 @@ impl Kind {
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::List => r#"a list of texts such as ["a", "b"]"#.into(),
             Self::Url => r#"a URL with its scheme, such as "sqlite:bench.db""#.into(),
+            Self::BaseUrl => match found.and_then(base_url_meant) {
+                Some(meant) => format!("a URL that begins with http:// or https://; did you mean {meant}?"),
+                None => r#"an http:// or https:// URL, such as "http://localhost:8000/v1""#.into(),
+            },
             Self::Path => "a path".into(),
             Self::Usd => "an amount of dollars such as 20 or 0.5".into(),
             Self::Scalar => "a text, a number, true or false".into(),
             Self::Secret => "a key".into(),
         }
     }
+}
+
+/// The base URL that was probably meant by one without a scheme: TLS is usual where names have dots.
+fn base_url_meant(text: &str) -> Option<String> {
+    let host = text.split(['/', ':']).next().filter(|host| !host.is_empty())?;
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?=&%".contains(c)) && !text.contains("://");
+    let here = !host.contains('.') || host.parse::<std::net::Ipv4Addr>().is_ok();
+    plain.then(|| format!("{}://{text}", if here { "http" } else { "https" }))
 }
 
 /// A setting.
@@ -108,7 +122,7 @@ const TPM_COUNTS: Kind = Kind::OneOf(&["reserved", "used"]);
 
 /// Fields of `[accounts.NAME]`.
 pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 6] = [
-    ("base_url", Kind::Url),
+    ("base_url", Kind::BaseUrl),
     ("api_key_env", Kind::Text),
     ("api_key_file", Kind::Path),
     ("rpm", COUNT),
@@ -163,33 +177,34 @@ pub(crate) const KEYS: &[Key] = &[
     key("models.timeout", Kind::Duration),
     key("models.connect_timeout", Kind::Duration),
     key("models.max_concurrency", Kind::Whole { min: 1, max: 100_000 }),
+    key("models.look_first", Kind::Bool),
     key("answerer.account", Kind::Text),
-    key("answerer.base_url", Kind::Url).env("BENCH_ANSWERER_BASE_URL"),
+    key("answerer.base_url", Kind::BaseUrl).env("BENCH_ANSWERER_BASE_URL"),
     key("answerer.api_key", Kind::Secret).env("BENCH_ANSWERER_API_KEY"),
     key("answerer.temperature", Kind::Number { min: 0.0, max: 2.0 }),
     key("answerer.max_output_tokens", Kind::Whole { min: 1, max: 1_000_000 }),
     key("answerer.params", Kind::Text),
     key("judge.account", Kind::Text),
-    key("judge.base_url", Kind::Url).env("BENCH_JUDGE_BASE_URL"),
+    key("judge.base_url", Kind::BaseUrl).env("BENCH_JUDGE_BASE_URL"),
     key("judge.api_key", Kind::Secret).env("BENCH_JUDGE_API_KEY"),
     key("judge.temperature", Kind::Number { min: 0.0, max: 2.0 }),
     key("judge.max_output_tokens", Kind::Whole { min: 1, max: 1_000_000 }),
     key("judge.params", Kind::Text),
-    key("embedder.base_url", Kind::Url).env("BENCH_EMBEDDER_BASE_URL"),
+    key("embedder.base_url", Kind::BaseUrl).env("BENCH_EMBEDDER_BASE_URL"),
     key("embedder.api_key", Kind::Secret).env("BENCH_EMBEDDER_API_KEY"),
-    key("accounts.openai.base_url", Kind::Url).env("OPENAI_BASE_URL"),
+    key("accounts.openai.base_url", Kind::BaseUrl).env("OPENAI_BASE_URL"),
     key("accounts.openai.api_key_env", Kind::Text),
     key("accounts.openai.api_key_file", Kind::Path),
     key("accounts.openai.rpm", COUNT),
     key("accounts.openai.tpm", COUNT),
     key("accounts.openai.tpm_counts", TPM_COUNTS),
-    key("accounts.anthropic.base_url", Kind::Url).env("ANTHROPIC_BASE_URL"),
+    key("accounts.anthropic.base_url", Kind::BaseUrl).env("ANTHROPIC_BASE_URL"),
     key("accounts.anthropic.api_key_env", Kind::Text),
     key("accounts.anthropic.api_key_file", Kind::Path),
     key("accounts.anthropic.rpm", COUNT),
     key("accounts.anthropic.tpm", COUNT),
     key("accounts.anthropic.tpm_counts", TPM_COUNTS),
-    key("accounts.azure.base_url", Kind::Url).env("AZURE_OPENAI_ENDPOINT"),
+    key("accounts.azure.base_url", Kind::BaseUrl).env("AZURE_OPENAI_ENDPOINT"),
     key("accounts.azure.api_key_env", Kind::Text),
     key("accounts.azure.api_key_file", Kind::Path),
     key("accounts.azure.rpm", COUNT),

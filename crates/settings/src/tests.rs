@@ -194,7 +194,7 @@ slosts = 3
     bench.toml:12:7: store.url is 5, expected a URL with its scheme, such as "sqlite:bench.db"
     bench.toml:14:1: answerer.api_key would put a key where others can read it; set an environment variable, or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file
     bench.toml:17:1: accounts.eu.api_key would put a key where others can read it; set an environment variable, or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file
-    bench.toml:18:12: accounts.eu.base_url is "no scheme", expected a URL with its scheme, such as "sqlite:bench.db"
+    bench.toml:18:12: accounts.eu.base_url is "no scheme", expected an http:// or https:// URL, such as "http://localhost:8000/v1"
     bench.toml:20:16: backoff.max_interval is 5, expected a duration such as "500ms", "2s" or "15m"
     bench.toml:22:1: unknown setting 'worker.slosts' (did you mean 'worker.slots'?); `bench-coord config show --all` lists all
     --profile cI: bench.toml has no such profile (did you mean 'ci'?); profiles: ci
@@ -226,6 +226,21 @@ fn broken_files_are_named_with_their_place_and_without_their_text() {
 fn a_profile_needs_a_file() {
     let error = load(Sources { profile: Some("ci".into()), ..Sources::default() }).expect_err("must be refused");
     insta::assert_snapshot!(error, @"--profile ci: there is no configuration file; write bench.toml or give one with --config");
+}
+
+#[test]
+fn a_base_url_without_its_scheme_is_refused_with_the_one_that_was_meant() {
+    for (text, meant) in [
+        ("localhost:8080/v1", "did you mean http://localhost:8080/v1?"),
+        ("127.0.0.1:8080/v1", "did you mean http://127.0.0.1:8080/v1?"),
+        ("vllm/v1", "did you mean http://vllm/v1?"),
+        ("api.example.org/v1", "did you mean https://api.example.org/v1?"),
+        ("ftp://example.org/v1", "an http:// or https:// URL"),
+    ] {
+        let variables = [("OPENAI_BASE_URL", text)];
+        let message = load(Sources { env: &env(&variables), ..Sources::default() }).expect_err("must be refused");
+        assert!(message.contains(meant), "{message}");
+    }
 }
 
 #[test]

@@ -56,6 +56,11 @@ impl Value {
                 Self::List(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
             }
             Kind::Url => Self::Url(has_scheme(text).then(|| text.to_owned())?),
+            Kind::BaseUrl => {
+                let scheme = text.split_once("://")?.0;
+                let known = ["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
+                Self::Url(known.then(|| text.to_owned())?)
+            }
             Kind::Path => Self::Path((!text.is_empty()).then(|| text.into())?),
             Kind::Usd => Self::Usd(PicoUsd::parse(text)?),
             Kind::Scalar => scalar(text),
@@ -89,7 +94,7 @@ impl Value {
                 .map(Self::List),
             (Kind::Scalar, DeValue::String(text)) => Some(Self::Text(text.clone().into_owned())),
             (
-                Kind::Text | Kind::Duration | Kind::OneOf(_) | Kind::Url | Kind::Path | Kind::Usd,
+                Kind::Text | Kind::Duration | Kind::OneOf(_) | Kind::Url | Kind::BaseUrl | Kind::Path | Kind::Usd,
                 DeValue::String(text),
             ) => Self::from_text(kind, text),
             _ => None,

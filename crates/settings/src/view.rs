@@ -124,6 +124,8 @@ pub struct ModelCallSettings {
     pub connect_timeout: Duration,
     /// Calls in flight per process.
     pub max_concurrency: u32,
+    /// Look whether servers can be reached before a run starts.
+    pub look_first: bool,
 }
 
 /// Sections `[answerer]` and `[judge]`.
@@ -201,6 +203,7 @@ impl Settings {
                 timeout: read.duration("models.timeout"),
                 connect_timeout: read.duration("models.connect_timeout"),
                 max_concurrency: read.whole("models.max_concurrency").unwrap_or_default(),
+                look_first: read.flag("models.look_first"),
             },
             answerer: role(&read, ModelRole::Answerer),
             judge: role(&read, ModelRole::Judge),

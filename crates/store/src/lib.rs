@@ -21,6 +21,7 @@ mod traits;
 
 pub use breaker::{BreakerEvent, BreakerState};
 pub use error::StoreError;
+pub use pace::LONGEST_RETRY_AFTER;
 pub use registry::{BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, open, open_with};
 pub use rows::*;
 pub use traits::*;

@@ -7,12 +7,16 @@
 
 mod learned;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use self::learned::Learned;
 use crate::{PaceLimits, SlotAnswer, SlotAsk};
+
+/// Longest `Retry-After` that is believed, wherever it is read: a provider that names a day may be back in a minute, and
+/// whoever asks every five minutes does no harm.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// Slots are given at most so far ahead, in microseconds.
 pub(crate) const HORIZON_US: f64 = 500_000.0;
@@ -75,11 +79,9 @@ impl PaceRow {
     pub(crate) fn answer(&mut self, now_us: i64, ask: &SlotAsk) -> SlotAnswer {
         let spacing = Spacing::of(ask.limits);
         let now = now_us as f64;
-        if ask.hold_us > 0 {
-            self.blocked_us = self.blocked_us.max(now_us.saturating_add(micros(ask.hold_us)));
-        } else if self.blocked_us > now_us.saturating_add(86_400_000_000) {
-            self.blocked_us = now_us; // the clock has stepped back by more than any Retry-After
-        }
+        // also what was stored when more was believed, or before the clock stepped back
+        let longest = now_us.saturating_add(LONGEST_RETRY_AFTER.as_micros() as i64);
+        self.blocked_us = self.blocked_us.max(now_us.saturating_add(micros(ask.hold_us))).min(longest);
         let back = |at: i64, by: f64| (at as f64 - by).min(now + FURTHEST_US);
         let mut requests = back(self.requests_us, f64::from(ask.give_back.0) * spacing.request_us);
         let mut tokens = back(self.tokens_us, ask.give_back.1 as f64 * spacing.token_us);
@@ -199,6 +201,16 @@ mod tests {
         let held = row.answer(T0 + 1_000_000, &ask("b", rpm(600), &[0]));
         assert_eq!((held.starts_us.len(), held.blocked_us, held.askers), (0, 1_000_000, 2));
         assert_eq!(row.answer(T0 + 1_600_000, &ask("b", rpm(600), &[0])).starts_us, [400_000]);
+    }
+
+    #[test]
+    fn p40_five_minutes_are_the_longest_hold_also_of_what_was_stored_before() {
+        let mut row = PaceRow::default();
+        let day = SlotAsk { hold_us: 86_400_000_000, ..ask("a", PaceLimits::default(), &[]) };
+        assert_eq!(row.answer(T0, &day).blocked_us, 300_000_000);
+        assert_eq!(row.answer(T0 + 60_000_000, &ask("b", PaceLimits::default(), &[])).blocked_us, 240_000_000);
+        row.blocked_us = T0 + 86_400_000_000;
+        assert_eq!(row.answer(T0, &ask("a", PaceLimits::default(), &[])).blocked_us, 300_000_000);
     }
 
     #[test]

@@ -360,6 +360,10 @@ pub trait Paces: Send + Sync {
     /// by demand among the processes that ask. Also tells and hears of Retry-After (for all allowances of the account) and
     /// of learned rates. Not idempotent: an answer that was lost costs its slots.
     async fn take_slots(&self, ask: &SlotAsk) -> StoreResult<SlotAnswer>;
+
+    /// Lets a run that goes on try at once: holds of its accounts end, for all runs that use them, and so do the delays of its
+    /// ready tasks. Idempotent.
+    async fn release_holds(&self, run: RunNo, accounts: &[String]) -> StoreResult<()>;
 }
 
 /// Breakers of memory systems, shared by all processes of the store.

@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod disk;
 pub mod fakes;
 pub mod http;
+pub mod nginx;
 mod packages;
 pub mod ports;
 pub mod postgres;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bench_proto::failure::Failure;
-use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use self::wire::{Message, WireRequest};
@@ -20,7 +20,7 @@ use super::{
 };
 
 /// The version of the API that replies are read by.
-const API_VERSION: &str = "2023-06-01";
+pub(super) const API_VERSION: &str = "2023-06-01";
 
 /// A model of Anthropic's messages API.
 pub struct AnthropicChat {
@@ -58,7 +58,6 @@ impl AnthropicChat {
             headers.insert("x-api-key", secret_header(key.expose_secret().trim())?);
         }
         headers.insert("anthropic-version", HeaderValue::from_static(API_VERSION));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(Self { http: http.clone(), url, endpoint, headers, key: key.cloned(), model: model.to_owned() })
     }
 

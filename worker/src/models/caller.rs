@@ -1,6 +1,8 @@
 //! The one way in which steps call models: call store, pace, budget, stop flag, attempts, retries and the records of what
 //! was paid. A [`ChatModel`] makes single attempts; everything around them is here, once for all providers.
 
+mod first_call;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -18,6 +20,7 @@ use bench_proto::{
 
 use bench_telemetry::metrics::catalogue;
 
+use self::first_call::FirstCall;
 use crate::routes::{NotNow, Probed, Route, Sent, Way};
 
 use super::{
@@ -93,6 +96,7 @@ pub trait Bookkeeper: Send + Sync {
 pub struct Caller {
     parts: CallerParts,
     encoding: Encoding,
+    first: FirstCall,
 }
 
 /// What a call belongs to.
@@ -203,7 +207,7 @@ impl Caller {
         if parts.pace.as_ref().is_some_and(|pace| pace.counts_tokens()) {
             encoding.prepare();
         }
-        Self { parts, encoding }
+        Self { parts, encoding, first: FirstCall::default() }
     }
 
     /// The model that is called.
@@ -352,8 +356,16 @@ impl<'a> Call<'a> {
                 let hold = caller.parts.pace.as_ref().map_or(asked, |pace| pace.told(asked));
                 caller.parts.gate.block.hold(hold);
             }
-            let next = self.judge(attempt, reservation, accept, failed);
+            if attempt.result.is_ok() {
+                caller.first.replied();
+            }
+            let mut next = self.judge(attempt, reservation, accept, failed);
             self.count_allowance();
+            if let Next::Stop(CallStop::Failed(failure)) = &next
+                && caller.first.doubts(failure)
+            {
+                next = self.doubt(failure.clone()).await;
+            }
             match next {
                 Next::Done(answered) => return Ok(answered),
                 Next::Stop(stop) => return Err(stop),
@@ -520,7 +532,7 @@ impl<'a> Call<'a> {
     }
 
     fn prompt_tokens(&mut self) -> u64 {
-        let Caller { parts, encoding } = self.caller;
+        let Caller { parts, encoding, .. } = self.caller;
         *self.prompt_tokens.get_or_insert_with(|| parts.model.prompt_tokens(*encoding, self.request))
     }
 

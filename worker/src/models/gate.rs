@@ -44,6 +44,11 @@ impl AccountBlock {
         self.until_ms.fetch_max(self.now_ms().saturating_add(wait_ms), Ordering::Relaxed);
     }
 
+    /// Ends the hold.
+    pub fn release(&self) {
+        self.until_ms.store(0, Ordering::Relaxed);
+    }
+
     /// Time that is left.
     #[must_use]
     pub fn left(&self) -> Duration {

@@ -14,12 +14,16 @@ pub mod classify;
 pub mod extractive;
 pub mod gate;
 pub mod limiter;
+pub mod look;
 pub mod openai;
 pub mod pace;
 pub mod prices;
 pub mod registry;
 pub mod stop;
 pub mod tokens;
+
+#[cfg(test)]
+pub(crate) mod raw_request;
 
 use std::collections::BTreeMap;
 

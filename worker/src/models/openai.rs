@@ -18,10 +18,7 @@ use std::{
 use async_openai::{Client, config::Config, error::OpenAIError};
 use async_trait::async_trait;
 use bench_proto::failure::Failure;
-use http::{
-    HeaderMap, HeaderValue,
-    header::{AUTHORIZATION, CONTENT_TYPE},
-};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use secrecy::{ExposeSecret, SecretString};
 use tower::ServiceBuilder;
 
@@ -156,7 +153,7 @@ impl Endpoint {
                 Scheme::Azure => headers.insert("api-key", secret_header(key)?),
             };
         }
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // the content type is added where the body is: twice is refused by strict servers
         Ok(Self {
             base_url: base,
             query: query.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),

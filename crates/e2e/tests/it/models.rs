@@ -1,7 +1,12 @@
 //! Runs with a model as answerer and judge, against the simulated provider: faults, limits, money, keys.
 
-use bench_testkit::provider::{KEY, Provider};
-use serde_json::Value;
+use std::time::{Duration, Instant};
+
+use bench_testkit::{
+    process::wait_until,
+    provider::{KEY, Provider},
+};
+use serde_json::{Value, json};
 
 #[test]
 fn faults_never_change_a_digest() {
@@ -105,6 +110,47 @@ fn quota_and_bad_keys_stop_the_run_with_the_providers_words() {
         assert!(stopped.stderr.contains("bench-coord resume stopped"), "{}", stopped.stderr);
         assert!(provider.count("requests") < 60, "calls went on after the account was refused");
     }
+}
+
+#[test]
+fn p39_a_refusal_of_every_request_pauses_the_run_before_it_is_spent_and_resume_goes_on() {
+    let provider = Provider::start(&[]);
+    let expected = provider.digest(&[]);
+    let asked = provider.count("requests");
+    provider.outage(&json!({"kind": "status", "status": 400, "message": "Unsupported parameter: 'temperature'"}));
+    let bench = provider.bench();
+    let stopped = bench.run(provider.submit(&["--run-id", "refused", "--concurrency", "4"])).expect_code(3);
+    assert!(stopped.stderr.contains("Unsupported parameter: 'temperature'"), "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("bench-coord resume refused"), "{}", stopped.stderr);
+    let wasted = provider.count("requests") - asked;
+    assert!(wasted <= 5, "four questions and one probe, not {wasted}");
+    provider.end_outages();
+    let report = bench.run(["resume", "refused", "--json"]).expect_code(0).json();
+    assert_eq!((&report["outcomes"]["coverage"], report["result_digest"].as_str()), (&json!(1.0), Some(&*expected)));
+    // one question of many that is refused is that question's own failure
+    provider.outage(&json!({"kind": "status", "status": 400, "times": 1}));
+    let report = provider.bench().run(provider.submit(&["--concurrency", "1"])).json();
+    assert_eq!(report["errors"]["bad_request"], 1, "{}", report["errors"]);
+}
+
+#[test]
+fn p40_a_provider_that_asks_for_a_day_is_believed_for_five_minutes_and_resume_asks_at_once() {
+    let provider = Provider::start(&["--latency-ms", "5"]);
+    let expected = provider.digest(&[]);
+    let day = provider.outage(&json!({"kind": "status", "status": 429, "retry_after_s": 86_400, "times": 1}));
+    let bench = provider.bench();
+    let mut held = bench.command(provider.submit(&["--run-id", "held"])).spawn().expect("starts");
+    provider.wait_for_end_of(day, Duration::from_secs(30));
+    let waits = || bench.run(["status", "held", "--json"]).json()["why"].clone();
+    wait_until("the run says what it waits for", Duration::from_secs(10), || {
+        waits().to_string().contains("asked to wait")
+    });
+    bench_testkit::bench::signal(&held, "INT");
+    assert_eq!(held.wait().expect("ends").code(), Some(3));
+    let began = Instant::now();
+    let report = bench.run(["resume", "held", "--json"]).expect_code(0).json();
+    assert_eq!((&report["outcomes"]["coverage"], report["result_digest"].as_str()), (&json!(1.0), Some(&*expected)));
+    assert!(began.elapsed() < Duration::from_secs(20), "resume waited for {:?}", began.elapsed());
 }
 
 #[test]

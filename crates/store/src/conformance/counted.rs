@@ -39,6 +39,10 @@ impl Paces for Counted {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.store.take_slots(ask).await
     }
+
+    async fn release_holds(&self, run: RunNo, accounts: &[String]) -> StoreResult<()> {
+        self.store.release_holds(run, accounts).await
+    }
 }
 
 #[async_trait]

@@ -117,6 +117,7 @@ macro_rules! store_conformance {
             p39_one_process_opens_an_outage_and_one_probes_it,
             p39_sessions_tell_what_they_know_of_routes,
             p24_processes_share_one_row_of_slots,
+            p40_a_resumed_run_waits_for_no_hold,
             p1_each_task_is_claimed_once,
             p25_claims_beyond_the_limit_are_refused,
             p25_a_systems_own_limit_bounds_its_banks_too,

@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, spec::ModelSpec};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{Role, RunNo, TaskKey},
+    spec::ModelSpec,
+    task::TaskEvent,
+};
 
-use super::{Fresh, new_run};
+use super::{Fresh, Scene, bank, new_run, tasks::released};
 use crate::{Allowance, CallKind, NewRun, Observed, PaceLimits, RunState, SlotAsk, open};
 
 fn ask(asker: &str, calls: usize) -> SlotAsk {
@@ -62,6 +67,29 @@ pub async fn p24_processes_share_one_row_of_slots(fresh: &Fresh) {
     let elsewhere = Allowance { account: "judge-eu".into(), ..ask("b", 0).allowance };
     let free = other.take_slots(&SlotAsk { allowance: elsewhere, ..ask("b", 1) }).await.expect("answers");
     assert_eq!((free.starts_us, free.blocked_us), (vec![0], 0), "another account is free");
+    other.close().await;
+}
+
+/// A hold of any length ends within five minutes, and at once for a run that goes on, whose delayed tasks are due then.
+pub async fn p40_a_resumed_run_waits_for_no_hold(fresh: &Fresh) {
+    let store = &fresh.store;
+    let scene = Scene::start(store.as_ref(), &[bank(1, &[(1, &[0])])]).await;
+    let run = scene.run;
+    let parked = scene.claim(TaskKey::retain(1, 0)).await;
+    store.release(&[released(&parked, TaskEvent::Park, 300_000)]).await.expect("is released");
+    assert!(scene.ready(Role::Retain).await.is_empty(), "it waits");
+    let other = open(&fresh.url).await.expect("another process opens the store");
+    let held = SlotAsk { hold_us: 86_400_000_000, ..ask("a", 0) };
+    let answer = store.take_slots(&held).await.expect("answers");
+    assert!((290_000_000..=300_000_000).contains(&answer.blocked_us), "a day is not believed: {answer:?}");
+    store.release_holds(run, &["judge-eu".into()]).await.expect("is done");
+    assert!(other.take_slots(&ask("b", 1)).await.expect("answers").starts_us.is_empty(), "another account stays held");
+    for _ in 0..2 {
+        store.release_holds(run, &["judge-eu".into(), "openai".into()]).await.expect("is done");
+    }
+    let answer = other.take_slots(&ask("b", 1)).await.expect("answers");
+    assert_eq!((answer.starts_us.len(), answer.blocked_us), (1, 0), "{answer:?}");
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(1, 0)], "what was parked is due");
     other.close().await;
 }
 

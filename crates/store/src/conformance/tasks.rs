@@ -10,7 +10,7 @@ use bench_proto::{
 use super::{Fresh, Scene, bank};
 use crate::{ClaimedTask, Release, Renewal, RunState, SessionId, StoreError};
 
-fn released(claimed: &ClaimedTask, event: TaskEvent, delay_ms: u64) -> Release {
+pub(super) fn released(claimed: &ClaimedTask, event: TaskEvent, delay_ms: u64) -> Release {
     Release {
         run: claimed.run,
         task: claimed.task,

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Backend, Conn, Sql, SqlStore, args};
+use bench_proto::{ids::RunNo, task::TaskState};
+
+use super::{Backend, Conn, Sql, SqlStore, args, batch::Batch};
 use crate::{
     Paces, SlotAnswer, SlotAsk, StoreResult,
     codec::{escape, from_json, to_json},
@@ -46,10 +48,34 @@ async fn take(conn: &mut dyn Conn, ask: SlotAsk) -> StoreResult<SlotAnswer> {
     Ok(answer)
 }
 
+/// Ends holds of accounts, then the delays of a run's tasks: in this order, so that none of them waits again.
+async fn release(conn: &mut dyn Conn, run: RunNo, accounts: Vec<String>) -> StoreResult<()> {
+    static HOLDS: Sql = Sql::new(|| {
+        "UPDATE paces SET blocked_us = 0 WHERE account IN (SELECT b.account FROM @rows($1: account text) AS b)"
+            .to_owned()
+    });
+    fn delayed() -> String {
+        format!("t.run_no = $1 AND t.state = {} AND t.not_before > @now", TaskState::Ready.code())
+    }
+    static LOCK: Sql =
+        Sql::new(|| format!("SELECT t.task_key FROM tasks AS t WHERE {} ORDER BY t.task_key", delayed()));
+    // due, and still among those that wait
+    static TASKS: Sql = Sql::new(|| format!("UPDATE tasks AS t SET not_before = @now WHERE {}", delayed()));
+    let accounts = Batch::default().text(accounts.iter().map(|account| escape(account)));
+    conn.execute(&HOLDS, args![accounts]).await?;
+    conn.lock(&LOCK, args![run.0]).await?;
+    conn.execute(&TASKS, args![run.0]).await.map(drop)
+}
+
 #[async_trait]
 impl<B: Backend> Paces for SqlStore<B> {
     async fn take_slots(&self, ask: &SlotAsk) -> StoreResult<SlotAnswer> {
         let ask = ask.clone();
         self.backend.write(move |conn| Box::pin(take(conn, ask))).await
+    }
+
+    async fn release_holds(&self, run: RunNo, accounts: &[String]) -> StoreResult<()> {
+        let accounts = accounts.to_vec();
+        self.backend.write(move |conn| Box::pin(release(conn, run, accounts))).await
     }
 }

@@ -480,3 +480,65 @@ fn timings_add_up() {
     assert_eq!(timing.calls, [(101, 3, 500), (106, 4, 200)]);
     assert_eq!((timing.rate_wait_us, timing.provider_us, timing.attempts), (5, 7, 2));
 }
+
+fn task(n: u32) -> CallContext<'static> {
+    CallContext { task: TaskKey::judge(n, 0, 0, 0), ..CONTEXT }
+}
+
+const UNKNOWN: &str = r#"{"error": {"message": "Unsupported parameter: 'temperature'"}}"#;
+
+#[tokio::test]
+async fn a_refusal_before_any_reply_is_probed_once_and_stops_the_run_when_the_probe_is_refused_too() {
+    let script = (0..20).map(|_| answered(400, UNKNOWN, None)).collect();
+    let takes = Duration::from_millis(20);
+    let model = Arc::new(Scripted { script: Mutex::new(script), sent: Mutex::default(), takes });
+    let Setup { parts, .. } = setup(vec![]);
+    let caller = Caller::new(CallerParts { model: model.clone(), ..parts });
+    let asked = futures::future::join_all((0..8).map(|n| {
+        let caller = &caller;
+        async move { caller.call(task(n), &request(), &yes).await }
+    }));
+    for result in asked.await {
+        let Err(CallStop::Terminal(failure)) = result.outcome else { panic!("{:?}", result.outcome) };
+        assert!(failure.message.contains("Unsupported parameter: 'temperature'"), "{failure}");
+        assert!(failure.message.contains("the smallest request is refused too"), "{failure}");
+    }
+    assert_eq!(model.sent.lock().expect("no panic").len(), 9, "eight questions and one probe");
+    assert!(matches!(caller.stop_flag().cause(), Some(StopCause::Terminal(_))));
+}
+
+#[tokio::test]
+async fn a_refusal_is_the_questions_own_when_the_probe_is_answered_until_five_are_refused_alike() {
+    let mut script = vec![answered(400, UNKNOWN, None), good("ok")];
+    script.extend((0..4).map(|_| answered(400, UNKNOWN, None)));
+    let Setup { model, parts, budget } = setup(script);
+    let caller = Caller::new(parts);
+    let first = caller.call(task(0), &request(), &yes).await;
+    assert!(matches!(&first.outcome, Err(CallStop::Failed(failure)) if failure.code == "bad_request"), "{first:?}");
+    assert_eq!(outcomes(&first), [CallOutcome::Rejected], "the probe is paid, and nobody's answer");
+    assert_eq!(budget.state().spent, first.usage.cost);
+    for n in 1..4 {
+        let result = caller.call(task(n), &request(), &yes).await;
+        assert!(matches!(result.outcome, Err(CallStop::Failed(_))), "{result:?}");
+    }
+    let fifth = caller.call(task(4), &request(), &yes).await;
+    assert!(
+        matches!(&fifth.outcome, Err(CallStop::Terminal(failure)) if failure.message.contains("alike")),
+        "{fifth:?}"
+    );
+    assert_eq!(model.sent.lock().expect("no panic").len(), 6, "one probe");
+}
+
+#[tokio::test]
+async fn nothing_is_probed_after_a_reply_and_a_probe_that_shows_nothing_lets_the_question_be_asked_again() {
+    let Setup { model, parts, .. } = setup(vec![good("yes"), answered(400, UNKNOWN, None)]);
+    let caller = Caller::new(parts);
+    assert!(caller.call(task(0), &request(), &yes).await.outcome.is_ok());
+    let refused = caller.call(task(1), &request(), &yes).await;
+    assert!(matches!(refused.outcome, Err(CallStop::Failed(_))), "{refused:?}");
+    assert_eq!(model.sent.lock().expect("no panic").len(), 2);
+
+    let Setup { model, parts, .. } = setup(vec![answered(400, UNKNOWN, None), answered(503, "", None), good("yes")]);
+    assert!(call(parts).await.outcome.is_ok());
+    assert_eq!(model.sent.lock().expect("no panic").len(), 3);
+}

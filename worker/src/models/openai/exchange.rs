@@ -10,7 +10,7 @@ use std::{
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use bench_proto::trace::TRACEPARENT;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use reqwest::Response;
 use tower::{Layer, Service};
 
@@ -89,13 +89,14 @@ impl Fault {
 }
 
 impl SharedHttp {
-    /// Posts a body once, with the context of the step that asks; what the headers said is told also when the body is bad.
+    /// Posts a body of JSON once, with the context of the step that asks; what the headers said is told also when the body is bad.
     pub(in crate::models) async fn post(
         &self,
         url: &reqwest::Url,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         body: Vec<u8>,
     ) -> (Exchange, Result<Vec<u8>, Fault>) {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut request =
             self.client.post(url.clone()).headers(headers).timeout(self.settings.request_timeout).body(body);
         if let Some(traceparent) = crate::sight::next_traceparent() {
@@ -118,7 +119,7 @@ impl SharedHttp {
 }
 
 /// The last error of a chain: the one that says something (`connection refused`).
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(in crate::models) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

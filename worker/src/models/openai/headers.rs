@@ -2,11 +2,12 @@
 
 use std::time::SystemTime;
 
+use bench_store::LONGEST_RETRY_AFTER;
 use http::HeaderMap;
 
 use crate::models::PaceHint;
 
-/// Longest wait that a header may ask for: a day. Anything longer is a mistake.
+/// Longest time until a limit is whole again: a day. Anything longer is a mistake.
 const MAX_WAIT_MS: f64 = 24.0 * 3600.0 * 1000.0;
 
 /// Reads `retry-after-ms`, `retry-after` and the `x-ratelimit-*` family.
@@ -14,7 +15,7 @@ pub(in crate::models) fn pace_hint(headers: &HeaderMap) -> PaceHint {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let retry_after_ms = text("retry-after-ms")
         .and_then(|value| value.parse::<f64>().ok())
-        .and_then(whole_ms)
+        .and_then(believed_ms)
         .or_else(|| text("retry-after").and_then(|value| retry_after(value, SystemTime::now())));
     let family = |what: &str| {
         let number = |kind: &str| text(&format!("x-ratelimit-{kind}-{what}"))?.parse::<u64>().ok();
@@ -47,14 +48,20 @@ fn whole_ms(ms: f64) -> Option<u64> {
     (ms.is_finite() && (0.0..=MAX_WAIT_MS).contains(&ms)).then(|| ms.ceil() as u64)
 }
 
+/// Milliseconds of a `Retry-After`, as far as they are believed.
+fn believed_ms(ms: f64) -> Option<u64> {
+    let longest = LONGEST_RETRY_AFTER.as_secs_f64() * 1000.0;
+    (ms.is_finite() && ms >= 0.0).then(|| ms.min(longest).ceil() as u64)
+}
+
 /// `Retry-After`: seconds (some send decimals) or an HTTP date.
 fn retry_after(value: &str, now: SystemTime) -> Option<u64> {
     if let Ok(seconds) = value.parse::<f64>() {
-        return whole_ms(seconds * 1000.0);
+        return believed_ms(seconds * 1000.0);
     }
     let at = SystemTime::from(jiff::fmt::rfc2822::parse(value).ok()?.timestamp());
     let wait = at.duration_since(now).map_or(0.0, |wait| wait.as_secs_f64() * 1000.0);
-    whole_ms(wait)
+    believed_ms(wait)
 }
 
 /// A duration as the rate limit headers write it: `1s`, `6m0s`, `120ms`, `1h2m3s`, `7.66s`, or bare seconds.
@@ -119,8 +126,11 @@ mod tests {
         assert_eq!(retry_after("0.25", now), Some(250));
         assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:47 GMT", now), Some(10_000));
         assert_eq!(retry_after("Sun, 06 Nov 1994 08:00:00 GMT", now), Some(0), "it is over");
-        for bad in ["", "soon", "-3", "1e300"] {
+        for bad in ["", "soon", "-3", "inf"] {
             assert_eq!(retry_after(bad, now), None, "{bad}");
+        }
+        for long in ["301", "86400", "1e300", "Mon, 07 Nov 1994 08:49:37 GMT"] {
+            assert_eq!(retry_after(long, now), Some(300_000), "{long}: five minutes are believed");
         }
     }
 

@@ -38,11 +38,14 @@ use bench_store::Allowance;
 
 use crate::models::{
     ChatMessage, MessageRole, PaceHint, ReplySchema,
+    anthropic::AnthropicChat,
     backoff::BackoffSettings,
     budget::LocalBudget,
     caller::{CallContext, CallSettings, Caller, CallerParts},
     gate::Gates,
-    prices, registry,
+    prices,
+    raw_request::{assert_each_header_once, hear_one},
+    registry,
     stop::StopFlag,
 };
 
@@ -157,6 +160,27 @@ async fn an_attempt_sends_what_it_should_and_reads_what_came() {
     assert_eq!(attempt.pace, PaceHint { requests: Some((60, 59, 1000)), ..PaceHint::default() });
     assert!(attempt.duration_us > 0);
     assert_eq!(model.endpoint(), format!("http://{}/v1?api-version=1", server.address));
+}
+
+#[tokio::test]
+async fn each_header_is_sent_once_by_every_provider() {
+    let key = SecretString::from(KEY);
+    for name in ["openai", "azure", "anthropic", "embeddings"] {
+        let (address, heard) = hear_one().await;
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        let url = format!("http://{address}/v1");
+        let model: Box<dyn ChatModel> = match name {
+            "anthropic" => Box::new(AnthropicChat::new(&url, Some(&key), "m", &http).expect("builds")),
+            "embeddings" => {
+                let of = embeddings::OpenAiEmbeddings::of(Scheme::OpenAi, &url, Some(&key), "m", &http);
+                Box::new(of.expect("builds"))
+            }
+            "azure" => Box::new(OpenAiChat::of(Scheme::Azure, &url, Some(&key), "m", &http).expect("builds")),
+            _ => Box::new(OpenAiChat::new(&url, Some(&key), "m", &http).expect("builds")),
+        };
+        let _ = model.attempt(&request()).await;
+        assert_each_header_once(&heard.await.expect("no panic"));
+    }
 }
 
 #[tokio::test]

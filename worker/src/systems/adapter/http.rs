@@ -152,10 +152,10 @@ impl Response {
         kind.starts_with("text/event-stream")
     }
 
-    /// Milliseconds of its `Retry-After`, when it gives seconds.
+    /// Milliseconds of its `Retry-After`, when it gives seconds, as far as they are believed.
     pub(super) fn retry_after_ms(&self) -> Option<u64> {
         let seconds: u64 = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-        Some(seconds.min(3600) * 1000)
+        Some(seconds.min(bench_store::LONGEST_RETRY_AFTER.as_secs()) * 1000)
     }
 }
 
@@ -250,7 +250,10 @@ fn network(error: &reqwest::Error, what: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use reqwest::header::HeaderValue;
+
     use super::*;
+    use crate::models::raw_request::{assert_each_header_once, hear_one};
 
     #[test]
     fn private_networks_need_a_word_in_the_file() {
@@ -273,6 +276,26 @@ mod tests {
         for wrong in ["file:///etc/passwd", "ftp://x", "http://", "nonsense", "http://user:pass@localhost"] {
             assert!(check(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[tokio::test]
+    async fn each_header_is_sent_once() {
+        let (address, heard) = hear_one().await;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(reqwest::header::AUTHORIZATION, HeaderValue::from_static("Bearer k"));
+        let request = Request {
+            method: Method::POST,
+            url: Url::parse(&format!("http://{address}/search")).expect("a URL"),
+            headers,
+            body: Some(b"{}".to_vec()),
+            timeout: Duration::from_secs(5),
+            max_bytes: 100,
+            redirects: false,
+        };
+        let client = SystemHttp::default().client(true).expect("a client");
+        send(&client, request, "search").await.expect("a response");
+        assert_each_header_once(&heard.await.expect("no panic"));
     }
 
     #[test]
