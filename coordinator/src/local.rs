@@ -28,6 +28,8 @@ use crate::{
 pub(crate) const LOCAL_DOMAIN: &str = "local";
 /// How often the owner looks at the run's state (P21, P23).
 const STATE_POLL: Duration = Duration::from_millis(250);
+/// Pause after a conclusion before the run's row is looked at.
+const GATHER: Duration = Duration::from_millis(5);
 /// How often the level-triggered sweep runs (P7).
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -218,7 +220,8 @@ impl LocalRun {
         let mut next_sweep = tokio::time::Instant::now() + SWEEP_EVERY;
         loop {
             tokio::select! {
-                () = worker.concluded.notified() => {}
+                // conclusions follow each other closely, and one look at the run's row serves several of them
+                () = worker.concluded.notified() => tokio::time::sleep(GATHER).await,
                 () = tokio::time::sleep(STATE_POLL) => {}
                 () = interrupts.stop.cancelled() => {
                     return self.pause(run_no, "interrupted").await;

@@ -1,16 +1,16 @@
 //! A local store is one file whenever nobody works on it: after every end of every verb, and in a backup at any time.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use bench_testkit::{
     bench::{Bench, signal, wait},
-    process::wait_until,
+    process::{Process, wait_until},
     provider::Provider,
 };
 use serde_json::Value;
 
 const SMALL: [&str; 6] = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--json"];
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn store_of(bench: &Bench) -> PathBuf {
     bench.path().join(".bench/bench.db")
@@ -48,11 +48,11 @@ fn p21_after_each_end_of_a_verb_the_file_alone_is_the_store() {
     // a person stops a run, and one who only looks on goes first
     let owner = bench.start(provider.submit(&["--run-id", "stopped", "--concurrency", "4"]));
     provider.wait_for_requests(4);
-    let mut watch = bench.command(["watch", "stopped", "--display", "plain"]);
-    let watch = watch.stderr(std::process::Stdio::null()).spawn().expect("starts");
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    signal(&watch, "INT");
-    let _ = wait(watch).expect_code(3);
+    let mut watch =
+        Process::start(bench.command(["watch", "stopped", "--display", "plain"]), bench.path(), "watch");
+    let _ = watch.wait_for_line("questions", PATIENCE);
+    watch.signal("INT");
+    let _ = watch.wait(PATIENCE).expect_code(3);
     signal(&owner, "INT");
     let _ = wait(owner).expect_code(3);
     assert_eq!(runs_in_a_copy(&bench), ["stopped", "done"]);
