@@ -202,7 +202,7 @@ impl LocalRun {
     /// The lock proves that no owner lives: open sessions of this run's domain are dead.
     async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
         end_dead_sessions(self.store.as_ref(), run_no).await?;
-        self.store.forget_published(run_no, 0).await?;
+        self.store.forget_published(run_no, None, 0).await?;
         // nor will they send the traces that they have decided
         self.store.inherit_traces(run_no).await?;
         Ok(())

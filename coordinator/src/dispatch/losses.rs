@@ -1,9 +1,10 @@
 //! Notices that messages are gone although nothing has failed (P2), by what only a loss explains:
 //!
 //! - More tasks are noted as published than the broker has ready and all consumers may hold unclaimed.
-//! - Slots are free, and yet the broker has fewer messages than tasks are noted: a consumer with a free slot claims at once.
+//! - Slots are free and the broker has no message, and yet tasks are noted as published for a while: a consumer with a free slot claims
+//!   at once.
 //!
-//! Each must last for a moment, because messages travel. Where a repair has not helped, the next one waits twice as long: a slow
+//! Each must last for a moment, because messages travel, and only notes that are as old are forgotten. Where a repair has not helped, the next one waits twice as long: a slow
 //! broker gets duplicates now and then, never a storm of them.
 
 use std::{
@@ -16,7 +17,7 @@ use bench_proto::task::QueueName;
 /// How long more tasks must be queued than messages can be anywhere.
 const TOO_MANY: Duration = Duration::from_secs(2);
 /// How long slots must be free beside queued tasks without a message: some may wait in a busy worker for its own slots.
-const IDLE: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(4);
 /// Longest patience after repairs that did not help.
 const LONGEST: Duration = Duration::from_secs(80);
 /// Messages that a consumer may hold for each of its slots (its prefetch).
@@ -53,7 +54,7 @@ impl Seen {
         if unseen > self.slots * HELD_PER_SLOT {
             return Some(Evidence::TooMany);
         }
-        (self.leased < self.slots).then_some(Evidence::Idle)
+        (self.leased < self.slots && self.ready == 0).then_some(Evidence::Idle)
     }
 }
 
@@ -89,8 +90,15 @@ impl LossWatch {
         if now.saturating_duration_since(watched.since) < patience {
             return None;
         }
-        (watched.since, watched.in_vain) = (now, watched.in_vain.saturating_add(1));
+        watched.since = now;
         Some(patience)
+    }
+
+    /// Notes how many tasks are published again because a queue looked like a loss; none: they were on their way.
+    pub(super) fn repaired(&mut self, queue: &QueueName, again: u64) {
+        if let Some(watched) = self.0.get_mut(queue) {
+            watched.in_vain = if again > 0 { watched.in_vain.saturating_add(1) } else { 0 };
+        }
     }
 }
 
@@ -111,7 +119,14 @@ mod tests {
         let (mut watch, start) = (LossWatch::default(), Instant::now());
         let queue = QueueName::new("default", Role::Question);
         let at = |second| start + Duration::from_secs(second);
-        (0..=seconds).filter(|second| watch.see(&queue, of(*second), at(*second)).is_some()).collect()
+        let mut repaired = Vec::new();
+        for second in 0..=seconds {
+            if watch.see(&queue, of(second), at(second)).is_some() {
+                watch.repaired(&queue, 1);
+                repaired.push(second);
+            }
+        }
+        repaired
     }
 
     #[test]
@@ -122,8 +137,8 @@ mod tests {
 
     #[test]
     fn p2_free_slots_beside_queued_tasks_without_a_message_are_a_loss() {
-        assert_eq!(repairs(|_| IDLING, 6), [5]);
-        assert_eq!(repairs(|second| if second < 3 { PURGED } else { IDLING }, 14), [2, 13], "what is left counts anew");
+        assert_eq!(repairs(|_| IDLING, 6), [4]);
+        assert_eq!(repairs(|second| if second < 3 { PURGED } else { IDLING }, 14), [2, 11], "what is left counts anew");
     }
 
     #[test]
@@ -137,6 +152,21 @@ mod tests {
             NEVER,
             "slots get free and busy"
         );
+    }
+
+    #[test]
+    fn p2_a_steady_flow_is_looked_at_again_and_again() {
+        let (mut watch, start) = (LossWatch::default(), Instant::now());
+        let queue = QueueName::new("default", Role::Judge);
+        // some message is always on its way, none is old
+        let looks = (0..=20).filter(|second| {
+            let looked = watch.see(&queue, IDLING, start + Duration::from_secs(*second)).is_some();
+            if looked {
+                watch.repaired(&queue, 0);
+            }
+            looked
+        });
+        assert_eq!(looks.collect::<Vec<_>>(), [4, 8, 12, 16, 20], "a loss among them is found as soon as at first");
     }
 
     #[test]

@@ -231,6 +231,7 @@ impl Dispatcher {
             let times = self.past.times();
             if times != memory.went_back {
                 // notes of messages that were consumed since are worth nothing: all that is ready is published anew
+                info!("the store went back in time: all that is ready is published again");
                 (memory.went_back, memory.runs) = (times, BTreeMap::new());
             }
         }
@@ -343,7 +344,7 @@ impl Dispatcher {
             }
             let row = self.store.run(run).await?;
             if !self.is_local() {
-                self.store.forget_published(run, 0).await?;
+                self.store.forget_published(run, None, 0).await?;
             }
             memory.moved = Some(Instant::now());
             let facts = RunFacts {
@@ -428,15 +429,14 @@ impl Dispatcher {
     }
 
     async fn look_for_losses(&self, memory: &mut Memory, queues: &BTreeSet<QueueName>) -> Result<(), DispatchError> {
-        // why, and how old the publications are that it concerns
-        let mut lost: Option<(&str, Duration)> = None;
+        let mut lost = None;
         for queue in queues {
             let depth = match self.queue.depth(queue).await {
                 Ok(depth) => depth,
                 Err(QueueError::Setup(reason)) => {
                     info!("{reason}: declaring it again");
                     self.queue.declare(std::slice::from_ref(queue)).await?;
-                    lost = Some(("a queue was gone", Duration::ZERO));
+                    lost = Some("a queue was gone");
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -450,31 +450,46 @@ impl Dispatcher {
                 memory.pools.get(&queue.pool).and_then(|pool| pool.slots.get(&queue.role)).copied().unwrap_or(0);
             let ready = i64::try_from(depth.ready).unwrap_or(i64::MAX);
             let seen = Seen { queued, leased, ready, consumers: depth.consumers, slots: i64::from(slots) };
-            if let Some(lasting) = memory.losses.see(queue, seen, Instant::now())
-                && lost.is_none()
-            {
-                lost = Some(("the store counts more queued tasks than the broker holds", lasting));
+            if let Some(lasting) = memory.losses.see(queue, seen, Instant::now()) {
+                let runs: Vec<RunNo> =
+                    memory.runs.iter().filter(|(_, facts)| facts.pool == queue.pool).map(|(run, _)| *run).collect();
+                let why = "the store counts more queued tasks than the broker holds";
+                let again = self.publish_again(&runs, Some(queue.role), lasting, why).await?;
+                memory.losses.repaired(queue, again);
             }
         }
         // counted after the broker has answered: the answer may have needed a new connection
         let reconnects = self.queue.reconnects();
         if memory.reconnects.is_some_and(|known| known != reconnects) {
-            lost = Some(("the connection to the broker was lost", Duration::ZERO));
+            lost = Some("the connection to the broker was lost");
         } else if memory.reconnects.is_none() && memory.moved.is_some() {
-            lost = Some(("the broker was out of reach", Duration::ZERO));
+            lost = Some("the broker was out of reach");
         }
         memory.reconnects = Some(reconnects);
-        if let Some((why, older_than)) = lost {
-            let older_than_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
-            let mut again = 0;
-            for run in memory.runs.keys() {
-                again += self.store.forget_published(*run, older_than_ms).await?;
-            }
-            if again > 0 {
-                info!("{why}: {again} tasks are published again");
-            }
+        if let Some(why) = lost {
+            let runs: Vec<RunNo> = memory.runs.keys().copied().collect();
+            self.publish_again(&runs, None, Duration::ZERO, why).await?;
         }
         Ok(())
+    }
+
+    /// Forgets that tasks were published, where that is at least so long ago; returns how many.
+    async fn publish_again(
+        &self,
+        runs: &[RunNo],
+        role: Option<Role>,
+        older_than: Duration,
+        why: &str,
+    ) -> Result<u64, DispatchError> {
+        let older_than_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
+        let mut again = 0;
+        for run in runs {
+            again += self.store.forget_published(*run, role, older_than_ms).await?;
+        }
+        if again > 0 {
+            info!("{why}: {again} tasks are published again");
+        }
+        Ok(again)
     }
 }
 

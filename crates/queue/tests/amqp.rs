@@ -262,12 +262,15 @@ async fn unreadable_messages_go_to_the_dead_letters_and_stay_there() {
     assert_eq!(queue.take_dead_letters(100).await.expect("reads").unreadable, 2, "they stay");
 
     // people see why, and settle them
-    let found = queue.unreadable().await.expect("are looked at");
+    let mut found = queue.unreadable().await.expect("are looked at");
+    let first_time = found.clone();
+    // a consumer rejects what it got at once in any order
+    found.sort_by_key(|message| message.body.len());
     let seen: Vec<_> = found.iter().map(|message| (message.body.len(), message.from.as_deref())).collect();
     let from = name().wire_name();
-    assert_eq!(seen, [(8, Some(from.as_str())), (5000, Some(from.as_str()))], "the oldest first");
+    assert_eq!(seen, [(8, Some(from.as_str())), (5000, Some(from.as_str()))]);
     assert!(found[0].why.contains("is not a task") && found[1].why.contains("5000 bytes"), "{found:?}");
-    assert_eq!(queue.unreadable().await.expect("are looked at again"), found, "looking changes nothing");
+    assert_eq!(queue.unreadable().await.expect("are looked at again"), first_time, "looking changes nothing");
     assert_eq!(queue.settle_unreadable(&["another".to_owned()], Fate::Drop).await.expect("answers"), 0);
     let first = [found[0].id.clone()];
     assert_eq!(queue.settle_unreadable(&first, Fate::Drop).await.expect("is dropped"), 1);

@@ -125,8 +125,9 @@ pub trait Tasks: Send + Sync {
     /// Writes the note that tasks were published; only on rows that are still ready.
     async fn note_published(&self, run: RunNo, tasks: &[ReadyTask]) -> StoreResult<()>;
 
-    /// Forgets the published notes of a run's ready tasks that are at least so old, so that they are published again (P2).
-    async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64>;
+    /// Forgets the published notes of a run's ready tasks, of one role or of all, that are at least so old, so that they are published
+    /// again (P2).
+    async fn forget_published(&self, run: RunNo, role: Option<Role>, older_than_ms: u64) -> StoreResult<u64>;
 
     /// Forgets the published notes of these tasks where they are still ready; they are not handed out before `delay_ms` have
     /// passed. For messages that came back: dead letters, and bodies that a worker cannot read (P2, P12).

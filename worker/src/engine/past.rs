@@ -8,13 +8,15 @@ use std::{
 
 use bench_proto::{ids::RunNo, money::PicoUsd};
 use bench_store::{ClaimedTask, LiveSession, Renewal, SessionId, StoreError, Told, WENT_BACK_EVENT};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::Shared;
 use crate::journal::{Journal, Write};
 
 /// How long results wait for the tasks that they belong to: another process may have to bring these back first.
 const TASKS_WITHIN: Duration = Duration::from_secs(3);
+/// Most results that are tried again in one commit.
+const MOST_RECORDS: usize = 100;
 /// Wait between two looks for them.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -94,7 +96,8 @@ impl Shared {
         self.store.restore_session(&live).await?;
         for (run, brought) in &brought {
             let message = brought.say(worker);
-            info!(worker, code = "store_went_back", "run number {}: {message}", run.0);
+            let name = self.run_id(*run).await.map_or_else(|| run.0.to_string(), |run| run.0);
+            info!(run = name, worker, code = "store_went_back", "run {name}: {message}");
             self.store.add_event(*run, WENT_BACK_EVENT, &message).await?;
         }
         if forgotten > 0 && missing {
@@ -160,8 +163,11 @@ impl Shared {
             }
         }
         loop {
-            let mut refused = Vec::new();
-            for (records, conclusions) in left {
+            let (mut refused, mut waiting) = (Vec::new(), BTreeSet::new());
+            for (mut records, conclusions) in left {
+                // steps of a task stay in their order: none is taken once the task has ended
+                let later = records.extract_if(.., |record| waiting.contains(&(record.run, record.task)));
+                refused.extend(later.collect::<Vec<_>>());
                 let outcome = match self.store.commit_and_conclude(&records, &conclusions).await {
                     Ok(outcome) => outcome,
                     Err(StoreError::BadData(why)) => {
@@ -174,21 +180,24 @@ impl Shared {
                     // the concluder lives as long as the worker
                     let _ = self.to_conclude.send(*question);
                 }
-                let again: Vec<_> = outcome.refused.iter().filter_map(|at| records.get(*at)).cloned().collect();
+                let again = outcome.refused.iter().filter_map(|at| records.get(*at));
+                waiting.extend(again.clone().map(|record| (record.run, record.task)));
+                refused.extend(again.cloned());
                 for (record, already) in records.iter().zip(&outcome.already) {
                     brought.entry(record.run).or_default().results += usize::from(already.is_none());
                 }
-                if !again.is_empty() {
-                    refused.push((again, Vec::new()));
-                }
             }
             if refused.is_empty() || began.elapsed() > TASKS_WITHIN {
-                for record in refused.iter().flat_map(|(records, _)| records) {
+                for record in &refused {
+                    debug!(
+                        "step {} of {:?} of run number {} is not wanted any more",
+                        record.step.0, record.task, record.run.0
+                    );
                     brought.entry(record.run).or_default().overtaken += 1;
                 }
                 return Ok(());
             }
-            left = refused;
+            left = refused.chunks(MOST_RECORDS).map(|records| (records.to_vec(), Vec::new())).collect();
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }

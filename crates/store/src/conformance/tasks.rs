@@ -83,9 +83,11 @@ pub async fn p2_published_is_only_a_note(fresh: &Fresh) {
     store.note_published(scene.run, &rows[..1]).await.expect("a note that comes too late changes nothing");
     let ready = store.ready_tasks(scene.run, Role::Retain, 10).await.expect("are read");
     assert_eq!((ready[0].task, ready[0].publish_count), (tasks[0], 1), "a task that came back is published again");
-    assert_eq!(store.forget_published(scene.run, 60_000).await.expect("forgets"), 0, "it was published just now");
-    assert_eq!(store.forget_published(scene.run, 0).await.expect("forgets"), 1);
-    assert_eq!(store.forget_published(scene.run, 0).await.expect("forgets"), 0);
+    assert_eq!(store.forget_published(scene.run, None, 60_000).await.expect("forgets"), 0, "it was published just now");
+    let judge = store.forget_published(scene.run, Some(Role::Judge), 0).await.expect("forgets");
+    assert_eq!(judge, 0, "of another role");
+    assert_eq!(store.forget_published(scene.run, None, 0).await.expect("forgets"), 1);
+    assert_eq!(store.forget_published(scene.run, None, 0).await.expect("forgets"), 0);
     assert_eq!(scene.ready(Role::Retain).await, tasks);
 }
 

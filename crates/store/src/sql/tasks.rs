@@ -229,15 +229,20 @@ impl<B: Backend> Tasks for SqlStore<B> {
         self.execute(&NOTE, args![batch]).await.map(drop)
     }
 
-    async fn forget_published(&self, run: RunNo, older_than_ms: u64) -> StoreResult<u64> {
+    async fn forget_published(&self, run: RunNo, role: Option<Role>, older_than_ms: u64) -> StoreResult<u64> {
         static FORGET: Sql = Sql::new(|| {
             format!(
-                "UPDATE tasks SET published_at = NULL WHERE run_no = $1 AND state = {} AND published_at <= @now - $2",
+                "UPDATE tasks SET published_at = NULL WHERE run_no = $1 AND state = {} AND published_at <= @now - $2 \
+                 AND task_key BETWEEN $3 AND $4",
                 TaskState::Ready.code()
             )
         });
         let older_than_us = i64::try_from(older_than_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 4);
-        self.execute(&FORGET, args![run.0, older_than_us]).await
+        let (low, high) = role.map_or((0, i64::MAX), |role| {
+            let (low, high) = role_range(role);
+            (low.0, high.0)
+        });
+        self.execute(&FORGET, args![run.0, older_than_us, low, high]).await
     }
 
     async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>> {
