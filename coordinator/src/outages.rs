@@ -1,10 +1,9 @@
 //! Providers that are away, as people see them: for a run's status and progress, for its report, as gauges.
 
-use bench_proto::{CLUSTER_DOMAIN, outage::RouteKey};
+use bench_proto::{CLUSTER_DOMAIN, outage::RouteKey, summary::OutageMet};
 use bench_store::{OutageRow, RunRow, Store, StoreResult};
 use bench_worker::routes::routes_of;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::{local::session_domain, times::rfc3339};
 
@@ -72,11 +71,11 @@ pub(crate) async fn away(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Awa
     Ok(rows.iter().filter_map(of_run).collect())
 }
 
-/// The outages that a run has met, for its report: what was away, from when to when, how many tasks were put off.
+/// The outages that a run has met, for its report.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn met(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Value>> {
+pub(crate) async fn met(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<OutageMet>> {
     let needed = routes_of(&run.spec);
     if needed.is_empty() {
         return Ok(Vec::new());
@@ -86,14 +85,12 @@ pub(crate) async fn met(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Valu
     let of_run = |row: &OutageRow| {
         let key = RouteKey::from_text(&row.route).filter(|key| needed.contains(key))?;
         let met = row.outage.is_confirmed() && row.outage.from_us <= until_us;
-        met.then(|| {
-            json!({
-                "key": key.to_string(),
-                "from": rfc3339(row.outage.from_us / 1000),
-                "to": row.outage.to_us.map(|to_us| rfc3339(to_us / 1000)),
-                "reason": row.reason,
-                "calls_held": row.held,
-            })
+        met.then(|| OutageMet {
+            key: key.to_string(),
+            from: rfc3339(row.outage.from_us / 1000),
+            to: row.outage.to_us.map(|to_us| rfc3339(to_us / 1000)),
+            reason: row.reason.clone(),
+            calls_held: u64::try_from(row.held).unwrap_or(0),
         })
     };
     Ok(rows.iter().filter_map(of_run).collect())

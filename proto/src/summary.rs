@@ -21,7 +21,7 @@ use serde_json::Value;
 
 pub use memory::{ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary};
 pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, TimingLine};
-pub use run::{CheckState, RunSummary, Verdict, VerdictCheck};
+pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
     Agreement, AnswerKeyScore, CategoryScore, ControlScore, Estimator, Headline, Interval, MetricScore, Outcomes,
     PartScore, WorstQuestion,
@@ -108,6 +108,9 @@ pub struct Summary {
     pub worst: Vec<WorstQuestion>,
     /// Seconds of work per phase, summed over all workers.
     pub phase_seconds: PhaseSeconds,
+    /// Providers that were away for a time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageMet>,
     /// What the memory system said of itself.
     pub system_stats: BTreeMap<String, Value>,
     /// Mean of the score that the system gave its best hit; directional only.

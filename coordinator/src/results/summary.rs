@@ -78,6 +78,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     let not_run = not_run_ids(store, run, &aggregator).await?;
     let Finished { mut summary, worst } = aggregator.finish(not_run);
     fill_worst(store, run, &mut summary, &worst).await?;
+    summary.outages = crate::outages::met(store, run).await?;
     Ok(summary)
 }
 

@@ -240,6 +240,7 @@ impl Aggregator {
                 answer: sums.answer.seconds(),
                 judge: sums.judge.seconds(),
             },
+            outages: Vec::new(),
             system_stats: sums.system_stats(),
             top1_score: input.top1_score,
             warnings,

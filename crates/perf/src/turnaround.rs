@@ -2,7 +2,7 @@
 //! one, in parts that add up, read from the times that are stored. The yardstick commits one row after the other to the same disk.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     path::Path,
     time::{Duration, Instant},
 };

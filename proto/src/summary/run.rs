@@ -36,6 +36,21 @@ pub struct RunSummary {
     pub calls_of: Vec<String>,
 }
 
+/// A provider that was away while the run needed it; nothing of the run was lost by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutageMet {
+    /// What was away: `gpt-4o-mini (account openai)`.
+    pub key: String,
+    /// From when, RFC 3339, UTC.
+    pub from: String,
+    /// To when; null when it was still away.
+    pub to: Option<String>,
+    /// The provider's last words, or what calls met instead of it.
+    pub reason: String,
+    /// Tasks that were put off, of all runs that needed it.
+    pub calls_held: u64,
+}
+
 /// Whether a run's result may be used as a result and as a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]

@@ -17,6 +17,7 @@ mod kill;
 mod local_runs;
 mod models;
 mod money;
+mod outages;
 mod page;
 mod planted_key;
 mod reach;

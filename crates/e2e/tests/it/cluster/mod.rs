@@ -4,6 +4,7 @@ mod broker;
 mod coordinators;
 mod failover;
 mod network;
+mod outages;
 mod pooler;
 mod refusals;
 mod restore;
