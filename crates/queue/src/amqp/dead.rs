@@ -281,7 +281,9 @@ fn read(letter: &BasicGetMessage) -> Unreadable {
         _ => 0,
     };
     let known = |name: &str| text(&headers, name).filter(|text| !text.is_empty());
-    let shown = headers.inner().iter().map(|(name, value)| {
+    // the broker counts looks too, and says by other names what its history of deaths says
+    let told = headers.inner().iter().filter(|(name, _)| !["x-death", "x-delivery-count"].contains(&name.as_str()));
+    let shown = told.map(|(name, value)| {
         let value = text(&headers, name.as_str()).unwrap_or_else(|| format!("{value:?}"));
         (name.to_string(), value)
     });

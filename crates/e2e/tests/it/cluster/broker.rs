@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bench_e2e::{
     amqp::{Wire, queue_names},
-    faults::{RUN, Size, Stage, check_told},
+    faults::{PATIENCE, RUN, Size, Stage, check_told},
 };
 use bench_testkit::cluster::Setup;
 use serde_json::json;
@@ -117,7 +117,12 @@ fn fault_11_duplicate_reordered_and_unreadable_messages() {
 
 /// What cannot be read is shown, sent back and dropped by a person, and then nothing is left of it.
 fn settle_dead_letters(stage: &Stage) {
-    let dead = |more: &[&str]| stage.cluster.run(&[&["dead"][..], more].concat());
+    let (store, queue) = (&stage.cluster.database().runtime, &stage.cluster.vhost().coordinator);
+    let dead = |more: &[&str]| {
+        let mut command = stage.cluster.command("bench-coord", store, queue);
+        command.arg("dead").args(more);
+        stage.cluster.spawn(command, "dead").wait(PATIENCE)
+    };
     let list = dead(&["list", "--json"]).expect_code(0).json();
     assert_eq!((&list["count"], &list["messages"][0]["queue"]), (&json!(6), &json!("bench.t1.default.question")));
     assert!(list["messages"].as_array().is_some_and(|all| all.iter().all(|message| message["why"] != "")), "{list:#}");
