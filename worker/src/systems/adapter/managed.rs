@@ -5,6 +5,7 @@
 //! for new ones (`machine`). A system whose instances do not work is not started again and again (`trials`).
 
 mod child;
+mod conduct;
 mod log;
 mod machine;
 mod record;
@@ -23,26 +24,22 @@ use reqwest::Url;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{info, warn};
 
+pub(crate) use self::conduct::BROKEN;
 pub(super) use self::log::{last_words, log_path};
 pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
 use self::{
     child::Child,
-    machine::{Machine, Turn},
+    machine::Machine,
     record::folder_name,
-    trials::{Conduct, Meaning, Starting, Trials, Trouble},
+    trials::{Conduct, Trials},
 };
 use super::{
-    super::{BankRef, BuildContext},
+    super::BuildContext,
     file::fill,
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
     time,
 };
-use crate::guard::UNAVAILABLE;
-
-/// Code of the failure of a system whose instances start and then fail at what they are asked: the run is paused.
-pub(crate) const BROKEN: &str = "system_broken";
-
 /// Longest time until an instance is healthy, when nothing is said.
 const DEFAULT_START: Duration = Duration::from_secs(120);
 /// Wait between two looks at a starting instance.
@@ -50,11 +47,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Starts of one instance within [`RESTART_WINDOW`] before it is given up.
 const MAX_STARTS: usize = 5;
 const RESTART_WINDOW: Duration = Duration::from_secs(600);
-/// How long a task waits in its slot until its instance may be started, and how long it is put off then.
-const TURN_WAIT: Duration = Duration::from_secs(10);
-const TURN_AGAIN_MS: u64 = 1_000;
-/// Operations whose failure loses nothing of a run: they say nothing about whether an instance works.
-const ASIDE: [&str; 4] = ["health", "purge", "reset", "statistics"];
 
 /// What this process has started or uses, by folder. One per process: a run that is resumed finds its instances again.
 #[derive(Clone, Default)]
@@ -198,7 +190,7 @@ impl Managed {
             at_once,
             kept: start.kept.map_or_else(|| machine.kept().max(at_once), |number| number as usize),
             trials: Trials::default(),
-            secrets: log::secrets_of(start),
+            secrets: log::secrets_of(spec, start),
             name: spec.name.clone(),
             start: start.clone(),
             folder: folder_of(context, &spec.name),
@@ -285,85 +277,6 @@ impl Managed {
         let at = at.clone();
         slot.current = Some(instance);
         Ok(at)
-    }
-
-    /// Waits until another instance may be started: a place on this machine is free, and no other one has to be heard of first.
-    async fn turn(&self) -> Result<(Starting<'_>, Turn), Failure> {
-        let places = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
-        let begun = Instant::now();
-        loop {
-            let starting = self.trials.begin(begun.elapsed() < TURN_WAIT / 2)?;
-            let turn = Turn::take(places, self.at_once).map_err(|e| cannot(&self.name, &e))?;
-            if let (Some(starting), Some(turn)) = (starting, turn) {
-                return Ok((starting, turn));
-            }
-            if begun.elapsed() > TURN_WAIT {
-                let message = format!("{}: waits until others of its instances have started", self.name);
-                let mut failure = Failure::transient(UNAVAILABLE, message);
-                failure.retry_after_ms = Some(TURN_AGAIN_MS);
-                return Err(failure);
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
-    }
-
-    /// Told that an instance has done something well.
-    pub(super) fn did(&self, at: &Address, operation: &str) {
-        self.trials.did(&at.in_use, operation);
-    }
-
-    /// Told that an instance has failed; what the failure means, with the last words of its log.
-    pub(super) async fn failed(
-        &self,
-        at: &Address,
-        bank: Option<&BankRef>,
-        operation: &str,
-        mut failure: Failure,
-    ) -> Failure {
-        let code = failure.code.clone();
-        let ended = matches!(code.as_str(), super::UNREACHABLE | "system_connection");
-        if ended {
-            self.doubt(bank.map(|bank| bank.name.as_str()), &at.url).await;
-        }
-        // a busy system may say so, and is asked again
-        if !(ended || code.starts_with("system_http_5") && code != "system_http_503") {
-            return failure;
-        }
-        let folder = self.folder_of(bank.map(|bank| bank.name.as_str()));
-        failure.message.push_str(&self.quoted(&folder));
-        if ASIDE.iter().any(|aside| operation.starts_with(aside)) {
-            return failure;
-        }
-        let bank = bank.map_or("", |bank| bank.bank_id.as_str());
-        let trouble = Trouble { instance: &at.id, bank, operation, code: &code };
-        match self.trials.failed(&at.in_use, trouble, Instant::now()) {
-            Meaning::Ordinary => failure,
-            Meaning::First => {
-                let code = code.as_str();
-                warn!(code, "{} was started and fails at the first it is asked ({operation}): {failure}", self.name);
-                failure
-            }
-            Meaning::Hopeless => {
-                let message = format!(
-                    "it starts and fails at what it is asked, twice in the same way, so no other instance is started: {}; \
-                     mend it, then resume the run",
-                    failure.message
-                );
-                let hopeless = Failure::terminal(BROKEN, message);
-                self.trials.give_up(&hopeless);
-                hopeless
-            }
-        }
-    }
-
-    /// What a message adds of an instance's log.
-    fn quoted(&self, folder: &Path) -> String {
-        let log = log_path(folder);
-        let said = last_words(&log, &self.secrets);
-        if said.is_empty() {
-            return format!("; its log, {}, is empty", log.display());
-        }
-        format!("; its log, {}, ends: {said}", log.display())
     }
 
     /// Ends the idle instances of the run that were asked for longest ago, so that one more is not too many.

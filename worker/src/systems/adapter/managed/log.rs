@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::super::{file, spec::StartSpec};
+use super::super::{
+    file,
+    spec::{AdapterSpec, StartSpec},
+};
 use crate::models::classify::one_line;
 
 /// Lines of a log that a message quotes; each is bounded by itself, so that the last one is always there.
@@ -33,12 +36,13 @@ pub(in super::super) fn last_words(log: &Path, secrets: &[String]) -> String {
     lines.into_iter().rev().map(|line| one_line(line, None)).collect::<Vec<_>>().join(" / ")
 }
 
-/// The secrets that a system is started with: what stands in the variables that its file names.
-pub(super) fn secrets_of(start: &StartSpec) -> Vec<String> {
+/// The secrets that a system is given: what stands in the variables that its file names.
+pub(super) fn secrets_of(spec: &AdapterSpec, start: &StartSpec) -> Vec<String> {
     let texts = start.command.iter().chain(start.env.values()).chain(start.files.values());
     let named = texts.flat_map(|text| file::env_names(text));
     let secretive = |name: &&str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
-    let values = named.filter(secretive).filter_map(|name| std::env::var(name).ok());
+    let shown = spec.auth.as_ref().and_then(|auth| auth.env.as_deref());
+    let values = named.filter(secretive).chain(shown).filter_map(|name| std::env::var(name).ok());
     let mut secrets: Vec<String> = values.filter(|value| value.len() >= SHORTEST_SECRET).collect();
     // one that holds another is taken out first
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
