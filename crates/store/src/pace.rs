@@ -81,7 +81,10 @@ impl PaceRow {
         let now = now_us as f64;
         // also what was stored when more was believed, or before the clock stepped back
         let longest = now_us.saturating_add(LONGEST_RETRY_AFTER.as_micros() as i64);
-        self.blocked_us = self.blocked_us.max(now_us.saturating_add(micros(ask.hold_us))).min(longest);
+        if ask.hold_us > 0 {
+            self.blocked_us = self.blocked_us.max(now_us.saturating_add(micros(ask.hold_us)));
+        }
+        self.blocked_us = self.blocked_us.min(longest);
         let back = |at: i64, by: f64| (at as f64 - by).min(now + FURTHEST_US);
         let mut requests = back(self.requests_us, f64::from(ask.give_back.0) * spacing.request_us);
         let mut tokens = back(self.tokens_us, ask.give_back.1 as f64 * spacing.token_us);
