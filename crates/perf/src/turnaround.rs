@@ -2,7 +2,7 @@
 //! one, in parts that add up, read from the times that are stored. The yardstick commits one row after the other to the same disk.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     path::Path,
     time::{Duration, Instant},
 };
@@ -172,17 +172,17 @@ async fn ways(store: &dyn Store, run: RunNo) -> anyhow::Result<Vec<Way>> {
         after = Some(*last);
         for task in &questions {
             // the questions of a bank became ready together, by the commit that proved it ready
-            if !ready.contains_key(&task.bank()) {
+            if let Entry::Vacant(unknown) = ready.entry(task.bank()) {
                 let steps = store.bank_steps(run, task.bank()).await?;
                 let proven =
                     steps.iter().filter(|step| step.task.kind() == TaskKind::Ready).filter_map(|step| step.stored_us);
-                ready.insert(task.bank(), proven.max().context("a bank was proven ready")?);
+                unknown.insert(proven.max().context("a bank was proven ready")?);
             }
         }
         let spans = store.spans(run, &questions).await?;
         for steps in spans.chunk_by(|one, next| one.task == next.task) {
             let timed = || steps.iter().filter_map(|step| step.facts.timing());
-            let (Some(first), Some(last)) = (timed().next(), timed().last()) else { continue };
+            let (Some(first), Some(last)) = (timed().next(), timed().next_back()) else { continue };
             let micros = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
             let ready = ready[&steps[0].task.bank()];
             ways.push(Way {

@@ -48,8 +48,7 @@ fn p21_after_each_end_of_a_verb_the_file_alone_is_the_store() {
     // a person stops a run, and one who only looks on goes first
     let owner = bench.start(provider.submit(&["--run-id", "stopped", "--concurrency", "4"]));
     provider.wait_for_requests(4);
-    let mut watch =
-        Process::start(bench.command(["watch", "stopped", "--display", "plain"]), bench.path(), "watch");
+    let mut watch = Process::start(bench.command(["watch", "stopped", "--display", "plain"]), bench.path(), "watch");
     let _ = watch.wait_for_line("questions", PATIENCE);
     watch.signal("INT");
     let _ = watch.wait(PATIENCE).expect_code(3);
