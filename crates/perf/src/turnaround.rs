@@ -172,11 +172,11 @@ async fn ways(store: &dyn Store, run: RunNo) -> anyhow::Result<Vec<Way>> {
         after = Some(*last);
         for task in &questions {
             // the questions of a bank became ready together, by the commit that proved it ready
-            if let Entry::Vacant(bank) = ready.entry(task.bank()) {
+            if let Entry::Vacant(unknown) = ready.entry(task.bank()) {
                 let steps = store.bank_steps(run, task.bank()).await?;
                 let proven =
                     steps.iter().filter(|step| step.task.kind() == TaskKind::Ready).filter_map(|step| step.stored_us);
-                bank.insert(proven.max().context("a bank was proven ready")?);
+                unknown.insert(proven.max().context("a bank was proven ready")?);
             }
         }
         let spans = store.spans(run, &questions).await?;
