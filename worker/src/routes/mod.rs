@@ -21,11 +21,15 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
 };
 use tokio::sync::Notify;
+use tracing::warn;
 
 use crate::systems::vector;
 use state::{Look, RouteState, Standing};
 
 pub(crate) use watch::watch;
+
+/// Code of the lines about a worker that leaves a route to others.
+const WITHDRAWN: &str = "worker_withdrew";
 
 /// All routes of a process.
 pub struct Routes {
@@ -251,7 +255,14 @@ impl Route {
 
     /// Leaves the route to others.
     fn withdraw(&self, reason: &str, refused: Option<Failure>) {
-        lock(&self.state).withdraw(reason.to_owned(), refused, Instant::now());
+        let news = lock(&self.state).withdraw(reason.to_owned(), refused, Instant::now());
+        if news {
+            let key = &self.key;
+            warn!(
+                code = WITHDRAWN,
+                "this worker does not get through to {key}: {reason}; it leaves these calls to others and tries again by itself"
+            );
+        }
         self.changed.notify_waiters();
         self.alarm();
     }

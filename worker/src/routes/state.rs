@@ -337,10 +337,10 @@ impl RouteState {
         (self.failures, self.failing) = (0, None);
     }
 
-    /// The process leaves the route to others: what failed here says nothing about the calls.
-    pub(super) fn withdraw(&mut self, reason: String, refused: Option<Failure>, now: Instant) {
+    /// The process leaves the route to others: what failed here says nothing about the calls. False when it had already.
+    pub(super) fn withdraw(&mut self, reason: String, refused: Option<Failure>, now: Instant) -> bool {
         if matches!(self.standing, Standing::Withdrawn(_)) {
-            return;
+            return false;
         }
         // counted on: when nobody is left who gets through, it is an outage
         let (failures, failing) = (self.failures.max(SUSPICIOUS_FAILURES), self.failing.unwrap_or(now));
@@ -348,6 +348,7 @@ impl RouteState {
         (self.failures, self.failing) = (failures, Some(failing));
         let next_probe = now + OWN_PROBE.0;
         self.standing = Standing::Withdrawn(Leave { since: now, reason, refused, next_probe, tries: 0 });
+        true
     }
 
     /// Its own probe has failed again.

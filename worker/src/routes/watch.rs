@@ -18,7 +18,7 @@ use rand::Rng;
 use tracing::{debug, info, warn};
 
 use super::{
-    Probed, Route, Routes, lock,
+    Probed, Route, Routes, WITHDRAWN, lock,
     state::{Standing, Turn},
     stopped_roles,
 };
@@ -36,8 +36,6 @@ const FIND_RUNS: Duration = Duration::from_secs(5);
 const RUNS_AT_ONCE: usize = 32;
 /// Code of the lines about outages.
 const AWAY: &str = "provider_away";
-/// Code of the lines about a worker that leaves a route to others.
-const WITHDRAWN: &str = "worker_withdrew";
 
 /// Watches until the process ends.
 pub(crate) async fn watch(shared: Arc<Shared>) {
@@ -147,12 +145,15 @@ async fn judge(shared: &Shared, route: &Arc<Route>, others: &[SessionRow]) -> Re
         row.evidence.of(&text).cloned().unwrap_or_else(|| RouteEvidence { route: text.clone(), ..Default::default() })
     };
     let others: Vec<RouteEvidence> = others.iter().map(told).collect();
-    let (standing, own) = {
+    let (standing, asking, own) = {
         let state = lock(&route.state);
-        (state.standing.clone(), state.evidence(text.clone(), Instant::now()))
+        (state.standing.clone(), state.asking, state.evidence(text.clone(), Instant::now()))
     };
     if let Standing::Withdrawn(leave) = &standing
         && let Some(failure) = &leave.refused
+        // who asks again just now, for a run that was resumed, waits for the answer
+        && leave.next_probe > Instant::now()
+        && !asking
         && refused_for_good(&own, &others, leave.since.elapsed())
     {
         shared.stop_refused(&route.key, failure).await;
@@ -221,13 +222,7 @@ fn ask_myself(shared: &Shared, route: &Arc<Route>) {
             Probed::Failed(failure) => {
                 let why = failure.message.clone();
                 let refused = Some(failure).filter(is_refusal);
-                lock(&route.state).withdraw(why.clone(), refused, now);
-                warn!(
-                    worker,
-                    code = WITHDRAWN,
-                    "worker {worker} does not get through to {key}, others do: {why}; it leaves these calls to them and \
-                     tries again by itself"
-                );
+                route.withdraw(&why, refused);
             }
             Probed::NotMade => {}
         }
