@@ -1,7 +1,8 @@
 //! The ways to models (P39, P40): what calls ask before they are sent and tell when they end, and what follows for all calls
-//! of the process. `state` is one route as a pure state machine, `watch` talks to the store and probes.
+//! of the process. `state` is one route as a pure state machine, `verdict` what its failures mean, `watch` talks to the store and probes.
 
 mod state;
+mod verdict;
 mod watch;
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
 use async_trait::async_trait;
 use bench_proto::{
     failure::Failure,
-    ids::Role,
+    ids::{Role, Sha256Hash},
     outage::{EVIDENCE_VERSION, RouteEvidence, RouteKey, RouteKind, SessionEvidence},
     spec::{ModelSpec, RunSpec},
 };
@@ -26,6 +27,11 @@ use crate::systems::vector;
 use state::{Look, RouteState, Standing};
 
 pub(crate) use watch::watch;
+
+/// Probers of a route that are asked for one probe.
+const PROBERS: usize = 3;
+/// For so long a process remembers failures of calls that were put off; the call may have come to another process.
+const UNDECIDED: Duration = Duration::from_secs(3_600);
 
 /// All routes of a process.
 pub struct Routes {
@@ -52,6 +58,8 @@ pub(crate) struct Route {
     alone: bool,
     /// Who can make a probe: callers of runs that need the route, the latest last.
     probers: Mutex<Vec<Weak<dyn Prober>>>,
+    /// Failures on the way of calls that were put off before anybody knew whose fault they were, by when they were sent.
+    undecided: Mutex<BTreeMap<Sha256Hash, Vec<Instant>>>,
     /// Tasks that were put off and are not counted in the store yet.
     held: AtomicUsize,
 }
@@ -137,6 +145,7 @@ impl Routes {
                 routes: Arc::downgrade(self),
                 alone: self.alone,
                 probers: Mutex::default(),
+                undecided: Mutex::default(),
                 held: AtomicUsize::new(0),
             })
         };
@@ -163,6 +172,11 @@ impl Routes {
     /// Whether this process can serve a role at all.
     pub(crate) fn serves(&self, role: Role) -> bool {
         !lock(&self.idle_roles).contains(&role)
+    }
+
+    /// Whether there is a role in which it can do nothing.
+    fn is_idle(&self) -> bool {
+        !lock(&self.idle_roles).is_empty()
     }
 
     fn set_idle(&self, roles: BTreeSet<Role>) {
@@ -194,8 +208,24 @@ impl Route {
         lock(&self.state).ask_again(Instant::now());
     }
 
-    fn prober(&self) -> Option<Arc<dyn Prober>> {
-        lock(&self.probers).iter().rev().find_map(Weak::upgrade)
+    /// Who can probe, the latest first, and no more than can be asked one after the other.
+    fn probers(&self) -> Vec<Arc<dyn Prober>> {
+        lock(&self.probers).iter().rev().filter_map(Weak::upgrade).take(PROBERS).collect()
+    }
+
+    /// Keeps what nobody has decided about yet of a call that has to come again.
+    pub(crate) fn keep(&self, call: Sha256Hash, pending: Vec<Instant>) {
+        if pending.is_empty() {
+            return;
+        }
+        let mut undecided = lock(&self.undecided);
+        undecided.retain(|_, sent| sent.last().is_some_and(|sent| sent.elapsed() < UNDECIDED));
+        undecided.insert(call, pending);
+    }
+
+    /// What was kept of a call.
+    pub(crate) fn kept(&self, call: &Sha256Hash) -> Vec<Instant> {
+        lock(&self.undecided).remove(call).unwrap_or_default()
     }
 
     fn alarm(&self) {
