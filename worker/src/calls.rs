@@ -235,8 +235,8 @@ struct RouteProbe {
 
 /// Output limit of a probe: the smallest that providers take.
 const PROBE_TOKENS: u32 = 16;
-/// The longest time that a probe takes: that of a call, and of waiting for its money.
-const PROBE_WITHIN: Duration = Duration::from_secs(130);
+/// The longest time that a probe takes: that of a call, and of asking a few runs for its money.
+const PROBE_WITHIN: Duration = Duration::from_secs(140);
 
 #[async_trait]
 impl Prober for RouteProbe {

@@ -319,16 +319,18 @@ enum Next<T> {
 
 impl<'a> Call<'a> {
     fn new(caller: &'a Caller, context: CallContext<'a>, request: &'a ChatRequest) -> Self {
+        let key = caller.key(request, context.question_id, context.draw);
+        let pending = caller.parts.route.as_ref().map(|route| route.kept(&key)).unwrap_or_default();
         Self {
             caller,
             context,
             request,
-            key: caller.key(request, context.question_id, context.draw),
+            key,
             begun: Instant::now(),
             prompt_tokens: None,
             slot_tokens: 0,
             failed_attempts: context.failed_attempts,
-            pending: Vec::new(),
+            pending,
             delays: None,
             records: Vec::new(),
             usage: Usage::default(),
@@ -424,10 +426,18 @@ impl<'a> Call<'a> {
         }))
     }
 
-    fn park(&self, wait: Duration, reason: String) -> CallStop {
-        // what nobody has decided about counts: a call that always waits must not try for ever
-        let pending = u32::try_from(self.pending.len()).unwrap_or(u32::MAX);
-        CallStop::Park { wait, reason, failed_attempts: self.failed_attempts.saturating_add(pending), outage: false }
+    fn park(&mut self, wait: Duration, reason: String) -> CallStop {
+        self.put_off(wait, reason, false)
+    }
+
+    /// Gives the slot back. What nobody has decided about yet waits here for the call to come again: forgotten, a call that
+    /// always fails would begin anew for ever; counted, an outage would cost attempts.
+    fn put_off(&mut self, wait: Duration, reason: String, outage: bool) -> CallStop {
+        self.decide();
+        if let Some(route) = &self.caller.parts.route {
+            route.keep(self.key, std::mem::take(&mut self.pending));
+        }
+        CallStop::Park { wait, reason, failed_attempts: self.failed_attempts, outage }
     }
 
     /// Waits until the route may be used; a call that has failed is decided about first.
@@ -436,9 +446,8 @@ impl<'a> Call<'a> {
         match stop.unless_stopped(route.wait(settings.patience)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(NotNow { wait, reason })) => {
-                self.decide();
                 let reason = format!("{} is away: {reason}", route.key());
-                Err(CallStop::Park { wait, reason, failed_attempts: self.failed_attempts, outage: true })
+                Err(self.put_off(wait, reason, true))
             }
             Err(cause) => Err(CallStop::Stopped(cause)),
         }
@@ -679,9 +688,7 @@ impl<'a> Call<'a> {
             }
             // others may get through: the task is theirs, and the route finds out (P40)
             FailureClass::Terminal if self.leaves_to_others(&failure) => {
-                let reason = failure.message;
-                let wait = Duration::from_millis(300);
-                Next::Stop(CallStop::Park { wait, reason, failed_attempts: self.failed_attempts, outage: true })
+                Next::Stop(self.put_off(Duration::from_millis(300), failure.message, true))
             }
             FailureClass::Permanent => Next::Stop(CallStop::Failed(failure)),
             FailureClass::Terminal => {

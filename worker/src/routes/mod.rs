@@ -1,7 +1,8 @@
 //! The ways to models (P39, P40): what calls ask before they are sent and tell when they end, and what follows for all calls
-//! of the process. `state` is one route as a pure state machine, `watch` talks to the store and probes.
+//! of the process. `state` is one route as a pure state machine, `verdict` what its failures mean, `watch` talks to the store and probes.
 
 mod state;
+mod verdict;
 mod watch;
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
 use async_trait::async_trait;
 use bench_proto::{
     failure::Failure,
-    ids::Role,
+    ids::{Role, Sha256Hash},
     outage::{EVIDENCE_VERSION, RouteEvidence, RouteKey, RouteKind, SessionEvidence},
     spec::{ModelSpec, RunSpec},
 };
@@ -30,6 +31,10 @@ pub(crate) use watch::watch;
 
 /// Code of the lines about a worker that leaves a route to others.
 const WITHDRAWN: &str = "worker_withdrew";
+/// Probers of a route that are asked for one probe.
+const PROBERS: usize = 3;
+/// For so long a process remembers failures of calls that were put off; the call may have come to another process.
+const UNDECIDED: Duration = Duration::from_secs(3_600);
 
 /// All routes of a process.
 pub struct Routes {
@@ -56,6 +61,8 @@ pub(crate) struct Route {
     alone: bool,
     /// Who can make a probe: callers of runs that need the route, the latest last.
     probers: Mutex<Vec<Weak<dyn Prober>>>,
+    /// Failures on the way of calls that were put off before anybody knew whose fault they were, by when they were sent.
+    undecided: Mutex<BTreeMap<Sha256Hash, Vec<Instant>>>,
     /// Tasks that were put off and are not counted in the store yet.
     held: AtomicUsize,
 }
@@ -141,6 +148,7 @@ impl Routes {
                 routes: Arc::downgrade(self),
                 alone: self.alone,
                 probers: Mutex::default(),
+                undecided: Mutex::default(),
                 held: AtomicUsize::new(0),
             })
         };
@@ -167,6 +175,11 @@ impl Routes {
     /// Whether this process can serve a role at all.
     pub(crate) fn serves(&self, role: Role) -> bool {
         !lock(&self.idle_roles).contains(&role)
+    }
+
+    /// Whether there is a role in which it can do nothing.
+    fn is_idle(&self) -> bool {
+        !lock(&self.idle_roles).is_empty()
     }
 
     fn set_idle(&self, roles: BTreeSet<Role>) {
@@ -198,8 +211,24 @@ impl Route {
         lock(&self.state).ask_again(Instant::now());
     }
 
-    fn prober(&self) -> Option<Arc<dyn Prober>> {
-        lock(&self.probers).iter().rev().find_map(Weak::upgrade)
+    /// Who can probe, the latest first, and no more than can be asked one after the other.
+    fn probers(&self) -> Vec<Arc<dyn Prober>> {
+        lock(&self.probers).iter().rev().filter_map(Weak::upgrade).take(PROBERS).collect()
+    }
+
+    /// Keeps what nobody has decided about yet of a call that has to come again.
+    pub(crate) fn keep(&self, call: Sha256Hash, pending: Vec<Instant>) {
+        if pending.is_empty() {
+            return;
+        }
+        let mut undecided = lock(&self.undecided);
+        undecided.retain(|_, sent| sent.last().is_some_and(|sent| sent.elapsed() < UNDECIDED));
+        undecided.insert(call, pending);
+    }
+
+    /// What was kept of a call.
+    pub(crate) fn kept(&self, call: &Sha256Hash) -> Vec<Instant> {
+        lock(&self.undecided).remove(call).unwrap_or_default()
     }
 
     fn alarm(&self) {
@@ -257,14 +286,18 @@ impl Route {
     fn withdraw(&self, reason: &str, refused: Option<Failure>) {
         let news = lock(&self.state).withdraw(reason.to_owned(), refused, Instant::now());
         if news {
-            let key = &self.key;
-            warn!(
-                code = WITHDRAWN,
-                "this worker does not get through to {key}: {reason}; it leaves these calls to others and tries again by itself"
-            );
+            self.tell_withdrawn(reason);
         }
         self.changed.notify_waiters();
         self.alarm();
+    }
+
+    fn tell_withdrawn(&self, reason: &str) {
+        let key = &self.key;
+        warn!(
+            code = WITHDRAWN,
+            "this worker does not get through to {key}: {reason}; it leaves these calls to others and tries again by itself"
+        );
     }
 
     fn evidence(&self) -> RouteEvidence {

@@ -81,11 +81,12 @@ pub(super) enum Turn {
     CameBack,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RouteState {
     pub(super) standing: Standing,
-    /// Newest outage that was heard of.
+    /// Newest outage that was heard of, and whether it lasts.
     pub(super) opening: i64,
+    pub(super) is_open: bool,
     /// When the last success came, and the latest send of any success.
     came: Option<Instant>,
     sent: Option<Instant>,
@@ -108,6 +109,7 @@ impl Default for RouteState {
         Self {
             standing: Standing::Clear,
             opening: 0,
+            is_open: false,
             came: None,
             sent: None,
             failures: 0,
@@ -292,6 +294,7 @@ impl RouteState {
         }
         let news = outage.opening > self.opening;
         self.opening = outage.opening;
+        let was_open = std::mem::replace(&mut self.is_open, outage.is_open());
         let was_away = match self.standing {
             Standing::Away { confirmed, .. } => Some(confirmed && !news),
             _ => None,
@@ -308,17 +311,20 @@ impl RouteState {
             self.standing = Standing::Away { confirmed: outage.is_confirmed(), next_probe, reason: row.reason.clone() };
             return if was_away.is_none() { Turn::WentAway } else { Turn::Nothing };
         }
-        if !news && was_away.is_none() {
+        if !news && !was_open && was_away.is_none() {
             return Turn::Nothing;
         }
         if outage.is_confirmed() {
             self.forgive(now);
         } else {
-            // the first probe came through: the route was sound, what failed on it before is the calls' own
+            // The first probe came through: the route was sound. Whether what failed here was the calls' own or this
+            // process's is found out by a success of its own, or by asking itself.
             let ago = u64::try_from(row.now_us - outage.to_us.unwrap_or(row.now_us)).unwrap_or(0);
             let ended = now.checked_sub(Duration::from_micros(ago)).unwrap_or(now);
-            self.through(ended, ended);
+            self.came = self.came.max(Some(ended));
         }
+        // what kept it away may have been the outage
+        self.ask_again(now);
         if was_away.is_none() {
             return Turn::Nothing;
         }
@@ -334,7 +340,6 @@ impl RouteState {
     fn clear(&mut self, share: usize, now: Instant) {
         self.standing = Standing::Clear;
         self.allowance = Some(Allowance { calls: share.max(1), since: now, well: false });
-        (self.failures, self.failing) = (0, None);
     }
 
     /// The process leaves the route to others: what failed here says nothing about the calls. False when it had already.
@@ -351,14 +356,20 @@ impl RouteState {
         true
     }
 
-    /// Its own probe has failed again.
-    pub(super) fn still_withdrawn(&mut self, words: &str, now: Instant) {
-        if let Standing::Withdrawn(leave) = &mut self.standing {
-            leave.tries = leave.tries.saturating_add(1);
-            let wait = OWN_PROBE.0.saturating_mul(1 << leave.tries.min(6)).min(OWN_PROBE.1);
-            leave.next_probe = now + wait;
-            words.clone_into(&mut leave.reason);
-        }
+    /// Its own probe has failed. True when it withdraws by that.
+    pub(super) fn is_not_back(&mut self, words: &str, refused: Option<Failure>, now: Instant) -> bool {
+        let Standing::Withdrawn(leave) = &mut self.standing else {
+            self.withdraw(words.to_owned(), refused, now);
+            return true;
+        };
+        leave.tries = leave.tries.saturating_add(1);
+        let wait = OWN_PROBE.0.saturating_mul(1 << leave.tries.min(6)).min(OWN_PROBE.1);
+        leave.next_probe = now + wait;
+        words.clone_into(&mut leave.reason);
+        // an outage that is over has forgiven the failures, and others may have gone since
+        self.failures = self.failures.max(SUSPICIOUS_FAILURES);
+        self.failing.get_or_insert(now);
+        false
     }
 
     /// Somebody wants to know at once: a run was resumed, or has begun.
@@ -371,11 +382,14 @@ impl RouteState {
     /// Its own probe has come through.
     pub(super) fn is_back(&mut self, sent: Instant, share: usize, now: Instant) -> bool {
         self.through(sent, now);
-        let withdrawn = matches!(self.standing, Standing::Withdrawn(_));
-        if withdrawn {
+        let Standing::Withdrawn(leave) = &self.standing else { return false };
+        if self.is_open {
+            let reason = leave.reason.clone();
+            self.standing = Standing::Away { confirmed: false, next_probe: now, reason };
+        } else {
             self.clear(share, now);
         }
-        withdrawn
+        true
     }
 }
 
@@ -383,6 +397,9 @@ impl RouteState {
 pub(super) fn share_of(processes: usize) -> usize {
     (FIRST_ALLOWANCE as usize).div_ceil(processes.max(1))
 }
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests {
@@ -434,6 +451,11 @@ mod tests {
             }
             let ended = row(1, i64::from(confirmed), Some(1_000_000));
             assert_eq!(state.told(&ended, 8, now + 9 * SECOND), Turn::CameBack);
+            if !confirmed {
+                assert_eq!(state.decide(&mut pending), (0, 0), "another probed: the fault may be this process's");
+                assert_eq!(state.evidence(String::new(), now + 9 * SECOND).failures, 5, "which asks itself then");
+                assert!(!state.is_back(now + 8 * SECOND, 8, now + 9 * SECOND));
+            }
             assert_eq!(state.decide(&mut pending), if confirmed { (0, 5) } else { (5, 0) });
             assert_eq!(state.look(now + 9 * SECOND), Look::Go);
         }
@@ -495,10 +517,16 @@ mod tests {
             let Standing::Withdrawn(leave) = &state.standing else { panic!("it came back by itself") };
             waits.push(leave.next_probe.saturating_duration_since(at).as_secs());
             at = leave.next_probe;
-            state.still_withdrawn("refused", at);
+            assert!(!state.is_not_back("refused", None, at));
         }
         assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300]);
         assert_eq!(state.told(&row(1, 1, None), 8, at), Turn::Nothing, "an outage of all does not bring it back");
+        let mut meanwhile = state.clone();
+        assert!(meanwhile.is_back(at, 3, at));
+        assert!(matches!(meanwhile.look(at), Look::Wait { .. }), "the outage lasts");
+        assert_eq!(state.told(&row(1, 1, Some(1_000_000)), 8, at), Turn::Nothing);
+        let Standing::Withdrawn(leave) = &state.standing else { panic!("it came back by itself") };
+        assert_eq!(leave.next_probe, at, "but its end is a reason to ask at once");
         assert!(state.is_back(at, 3, at));
         assert_eq!(state.look(at), Look::Go);
     }

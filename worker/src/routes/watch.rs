@@ -10,7 +10,7 @@ use std::{
 use bench_proto::{
     CLUSTER_DOMAIN,
     failure::Failure,
-    outage::{OutageEvent, RouteEvidence, RouteKey, Suspicion, suspect},
+    outage::{OutageEvent, RouteEvidence, RouteKey},
     session::SessionInfo,
 };
 use bench_store::{OutageRow, SessionRow, StoreError, StoreResult};
@@ -19,8 +19,9 @@ use tracing::{debug, info, warn};
 
 use super::{
     Probed, Route, Routes, WITHDRAWN, lock,
-    state::{Standing, Turn},
+    state::Turn,
     stopped_roles,
+    verdict::{Verdict, probes_for_all, probes_for_itself, verdict},
 };
 use crate::{context::MODEL_NOT_FOUND, engine::Shared};
 
@@ -28,8 +29,6 @@ use crate::{context::MODEL_NOT_FOUND, engine::Shared};
 const CALM: Duration = Duration::from_secs(2);
 /// Shortest and usual time between two looks while one does not.
 const TROUBLED: (Duration, Duration) = (Duration::from_millis(300), Duration::from_millis(500));
-/// A refused process waits so long for another's success before the runs that need the route are paused.
-const REFUSED_BY_ALL: Duration = Duration::from_secs(60);
 /// Time between two looks for runs that need a route that nobody here can probe.
 const FIND_RUNS: Duration = Duration::from_secs(5);
 /// Most runs that are looked at for that.
@@ -63,7 +62,8 @@ async fn look(
 ) -> Result<(), StoreError> {
     let (routes, domain) = (shared.routes(), shared.domain());
     let rows = shared.store.outages(domain).await?;
-    if rows.iter().any(|row| row.outage.is_open()) && searched.is_none_or(|at| at.elapsed() >= FIND_RUNS) {
+    let may_lack_runs = rows.iter().any(|row| row.outage.is_open()) || routes.is_idle();
+    if may_lack_runs && searched.is_none_or(|at| at.elapsed() >= FIND_RUNS) {
         *searched = Some(Instant::now());
         find_probers(shared, &rows).await?;
     }
@@ -87,9 +87,11 @@ async fn look(
     let others = others(shared).await?;
     routes.workers.store(others.len() + 1, Ordering::Relaxed);
     for route in &troubled {
+        let text = route.key.to_text();
+        let told = |row: &SessionRow| row.evidence.of(&text).cloned().unwrap_or_default();
+        let others: Vec<RouteEvidence> = others.iter().map(told).collect();
         judge(shared, route, &others).await?;
-        let row = rows.iter().find(|row| row.route == route.key.to_text());
-        probe(shared, route, row, &others).await?;
+        probe(shared, route, rows.iter().find(|row| row.route == text), &others).await?;
     }
     leave_roles(shared).await;
     if shared.is_served() && told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
@@ -112,13 +114,13 @@ async fn others(shared: &Shared) -> StoreResult<Vec<SessionRow>> {
 }
 
 /// A route that is away, and that no run at hand needs, can be probed once the contexts of the running runs are there: a worker
-/// that has just begun is handed no task of them.
+/// that has just begun is handed no task of them. And one that leaves a role is not handed tasks of runs that it could serve.
 async fn find_probers(shared: &Shared, rows: &[OutageRow]) -> Result<(), StoreError> {
     let unknown = |row: &&OutageRow| {
         let key = RouteKey::from_text(&row.route).filter(|_| row.outage.is_open());
-        key.is_some_and(|key| shared.routes().route(&key).prober().is_none())
+        key.is_some_and(|key| shared.routes().route(&key).probers().is_empty())
     };
-    if !rows.iter().any(|row| unknown(&row)) {
+    if !shared.routes().is_idle() && !rows.iter().any(|row| unknown(&row)) {
         return Ok(());
     }
     for run in shared.running_runs().await?.into_iter().take(RUNS_AT_ONCE) {
@@ -139,36 +141,15 @@ impl Route {
 }
 
 /// Finds out what a route's failures mean, and acts on it.
-async fn judge(shared: &Shared, route: &Arc<Route>, others: &[SessionRow]) -> Result<(), StoreError> {
+async fn judge(shared: &Shared, route: &Arc<Route>, others: &[RouteEvidence]) -> Result<(), StoreError> {
     let text = route.key.to_text();
-    let told = |row: &SessionRow| {
-        row.evidence.of(&text).cloned().unwrap_or_else(|| RouteEvidence { route: text.clone(), ..Default::default() })
+    let (verdict, known, why) = {
+        let (state, now) = (lock(&route.state), Instant::now());
+        (verdict(&state, others, now), state.opening, state.why(now))
     };
-    let others: Vec<RouteEvidence> = others.iter().map(told).collect();
-    let (standing, asking, own) = {
-        let state = lock(&route.state);
-        (state.standing.clone(), state.asking, state.evidence(text.clone(), Instant::now()))
-    };
-    if let Standing::Withdrawn(leave) = &standing
-        && let Some(failure) = &leave.refused
-        // who asks again just now, for a run that was resumed, waits for the answer
-        && leave.next_probe > Instant::now()
-        && !asking
-        && refused_for_good(&own, &others, leave.since.elapsed())
-    {
-        shared.stop_refused(&route.key, failure).await;
-        return Ok(());
-    }
-    if matches!(standing, Standing::Away { .. }) {
-        return Ok(());
-    }
-    match suspect(&own, &others) {
-        Suspicion::None => {}
-        Suspicion::Outage => {
-            let (known, why) = {
-                let state = lock(&route.state);
-                (state.opening, state.why(Instant::now()))
-            };
+    match verdict {
+        Verdict::Nothing => {}
+        Verdict::Close => {
             let event = OutageEvent::Suspect { known };
             let (opened, row) = shared.store.outage(shared.domain(), &text, event, &why).await?;
             route.hear(shared.routes(), &row);
@@ -180,54 +161,66 @@ async fn judge(shared: &Shared, route: &Arc<Route>, others: &[SessionRow]) -> Re
                 );
             }
         }
-        Suspicion::Mine => ask_myself(shared, route),
+        Verdict::AskMyself => ask_myself(shared, route),
+        Verdict::StopRuns(failure) => shared.stop_refused(&route.key, &failure).await,
     }
     Ok(())
 }
 
-/// Whether a refusal is everybody's: nobody else is there, or nobody gets through.
-fn refused_for_good(own: &RouteEvidence, others: &[RouteEvidence], since: Duration) -> bool {
-    let ever = std::iter::once(own).chain(others).any(|evidence| evidence.success_ms.is_some());
-    let all_refused = others.iter().all(|other| other.withdrawn.as_ref().is_some_and(|w| w.refused));
-    if all_refused && !ever {
-        return true;
+/// A probe that this process has under way; dropped when it has ended, however that was.
+struct Asking(Arc<Route>);
+
+impl Asking {
+    /// `None` while another is under way, or when nobody can make one.
+    fn begin(route: &Arc<Route>) -> Option<Self> {
+        let begins = !route.probers().is_empty() && !std::mem::replace(&mut lock(&route.state).asking, true);
+        begins.then(|| Self(Arc::clone(route)))
     }
-    let since_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-    let lately = |other: &RouteEvidence| other.success_sent_ms.is_some_and(|sent| sent < since_ms);
-    !others.is_empty() && since >= REFUSED_BY_ALL && !others.iter().any(lately)
+
+    /// Asks those who can probe, the latest first, until one of them could: another run's budget may have room.
+    async fn probe(&self) -> Probed {
+        for prober in self.0.probers() {
+            match prober.probe().await {
+                Probed::NotMade => {}
+                probed => return probed,
+            }
+        }
+        Probed::NotMade
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        lock(&self.0.state).asking = false;
+        self.0.changed.notify_waiters();
+    }
 }
 
 /// Probes a route for this process alone.
 fn ask_myself(shared: &Shared, route: &Arc<Route>) {
-    let Some(prober) = route.prober() else { return };
-    if std::mem::replace(&mut lock(&route.state).asking, true) {
-        return;
-    }
+    let Some(asking) = Asking::begin(route) else { return };
     let (route, routes) = (Arc::clone(route), Arc::clone(shared.routes()));
     let worker = shared.name().to_owned();
     tokio::spawn(async move {
         let sent = Instant::now();
-        let probed = prober.probe().await;
+        let probed = asking.probe().await;
         let (now, key) = (Instant::now(), route.key.clone());
-        let was_withdrawn = route.is_withdrawn();
         match probed {
             Probed::Through => {
                 if lock(&route.state).is_back(sent, routes.share(), now) {
                     info!(worker, code = WITHDRAWN, "worker {worker} gets through to {key} again");
                 }
             }
-            Probed::Failed(failure) if was_withdrawn => {
-                lock(&route.state).still_withdrawn(&failure.message, now);
-            }
             Probed::Failed(failure) => {
                 let why = failure.message.clone();
                 let refused = Some(failure).filter(is_refusal);
-                route.withdraw(&why, refused);
+                if lock(&route.state).is_not_back(&why, refused, now) {
+                    route.tell_withdrawn(&why);
+                }
             }
             Probed::NotMade => {}
         }
-        lock(&route.state).asking = false;
-        route.changed.notify_waiters();
+        drop(asking);
         route.alarm();
     });
 }
@@ -242,38 +235,32 @@ async fn probe(
     shared: &Arc<Shared>,
     route: &Arc<Route>,
     row: Option<&OutageRow>,
-    others: &[SessionRow],
+    others: &[RouteEvidence],
 ) -> Result<(), StoreError> {
     let text = route.key.to_text();
-    let standing = lock(&route.state).standing.clone();
-    if let Standing::Withdrawn(leave) = &standing {
-        if leave.next_probe <= Instant::now() {
-            ask_myself(shared, route);
-        }
-        let withdrawn = |row: &SessionRow| row.evidence.of(&text).is_some_and(|told| told.withdrawn.is_some());
-        if others.iter().any(|other| !withdrawn(other)) {
-            return Ok(());
-        }
-    }
-    let Some(row) = row.filter(|row| row.outage.is_open() && row.outage.next_probe_us <= row.now_us) else {
-        return Ok(());
+    let now = Instant::now();
+    let (for_itself, row) = {
+        let state = lock(&route.state);
+        (probes_for_itself(&state, now), row.filter(|row| probes_for_all(&state, row, others)))
     };
-    let Some(prober) = route.prober() else { return Ok(()) };
-    if lock(&route.state).asking {
+    if for_itself {
+        ask_myself(shared, route);
         return Ok(());
     }
-    let within_us = i64::try_from(prober.within().as_micros()).unwrap_or(i64::MAX);
+    let Some(row) = row else { return Ok(()) };
+    let Some(asking) = Asking::begin(route) else { return Ok(()) };
+    let within = route.probers().iter().map(|prober| prober.within()).max().unwrap_or_default();
+    let within_us = i64::try_from(within.as_micros()).unwrap_or(i64::MAX);
     let (session, opening) = (shared.session().0, row.outage.opening);
     let event = OutageEvent::TakeProbe { session, within_us };
     let (granted, _) = shared.store.outage(shared.domain(), &text, event, "").await?;
     if !granted {
         return Ok(());
     }
-    lock(&route.state).asking = true;
     let (shared, route) = (Arc::clone(shared), Arc::clone(route));
     tokio::spawn(async move {
         let sent = Instant::now();
-        let (event, words) = match prober.probe().await {
+        let (event, words) = match asking.probe().await {
             Probed::Through => (OutageEvent::ProbeSucceeded { opening }, String::new()),
             Probed::Failed(failure) => {
                 let spread = rand::rng().random_range(-200..=200);
@@ -293,8 +280,7 @@ async fn probe(
             }
             Err(error) => debug!("what a probe of {} found could not be told: {error}", route.key),
         }
-        lock(&route.state).asking = false;
-        route.changed.notify_waiters();
+        drop(asking);
         route.alarm();
         shared.wake();
     });
@@ -355,32 +341,5 @@ impl Shared {
     /// Whether a cluster carries its runs out.
     pub(crate) fn is_served(&self) -> bool {
         self.domain() == CLUSTER_DOMAIN
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bench_proto::outage::Withdrawn;
-
-    use super::*;
-
-    #[test]
-    fn p40_a_refused_key_stops_runs_only_when_nobody_gets_through() {
-        let told = |success_ms: Option<u64>, refused: bool| RouteEvidence {
-            success_ms,
-            success_sent_ms: success_ms,
-            withdrawn: refused.then(|| Withdrawn { refused, ..Withdrawn::default() }),
-            ..RouteEvidence::default()
-        };
-        let after = Duration::from_secs;
-        let (new, used) = (told(None, true), told(Some(90_000), true));
-        assert!(refused_for_good(&new, &[], after(0)), "alone, and it never worked");
-        assert!(!refused_for_good(&used, &[], after(90)), "alone, and it did: an outage");
-        assert!(refused_for_good(&new, std::slice::from_ref(&new), after(1)), "nobody's key has ever worked");
-        assert!(!refused_for_good(&new, &[told(None, false)], after(59)), "another has yet to find out");
-        assert!(refused_for_good(&new, &[told(None, false)], after(60)));
-        assert!(!refused_for_good(&new, &[told(Some(100), false)], after(600)), "others get through");
-        assert!(!refused_for_good(&used, std::slice::from_ref(&used), after(59)), "keys are being changed");
-        assert!(refused_for_good(&used, std::slice::from_ref(&used), after(60)));
     }
 }
