@@ -328,7 +328,7 @@ mod tests {
         let journal = Journal::default();
         let first = batch(&journal, 5, 10);
         batch(&journal, 0, 10);
-        journal.confirm(told(1, 2), Instant::now() + KEPT_FOR);
+        journal.confirm(told(1, 2), Instant::now() + KEPT_FOR - Duration::from_secs(1));
         assert_eq!(journal.beyond(0).len(), 2);
         journal.confirm(told(2, 2), Instant::now() + KEPT_FOR + Duration::from_secs(1));
         assert_eq!(journal.beyond(0).len(), 0);

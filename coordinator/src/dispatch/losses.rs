@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn p2_more_queued_tasks_than_messages_can_be_anywhere_are_a_loss_within_seconds() {
         assert_eq!(repairs(|_| PURGED, 2), [2], "also while every slot is busy");
-        assert_eq!(repairs(|second| if second == 1 { BUSY } else { PURGED }, 3), [3], "the evidence was gone once");
+        assert_eq!(repairs(|second| if second == 1 { BUSY } else { PURGED }, 4), [4], "the evidence was gone once");
     }
 
     #[test]

@@ -118,10 +118,12 @@ fn fault_11_duplicate_reordered_and_unreadable_messages() {
 /// What cannot be read is shown, sent back and dropped by a person, and then nothing is left of it.
 fn settle_dead_letters(stage: &Stage) {
     let (store, queue) = (&stage.cluster.database().runtime, &stage.cluster.vhost().coordinator);
+    let calls = std::cell::Cell::new(0);
     let dead = |more: &[&str]| {
+        calls.set(calls.get() + 1);
         let mut command = stage.cluster.command("bench-coord", store, queue);
         command.arg("dead").args(more);
-        stage.cluster.spawn(command, "dead").wait(PATIENCE)
+        stage.cluster.spawn(command, &format!("dead-{}", calls.get())).wait(PATIENCE)
     };
     let list = dead(&["list", "--json"]).expect_code(0).json();
     assert_eq!((&list["count"], &list["messages"][0]["queue"]), (&json!(6), &json!("bench.t1.default.question")));
