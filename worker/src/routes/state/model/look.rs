@@ -31,7 +31,9 @@ fn hear(fleet: &Fleet, world: &mut World, number: usize, row: &OutageRow) {
             process.confirmed = Some(now);
         }
     }
-    process.route.told(&row, share, now);
+    if process.route.told(&row, share, now) == Turn::CameBack && fleet.lacks(Mutant::AnotherProbeTells) {
+        process.route.through(now, now);
+    }
 }
 
 /// It acts on what it has read.

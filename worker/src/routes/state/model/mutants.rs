@@ -2,7 +2,7 @@
 
 use super::{
     search::{search, told},
-    steps::{CHARGE_OF_OUTAGE, CHARGE_WITHOUT_ANSWER, PROBE_BY_SICK, SENT_INTO_OUTAGE, TWO_PROBES},
+    steps::{CHARGE_OF_OUTAGE, CHARGE_OF_PROCESS, CHARGE_WITHOUT_ANSWER, PROBE_BY_SICK, SENT_INTO_OUTAGE, TWO_PROBES},
     world::{
         Fault::{self, Down, Killed, Mixed, NoFiles, NoWay},
         Fleet,
@@ -22,6 +22,8 @@ pub(super) enum Mutant {
     OutagesCount,
     /// The opening forgives, also when the first probe comes through.
     FalseAlarmsForgive,
+    /// A first probe that comes through tells every process that its failures were the calls' own.
+    AnotherProbeTells,
     /// Nobody closes a route.
     NeverCloses,
     /// Nobody probes a closed route.
@@ -69,6 +71,7 @@ fn p39_charges_that_are_not_due_are_noticed() {
     breaks(CHARGE_WITHOUT_ANSWER, Mutant::ChargesAtOnce, quick(1, 1, &[(Down, 1)]));
     breaks(CHARGE_WITHOUT_ANSWER, Mutant::EarlierSendsCount, Fleet::of(1, 2, &[(Mixed, 1)]));
     breaks(CHARGE_OF_OUTAGE, Mutant::OutagesCount, quick(1, 1, &[(Down, 1)]));
+    breaks(CHARGE_OF_PROCESS, Mutant::AnotherProbeTells, quick(2, 1, &[(NoWay, 1)]));
 }
 
 #[test]

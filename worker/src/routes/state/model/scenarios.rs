@@ -36,7 +36,7 @@ fn p39_an_outage_is_closed_probed_and_over() {
 
 #[test]
 fn p39_all_processes_wait_for_an_outage_and_one_probes() {
-    let fleet = Fleet { in_turn: true, ..Fleet::of(2, 2, &[(Down, 1)]) };
+    let fleet = Fleet { latency: (0, 0), in_turn: true, ..Fleet::of(2, 2, &[(Down, 1)]) };
     holds(&fleet, &[search::OPENED, search::CONFIRMED, search::FALSE_ALARM]);
 }
 
@@ -49,7 +49,10 @@ fn p39_looks_at_the_store_may_be_late() {
 #[test]
 fn p39_a_poison_question_ends_by_itself() {
     holds(&poisoned(Fleet::of(1, 1, &[])), &[search::OPENED, search::FALSE_ALARM, search::GIVEN_UP]);
-    holds(&poisoned(Fleet::of(2, 1, &[])), &[search::OPENED, search::FALSE_ALARM, search::GIVEN_UP]);
+    holds(
+        &poisoned(Fleet { latency: (0, 0), ..Fleet::of(2, 1, &[]) }),
+        &[search::OPENED, search::FALSE_ALARM, search::GIVEN_UP],
+    );
 }
 
 #[test]

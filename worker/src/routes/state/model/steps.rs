@@ -79,7 +79,7 @@ pub(super) fn enabled(fleet: &Fleet, world: &World, steps: &mut Vec<Step>) {
         if fleet.heals && process.ill != Ill::Well {
             steps.push(Step::Heals(number));
         }
-        let earlier = &world.processes[..number];
+        let earlier = &world.processes[number + 1..];
         match process.looked {
             Looked::NotYet if fleet.in_turn && earlier.iter().any(|p| !matches!(p.looked, Looked::Yes)) => {}
             Looked::NotYet if fleet.splits => steps.push(Step::Reads(number)),

@@ -167,7 +167,7 @@ pub(super) struct Fleet {
     pub(super) heals: bool,
     /// Each process reads first and acts later.
     pub(super) splits: bool,
-    /// Processes look one after the other; otherwise in any order.
+    /// Processes look one after the other, the one at fault last; otherwise in any order.
     pub(super) in_turn: bool,
     /// Ages beyond this many steps differ in their order only.
     pub(super) remembers: u32,
