@@ -35,6 +35,9 @@ mod waterfall;
 
 pub use exit::{CliError, Exit};
 
+/// Stack of the program's threads: a build without optimisation keeps the whole state of a verb on it, several times over.
+const STACK: usize = 8 << 20;
+
 /// Runs a parsed command line to its exit code. Messages go to standard error, results to standard output.
 #[must_use]
 pub fn run(cli: cli::Cli) -> u8 {
@@ -49,7 +52,7 @@ pub fn run(cli: cli::Cli) -> u8 {
     };
     // one line in the log, never a trace on the person's screen
     bench_worker::engine::catch_all();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             out::note(&format!("error: the process cannot start its threads: {error}"));

@@ -88,28 +88,28 @@ async fn run_until_interrupted(app: &App, verb: &Verb) -> CliResult {
 /// Runs a verb that ends by itself.
 async fn run_with(app: &App, verb: &Verb) -> CliResult {
     match verb {
-        Verb::Submit(args) => submit::run(app, args).await,
+        Verb::Submit(args) => Box::pin(submit::run(app, args)).await,
         Verb::Estimate(args) => estimate::run(app, args).await,
-        Verb::Resume(args) => resume::run(app, args).await,
-        Verb::Retry(args) => retry::run(app, args).await,
+        Verb::Resume(args) => Box::pin(resume::run(app, args)).await,
+        Verb::Retry(args) => Box::pin(retry::run(app, args)).await,
         Verb::Pause(args) => pause::run(app, args).await,
         Verb::Cancel(args) => cancel::run(app, args).await,
         Verb::Status(args) => status::run(app, args).await,
         Verb::List(args) => list::run(app, args).await,
         Verb::Watch(args) => watch::run(app, args).await,
-        Verb::Report(args) => report::run(app, args).await,
+        Verb::Report(args) => Box::pin(report::run(app, args)).await,
         // became a submit above
         Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
         // ends by signals, and has the app for itself
         #[cfg(feature = "cluster")]
         Verb::Serve(_) => Ok(Exit::Done),
         Verb::Compare(args) => compare::run(app, args).await,
-        Verb::Gate(args) => gate::run(app, args).await,
+        Verb::Gate(args) => Box::pin(gate::run(app, args)).await,
         Verb::Trace(args) => trace::run(app, args).await,
         Verb::Export(args) => export::run(app, args).await,
         #[cfg(feature = "archive")]
-        Verb::Archive(verb) => archive::run(app, verb).await,
-        Verb::Import(args) => import::run(app, args).await,
+        Verb::Archive(verb) => Box::pin(archive::run(app, verb)).await,
+        Verb::Import(args) => Box::pin(import::run(app, args)).await,
         Verb::Datasets(verb) => datasets::run(app, verb).await,
         Verb::Systems(verb) => systems::run(app, verb).await,
         Verb::Config(verb) => config::run(app, verb),

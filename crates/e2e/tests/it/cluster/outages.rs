@@ -72,6 +72,7 @@ fn fault_22_workers_without_a_way_leave_their_calls_to_others() {
     sick.iter_mut().for_each(wait_until_ready);
 
     let mut client = stage.submit(&[]);
+    stage.provider.wait_for_requests(1);
     let names = ["refused", "dns", "tls", "wrong-url", "bad-key", "files"];
     let mut seen = Value::Null;
     wait_until("status names all of them", Duration::from_secs(60), || {
