@@ -92,8 +92,8 @@ impl OutageWatch {
             Some((route, row))
         });
         let (route, row) = away?;
-        let minutes = (row.now_us - row.outage.from_us) as f64 / 60e6;
-        Some(format!("{route} has been away for {minutes:.0} min ({}); `resume` tries again at once", row.reason))
+        let away = crate::progress::duration((row.now_us - row.outage.from_us) as f64 / 1e6);
+        Some(format!("{route} has been away for {away} ({}); `resume` tries again at once", row.reason))
     }
 
     /// Forgets runs that no longer run.
@@ -160,6 +160,6 @@ mod tests {
         assert_eq!(watch.gives_up(run, &needs(), &both, minute, at(59)), None, "judging moves: it begins anew");
         assert_eq!(watch.gives_up(run, &needs(), &questions, minute, at(61)), None);
         let why = watch.gives_up(run, &needs(), &questions, minute, at(121)).expect("its time is over");
-        assert_eq!(why, "answerer (account openai) has been away for 2 min (503); `resume` tries again at once");
+        assert_eq!(why, "answerer (account openai) has been away for 2 min 0 s (503); `resume` tries again at once");
     }
 }

@@ -41,16 +41,16 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
     let (mut told, mut searched) = (None::<Instant>, None::<Instant>);
     let mut silent = None;
     loop {
+        match look(&shared, &mut told, &mut searched).await {
+            Ok(()) => silent = None,
+            Err(error) if error.is_transient() => bench_telemetry::outage::STORE.met(&mut silent, &error),
+            Err(error) => debug!("outages could not be looked at: {error}"),
+        }
         let routes = shared.routes();
         let troubled = routes.is_troubled();
         tokio::select! {
             () = tokio::time::sleep(if troubled { TROUBLED.1 } else { CALM }) => {}
             () = routes.alarm.notified() => tokio::time::sleep(TROUBLED.0).await,
-        }
-        match look(&shared, &mut told, &mut searched).await {
-            Ok(()) => silent = None,
-            Err(error) if error.is_transient() => bench_telemetry::outage::STORE.met(&mut silent, &error),
-            Err(error) => debug!("outages could not be looked at: {error}"),
         }
     }
 }

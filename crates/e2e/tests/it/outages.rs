@@ -19,7 +19,7 @@ fn told(done: &Done, words: &str) -> usize {
 
 fn check(size: Size, bench: &Bench, done: Done) -> Value {
     let done = done.expect_code(0);
-    assert_eq!((told(&done, "is away"), told(&done, "is back")), (1, 1), "one line each:\n{}", done.stderr);
+    assert_eq!((told(&done, "is away:"), told(&done, "is back after")), (1, 1), "one line each:\n{}", done.stderr);
     let report = done.json();
     assert_eq!(report["result_digest"].as_str(), Some(size.digest().as_str()));
     assert_eq!(report["outcomes"]["coverage"], 1.0);
