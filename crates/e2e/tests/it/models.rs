@@ -46,12 +46,14 @@ fn faults_never_change_a_digest() {
 }
 
 #[test]
-fn a_provider_that_stays_broken_is_an_infrastructure_error_and_never_a_wrong_answer() {
+fn a_provider_that_stays_broken_pauses_the_run_and_is_never_a_wrong_answer() {
     let broken = Provider::start(&["--fault-500", "1", "--permanent-faults"]);
     let bench = broken.bench();
-    let fast = ["--retries", "1", "--set", "backoff.initial_interval=5ms", "--run-id", "down"];
-    let report = bench.run(broken.submit(&fast)).expect_code(5).json();
-    assert_eq!(report["outcomes"]["infra_error"], 50);
+    let fast = ["--outage-timeout", "1", "--set", "backoff.initial_interval=5ms", "--run-id", "down"];
+    let paused = bench.run(broken.submit(&fast)).expect_code(3);
+    assert!(paused.stderr.contains("has been away"), "{}", paused.stderr);
+    let report = bench.run(["report", "down", "--format", "json"]).expect_code(0).json();
+    assert_eq!(report["outcomes"]["infra_error"], 0, "nothing is given up because a provider is away");
     assert_eq!(report["outcomes"]["scored"], 0);
     assert_eq!(report["headline"]["value"], Value::Null, "nothing was scored: no score may be invented");
     assert_eq!(report["run"]["verdict"], "INVALID");
@@ -59,7 +61,7 @@ fn a_provider_that_stays_broken_is_an_infrastructure_error_and_never_a_wrong_ans
     let healthy = Provider::start(&[]);
     let expected = healthy.digest(&[]);
     let mended = bench
-        .command(["retry", "down", "--errors", "--json"])
+        .command(["resume", "down", "--json", "--outage-timeout", "60"])
         .env("OPENAI_BASE_URL", healthy.base_url())
         .spawn()
         .expect("starts");

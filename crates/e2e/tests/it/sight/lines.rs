@@ -13,8 +13,8 @@ fn lines(stderr: &str) -> Vec<Value> {
 
 #[test]
 fn a_question_that_is_given_up_is_one_line_with_everything_to_find_it() {
-    // the provider fails every request: attempts inside of calls are in traces, not in the log
-    let provider = Provider::start(&["--fault-500", "1"]);
+    // no judgement can be read: attempts inside of calls are in traces, not in the log
+    let provider = Provider::start(&["--fault-malformed-judge", "1", "--permanent-faults"]);
     let bench = provider.bench().with_env("BENCH_LOG_FORMAT", "json");
     let flags = ["--run-id", "broken", "--retries", "2", "--set", "backoff.initial_interval=5ms", "--display", "none"];
     let done = bench.run(provider.submit(&flags)).expect_code(5);
@@ -30,7 +30,7 @@ fn a_question_that_is_given_up_is_one_line_with_everything_to_find_it() {
         assert_eq!((&line["level"], &line["run"], &line["attempt"]), (&json!("WARN"), &json!("broken"), &json!(1)));
         assert_eq!(
             (&line["code"], &line["trace_id"]),
-            (&json!("http_500"), &json!(trace_id(&run, question))),
+            (&json!("unparsable_judgement"), &json!(trace_id(&run, question))),
             "{line}"
         );
         let message = line["message"].as_str().expect("a message");
