@@ -46,6 +46,8 @@ pub(super) struct Leave {
     /// The provider refused the process: what it said.
     pub(super) refused: Option<Failure>,
     pub(super) next_probe: Instant,
+    /// Somebody has asked since the last probe ended: what was found before is not the answer.
+    pub(super) asked: bool,
     tries: u32,
 }
 
@@ -352,7 +354,7 @@ impl RouteState {
         self.forgiven = Some(now);
         (self.failures, self.failing) = (failures, Some(failing));
         let next_probe = now + OWN_PROBE.0;
-        self.standing = Standing::Withdrawn(Leave { since: now, reason, refused, next_probe, tries: 0 });
+        self.standing = Standing::Withdrawn(Leave { since: now, reason, refused, next_probe, asked: false, tries: 0 });
         true
     }
 
@@ -362,6 +364,7 @@ impl RouteState {
             self.withdraw(words.to_owned(), refused, now);
             return true;
         };
+        leave.asked = false;
         leave.tries = leave.tries.saturating_add(1);
         let wait = OWN_PROBE.0.saturating_mul(1 << leave.tries.min(6)).min(OWN_PROBE.1);
         leave.next_probe = now + wait;
@@ -376,6 +379,7 @@ impl RouteState {
     pub(super) fn ask_again(&mut self, now: Instant) {
         if let Standing::Withdrawn(leave) = &mut self.standing {
             leave.next_probe = leave.next_probe.min(now);
+            leave.asked = true;
         }
     }
 

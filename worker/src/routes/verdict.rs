@@ -36,8 +36,7 @@ pub(super) fn verdict(state: &RouteState, others: &[RouteEvidence], now: Instant
         Standing::Withdrawn(leave) => {
             let since = now.saturating_duration_since(leave.since);
             // who asks again just now, for a run that was resumed, waits for the answer
-            let is_known = leave.next_probe > now && !state.asking;
-            if let Some(failure) = leave.refused.as_ref().filter(|_| is_known) {
+            if let Some(failure) = leave.refused.as_ref().filter(|_| !leave.asked) {
                 if refused_for_good(&own, others, since) {
                     return Verdict::StopRuns(failure.clone());
                 }

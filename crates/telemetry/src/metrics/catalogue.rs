@@ -76,7 +76,7 @@ catalogue! {
     Gauge RUN_PROGRESS = "bench_run_progress_ratio" ["run"]: "share of a run's questions that have ended";
     Gauge RUN_ETA_SECONDS = "bench_run_eta_seconds" ["run"]: "seconds until a run ends at its pace of the last minutes";
     Gauge RUN_STILL_SECONDS = "bench_run_still_seconds" ["run"]: "seconds since anything of a running run moved";
-    Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap";
+    Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap (that of its group, where it is one of several)";
     Gauge RUN_INFO = "bench_run_info" ["run", "dataset", "system", "answerer", "status"]: "1 for every open run";
     Counter TRACES = "bench_traces_total" ["reason"]: "questions whose traces were kept: failed, slow, retried, sampled";
     Counter TRACES_DELAYED = "bench_traces_delayed_total" []: "kept questions whose traces could not be sent at once: they are sent later";
