@@ -4,12 +4,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     os::unix::process::ExitStatusExt as _,
+    path::PathBuf,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use bench_testkit::{
-    bench::Done,
+    bench::{Bench, Done},
     cluster::{Cluster, Setup, wait_until_ready},
     process::{Process, wait_until},
     provider::{KEY, Provider},
@@ -35,6 +36,22 @@ pub enum Size {
     Middle,
     /// 398 questions of 10 banks.
     Large,
+    /// 1,986 questions of 10 banks: LoCoMo itself where it is at hand ([`locomo`]), else a simulated one.
+    Full,
+}
+
+/// The folder of datasets that holds the real LoCoMo (`BENCH_REFERENCE_DIR`, by default `../shared`); it may not be part of
+/// this repository.
+#[must_use]
+pub fn locomo() -> Option<PathBuf> {
+    let folder = std::env::var_os("BENCH_REFERENCE_DIR")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")), PathBuf::from);
+    let data = folder.join("data");
+    if data.join("locomo/locomo10.json").exists() {
+        return data.canonicalize().ok();
+    }
+    eprintln!("NOT TESTED: {} is absent; set BENCH_REFERENCE_DIR to test on the real LoCoMo", data.display());
+    None
 }
 
 impl Size {
@@ -45,7 +62,20 @@ impl Size {
             Self::Small => 50,
             Self::Middle => 200,
             Self::Large => 398,
+            Self::Full => 1_986,
         }
+    }
+
+    /// Its dataset.
+    #[must_use]
+    pub fn dataset(self) -> &'static str {
+        if self == Self::Full && locomo().is_some() { "locomo" } else { "locomo-sim" }
+    }
+
+    /// What its commands need in their environment.
+    #[must_use]
+    pub fn environment(self) -> Option<(&'static str, String)> {
+        locomo().filter(|_| self == Self::Full).map(|folder| ("BENCH_DATASETS_DIR", folder.display().to_string()))
     }
 
     const fn flags(self) -> &'static [&'static str] {
@@ -53,6 +83,7 @@ impl Size {
             Self::Small => &["--preset", "quick"],
             Self::Middle => &["--preset", "fair"],
             Self::Large => &["--per-bank", "40"],
+            Self::Full => &["--preset", "full"],
         }
     }
 
@@ -60,8 +91,18 @@ impl Size {
     #[must_use]
     pub fn submit<'a>(self, more: &[&'a str]) -> Vec<&'a str> {
         let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"];
-        let fixed = ["submit", "--dataset", "locomo-sim", "--json"];
+        let fixed = ["submit", "--dataset", self.dataset(), "--json"];
         fixed.iter().chain(self.flags()).chain(&models).chain(more).copied().collect()
+    }
+
+    /// A folder and a store for local runs of this size.
+    #[must_use]
+    pub fn bench(self, provider: &Provider) -> Bench {
+        let bench = provider.bench();
+        match self.environment() {
+            Some((name, value)) => bench.with_env(name, value),
+            None => bench,
+        }
     }
 
     /// The digest of the undisturbed run on one machine; made once per test process.
@@ -76,7 +117,7 @@ impl Size {
             .entry(self)
             .or_insert_with(|| {
                 let provider = Provider::start(&[]);
-                let report = provider.bench().run(self.submit(&[])).expect_code(0).json();
+                let report = self.bench(&provider).run(self.submit(&[])).expect_code(0).json();
                 report["result_digest"].as_str().expect("a digest").to_owned()
             })
             .clone()
@@ -107,6 +148,10 @@ impl Stage {
     /// A stage of parts.
     #[must_use]
     pub fn of(size: Size, provider: Provider, cluster: Cluster) -> Self {
+        let cluster = match size.environment() {
+            Some((name, value)) => cluster.with_env(name, &value),
+            None => cluster,
+        };
         Self { size, provider, cluster, began: Instant::now() }
     }
 

@@ -52,6 +52,18 @@ impl Process {
         &self.name
     }
 
+    /// Takes it the file descriptors that it has not opened yet.
+    ///
+    /// # Panics
+    /// When it is not there, or `prlimit` is not.
+    pub fn leave_no_file_descriptors(&self) {
+        let pid = self.id().to_string();
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").count();
+        let limit = format!("--nofile={open}:{open}");
+        let status = Command::new("prlimit").args(["--pid", &pid, &limit]).status();
+        assert!(status.expect("prlimit is there").success());
+    }
+
     /// Its process id.
     #[must_use]
     pub fn id(&self) -> u32 {

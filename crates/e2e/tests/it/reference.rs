@@ -1,24 +1,12 @@
 //! The real LoCoMo file, when it is there (`BENCH_REFERENCE_DIR`, by default `../shared`): it may not be part of this
 //! repository, so these are the only tests that step aside, and they say so.
 
-use std::path::PathBuf;
-
+use bench_e2e::faults::locomo;
 use bench_testkit::{bench::Bench, troubled_s3::TroubledS3};
-
-fn reference() -> Option<PathBuf> {
-    let folder = std::env::var_os("BENCH_REFERENCE_DIR")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")), PathBuf::from);
-    let data = folder.join("data");
-    if data.join("locomo/locomo10.json").exists() {
-        return Some(data.canonicalize().expect("exists"));
-    }
-    eprintln!("NOT TESTED: {} is absent; set BENCH_REFERENCE_DIR to test on the real LoCoMo", data.display());
-    None
-}
 
 #[test]
 fn the_real_locomo_runs_in_all_presets() {
-    let Some(data) = reference() else { return };
+    let Some(data) = locomo() else { return };
     let bench = Bench::new().with_env("BENCH_DATASETS_DIR", data.display().to_string());
     let run =
         |preset: &str| bench.run(["submit", "--dataset", "locomo", "--preset", preset, "--json"]).expect_code(0).json();
@@ -54,7 +42,7 @@ fn the_real_locomo_runs_in_all_presets() {
 
 #[test]
 fn a_planted_copy_is_refused_and_marked() {
-    let Some(data) = reference() else { return };
+    let Some(data) = locomo() else { return };
     let text = std::fs::read_to_string(data.join("locomo/locomo10.json")).expect("readable");
     let bench = Bench::new();
     std::fs::write(bench.path().join("copy.json"), format!("{text}\n")).expect("writable");
@@ -78,7 +66,7 @@ fn a_planted_copy_is_refused_and_marked() {
 
 #[test]
 fn published_verdicts_get_their_published_score_and_a_clustered_interval() {
-    let Some(data) = reference() else { return };
+    let Some(data) = locomo() else { return };
     let bench = Bench::new().with_env("BENCH_DATASETS_DIR", data.display().to_string());
     let file = data.join("locomo-audit/ap_v1_scored.json.gz").display().to_string();
     let args = ["import", "--dataset", "locomo", "--answers", &file, "--subset", "--json"];
@@ -103,7 +91,7 @@ fn published_verdicts_get_their_published_score_and_a_clustered_interval() {
 
 #[test]
 fn full_runs_of_the_real_locomo_go_the_whole_way() {
-    let Some(data) = reference() else { return };
+    let Some(data) = locomo() else { return };
     let s3 = TroubledS3::start();
     let environment = [("BENCH_DATASETS_DIR", data.display().to_string())];
     crate::chain::from_two_full_runs_to_another_machine_and_back("locomo", s3.place(), &environment);

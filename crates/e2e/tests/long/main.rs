@@ -3,4 +3,5 @@
 
 mod brokers;
 mod disks;
+mod outages;
 mod storms;

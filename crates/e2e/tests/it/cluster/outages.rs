@@ -67,7 +67,7 @@ fn fault_22_workers_without_a_way_leave_their_calls_to_others() {
     sick.push(stage.cluster.worker_with("bad-key", &flags, &[("OPENAI_API_KEY", "sk-of-somebody-else")]));
     let mut full = stage.cluster.worker("files", &flags);
     wait_until_ready(&mut full);
-    leave_no_file_descriptors(&full);
+    full.leave_no_file_descriptors();
     sick.push(full);
     sick.iter_mut().for_each(wait_until_ready);
 
@@ -92,13 +92,4 @@ fn fault_22_workers_without_a_way_leave_their_calls_to_others() {
     let probes = lines(&sick, " gets through to ");
     let _ = stage.check(client, probes as u64);
     assert_eq!(attempts(&stage), [] as [u64; 0], "what a worker lacks is nobody's attempt");
-}
-
-/// Takes a process the file descriptors that it has not opened yet.
-fn leave_no_file_descriptors(process: &Process) {
-    let pid = process.id().to_string();
-    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").count();
-    let limit = format!("--nofile={open}:{open}");
-    let status = std::process::Command::new("prlimit").args(["--pid", &pid, &limit]).status();
-    assert!(status.expect("prlimit is there").success());
 }
