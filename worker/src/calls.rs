@@ -31,7 +31,9 @@ use crate::{
         ChatModel, ChatReply, ChatRequest,
         budget::{Budget, purse::Purse},
         call_store::{CallStore, StoredCalls, StoredEmbeddings},
-        caller::{Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts},
+        caller::{
+            Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, PROBE_PATIENCE,
+        },
         capabilities,
         openai::embeddings::request as embedding_request,
         prices,
@@ -235,8 +237,8 @@ struct RouteProbe {
 
 /// Output limit of a probe: the smallest that providers take.
 const PROBE_TOKENS: u32 = 16;
-/// The longest time that a probe takes: that of a call, and of asking a few runs for its money.
-const PROBE_WITHIN: Duration = Duration::from_secs(140);
+/// The longest time that a probe takes: its reply's, and that of asking a few runs for its money.
+const PROBE_WITHIN: Duration = PROBE_PATIENCE.saturating_add(Duration::from_secs(20));
 
 #[async_trait]
 impl Prober for RouteProbe {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longest time that any command of a test may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Path of a binary of this workspace, beside the running test.
 ///

@@ -24,7 +24,7 @@ use self::first_call::FirstCall;
 use crate::routes::{NotNow, Probed, Route, Sent, Way};
 
 use super::{
-    Attempt, AttemptError, ChatModel, ChatReply, ChatRequest,
+    Attempt, AttemptError, ChatModel, ChatReply, ChatRequest, PaceHint,
     backoff::{BackoffSettings, Delays},
     budget::{Budget, OverCap, Refusal, Reservation},
     call_key::call_key,
@@ -36,6 +36,9 @@ use super::{
     stop::{StopCause, StopFlag},
     tokens::{self, Encoding},
 };
+
+/// Longest time that a probe waits for its reply.
+pub(crate) const PROBE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Settings of calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -253,7 +256,13 @@ impl Caller {
         if let Some(reservation) = &mut reservation {
             reservation.sent();
         }
-        let attempt = self.parts.model.attempt(request).await;
+        // the smallest reply is there soon or not at all: a provider that lets requests hang would hold a probe for minutes
+        let attempt = tokio::time::timeout(PROBE_PATIENCE, self.parts.model.attempt(request)).await;
+        let attempt = attempt.unwrap_or_else(|_| Attempt {
+            result: Err(classify::transport(classify::Transport::Timeout, 0, "a probe was not answered", None)),
+            pace: PaceHint::default(),
+            duration_us: micros(PROBE_PATIENCE),
+        });
         let (way, duration_us) = (way_of(&attempt), attempt.duration_us);
         let probed = match attempt.result {
             Ok(reply) => {

@@ -563,3 +563,16 @@ async fn nothing_is_probed_after_a_reply_and_a_probe_that_shows_nothing_lets_the
     assert!(call(parts).await.outcome.is_ok());
     assert_eq!(model.sent.lock().expect("no panic").len(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn p39_a_probe_of_a_provider_that_lets_requests_hang_ends_soon_and_may_have_been_billed() {
+    let Setup { budget, mut parts, .. } = setup(vec![]);
+    let takes = Duration::from_secs(3600);
+    parts.model = Arc::new(Scripted { script: Mutex::default(), sent: Mutex::default(), takes });
+    let began = tokio::time::Instant::now();
+    let (probed, records) = Caller::new(parts).probe(CONTEXT, &request()).await;
+    assert!(matches!(&probed, Probed::Failed(failure) if failure.code == "timeout"), "{probed:?}");
+    assert_eq!(began.elapsed(), PROBE_PATIENCE);
+    assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [CallOutcome::Uncertain]);
+    assert_eq!(budget.state().reserved, PicoUsd::ZERO, "settled with its record");
+}
