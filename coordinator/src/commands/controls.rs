@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use bench_proto::ids::{RunId, RunNo};
 use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Store};
+use tokio::task::JoinHandle;
 
 use super::{resume, submit::planner};
 use crate::{
     app::App,
     carrier::{Carrier, Watching},
+    cluster::client::spawn_planner,
     exit::CliError,
     local::RunEnd,
     out,
@@ -49,31 +51,53 @@ pub(super) fn plans(app: &App, planned: &PlannedRun) -> Result<Vec<PlannedRun>, 
     others.map(plan).collect()
 }
 
-/// Creates the controls of a run that was just created, paused.
-///
-/// # Errors
-/// What the store meets.
-pub(super) async fn create(
-    store: &dyn Store,
-    plans: &[PlannedRun],
-    of: &NewRun,
-    run: RunNo,
-) -> Result<Vec<RunNo>, CliError> {
-    let mut created = Vec::with_capacity(plans.len());
-    for plan in plans {
+/// The controls as runs that wait for `of`, to be created with it.
+pub(super) fn new_runs(plans: &[PlannedRun], of: &NewRun) -> Vec<NewRun> {
+    let control = |plan: &PlannedRun| {
         let system = &plan.spec.system.name;
-        let control = NewRun {
+        NewRun {
             run_id: RunId(format!("{}-{system}", of.run_id)),
             name: Some(format!("control {system} of {}", of.run_id)),
-            control_of: Some(run),
             lineage: format!("{}-{system}", of.run_id),
             spec: plan.spec.clone(),
             waits: true,
             ..of.clone()
+        }
+    };
+    plans.iter().map(control).collect()
+}
+
+/// Writes the plans of a run's controls that have none yet and that nobody writes: in a cluster they may have to begin when
+/// nobody looks on any more.
+///
+/// # Errors
+/// As [`resume::planner_if_missing`].
+pub(super) async fn plan_missing(
+    app: &App,
+    store: &Arc<dyn Store>,
+    run: RunNo,
+    planned: Option<&PlannedRun>,
+) -> Result<Vec<JoinHandle<Result<(), CliError>>>, CliError> {
+    let mut writing = Vec::new();
+    for control in not_ended(store.as_ref(), run).await?.into_iter().filter(|control| !control.planned) {
+        let planner = match planned {
+            Some(planned) => Some(planner(planned, control.run_no)),
+            None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
         };
-        created.push(store.create_run(&control).await?);
+        writing.extend(planner.map(|planner| spawn_planner(Arc::clone(store), planner)));
     }
-    Ok(created)
+    Ok(writing)
+}
+
+/// Waits until plans are written.
+///
+/// # Errors
+/// What one of them met.
+pub(super) async fn planned(writing: Vec<JoinHandle<Result<(), CliError>>>) -> Result<(), CliError> {
+    for planning in writing {
+        planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+    }
+    Ok(())
 }
 
 /// Controls of a run, in the order of their creation.

@@ -96,7 +96,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         waits: false,
     };
     let interrupts = app.interrupts();
-    let run_no = match store.create_or_find(&new_run).await? {
+    let run_no = match store.create_or_find(&new_run, &[]).await? {
         Creation::Made(run_no) => run_no,
         Creation::Found(existing) => {
             drop(carrier);

@@ -129,13 +129,19 @@ pub(super) async fn go_on(
     let row = store.run(run.run_no).await?;
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
+    let plans_of_controls = match carrier.is_cluster() {
+        true => controls::plan_missing(app, &store, row.run_no, None).await?,
+        false => Vec::new(),
+    };
     if args.detach {
         plan_fully(app, &store, &row, planner).await?;
+        controls::planned(plans_of_controls).await?;
         return detached(&row, args.output.json);
     }
     let interrupts = app.interrupts();
     let watching = args.output.watching(&interrupts);
     let end = carrier.carry(app, &store, &row, planner, &watching).await?;
+    controls::planned(plans_of_controls).await?;
     if end == RunEnd::Finished && !carrier.is_cluster() {
         controls::carry(app, &store, &row, None, &watching).await?;
     }

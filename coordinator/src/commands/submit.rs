@@ -96,7 +96,11 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let interrupts = app.interrupts();
     span.record("run", run_id.0.as_str());
     process::link(&span, TraceId::of_run(&run_id).0, span_of_submit(&run_id).0);
-    let run_no = match store.create_or_find(&new_run).instrument(span.clone()).await? {
+    let run_no = match store
+        .create_or_find(&new_run, &controls::new_runs(&controls, &new_run))
+        .instrument(span.clone())
+        .await?
+    {
         Creation::Made(run_no) => run_no,
         Creation::Found(existing) => {
             // its lock, where there is one, is taken anew like that of any run that exists
@@ -108,26 +112,19 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let run = store.run(run_no).await?;
     tracing::debug!("run created");
     drop(span);
-    let created = controls::create(store.as_ref(), &controls, &new_run, run_no).await?;
-    // in a cluster they may have to begin when nobody looks on any more
-    let plans_of_controls: Vec<_> = match place {
-        Place::Cluster => created.iter().map(|no| spawn_planner(Arc::clone(&store), planner(&planned, *no))).collect(),
+    let plans_of_controls = match place {
+        Place::Cluster => controls::plan_missing(app, &store, run_no, Some(&planned)).await?,
         Place::Local => Vec::new(),
     };
     if args.detach {
-        for planning in
-            plans_of_controls.into_iter().chain([spawn_planner(Arc::clone(&store), planner(&planned, run_no))])
-        {
-            planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
-        }
+        let own = spawn_planner(Arc::clone(&store), planner(&planned, run_no));
+        controls::planned(plans_of_controls.into_iter().chain([own]).collect()).await?;
         return detached(&run, args.output.json);
     }
     let watching = args.output.watching(&interrupts);
     let end = carrier.carry(app, &store, &run, Some(planner(&planned, run_no)), &watching).await?;
     tracing::debug!("run at rest");
-    for planning in plans_of_controls {
-        planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
-    }
+    controls::planned(plans_of_controls).await?;
     if end == RunEnd::Finished && place == Place::Local {
         controls::carry(app, &store, &run, Some(&planned), &watching).await?;
     }

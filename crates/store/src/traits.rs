@@ -25,12 +25,13 @@ pub type StoreResult<T> = Result<T, StoreError>;
 #[async_trait]
 pub trait Runs: Send + Sync {
     /// Creates a run in state `running`, `active_since` now, or paused when it [waits](NewRun::waits); or finds the one that has
-    /// its id. Of those who come at once one creates it, and the others are told of that one (P30).
-    async fn create_or_find(&self, run: &NewRun) -> StoreResult<Creation>;
+    /// its id. Of those who come at once one creates it, and the others are told of that one (P30). Its controls are created with
+    /// it, or not at all: [`NewRun::control_of`] of each becomes this run.
+    async fn create_or_find(&self, run: &NewRun, controls: &[NewRun]) -> StoreResult<Creation>;
 
     /// Creates a run that must be new. [`StoreError::Exists`] when the id is taken.
     async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo> {
-        match self.create_or_find(run).await? {
+        match self.create_or_find(run, &[]).await? {
             Creation::Made(run_no) => Ok(run_no),
             Creation::Found(existing) => Err(StoreError::Exists(format!("run {}", existing.run_id))),
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase, Usage},
     facts::Outcome,
-    ids::{RunNo, TaskKey},
+    ids::{RunId, RunNo, TaskKey},
     money::PicoUsd,
     spec::Limits,
     step::{Opens, StepNo},
@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::{Fresh, HEADLINE, Scene, bank, call, ending, new_run, question_facts, scored};
 use crate::{
-    BudgetAnswer, BudgetChange, BudgetScope, BudgetState, GroupState, MEASURED_FIRST, NewGroup, NewRun, RunCounters,
-    RunState, SessionId, Store, Want, open,
+    BudgetAnswer, BudgetChange, BudgetScope, BudgetState, Creation, GroupState, MEASURED_FIRST, NewGroup, NewRun,
+    RunCounters, RunFilter, RunState, SessionId, Store, StoreError, Want, open,
 };
 
 fn want(phase: Phase, amount: i64) -> Want {
@@ -405,6 +405,28 @@ pub async fn p41_a_control_waits_for_the_measured_run(fresh: &Fresh) {
     assert!(row.active_since_ms.is_some());
     assert!(set(RunState::Running, RunState::Paused).await && set(RunState::Paused, RunState::Running).await);
     assert_eq!(store.run(run).await.expect("is read").resumed_times, 1);
+}
+
+/// A run and its controls are there together, or none of them is.
+pub async fn p41_controls_are_created_with_their_run_or_not_at_all(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let control = |id: &str| NewRun { waits: true, ..in_group(id, None) };
+    let controls = async |run| {
+        let filter = RunFilter { control_of: Some(run), ..RunFilter::default() };
+        let rows = store.list_runs(&filter).await.expect("is listed");
+        rows.into_iter().map(|row| row.run_id.0).collect::<Vec<_>>()
+    };
+    let made = store.create_or_find(&in_group("m", None), &[control("m-none"), control("m-oracle")]).await;
+    let Ok(Creation::Made(run)) = made else { panic!("{made:?}") };
+    assert_eq!(controls(run).await, ["m-oracle", "m-none"]);
+    let again = store.create_or_find(&in_group("m", None), &[control("m-other")]).await;
+    assert!(matches!(again, Ok(Creation::Found(_))), "{again:?}");
+    assert_eq!(controls(run).await, ["m-oracle", "m-none"]);
+    let taken = store.create_or_find(&in_group("n", None), &[control("n-none"), control("m-none")]).await;
+    assert!(matches!(taken, Err(StoreError::Exists(_))), "{taken:?}");
+    for id in ["n", "n-none"] {
+        assert_eq!(store.run_by_id(&RunId(id.to_owned())).await.expect("is read"), None, "nothing of it is left");
+    }
 }
 
 /// The ledger names what every booked attempt belongs to, whatever became of its question.

@@ -19,7 +19,7 @@ pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
     let first = store.create_run(&new_run("aa-1")).await.expect("is created");
     assert!(matches!(store.create_run(&new_run("aa-1")).await, Err(StoreError::Exists(_))));
     let there = store.run(first).await.expect("is read");
-    let found = store.create_or_find(&NewRun { user: "bob".into(), ..new_run("aa-1") }).await.expect("is found");
+    let found = store.create_or_find(&NewRun { user: "bob".into(), ..new_run("aa-1") }, &[]).await.expect("is found");
     assert_eq!(found, Creation::Found(Box::new(there)), "the first one stays as it is");
     let bob = NewRun { user: "bob".into(), ..new_run("ab-2") };
     let second = store.create_run(&bob).await.expect("is created");

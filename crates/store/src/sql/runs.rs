@@ -94,7 +94,7 @@ pub(super) async fn note_event(conn: &mut dyn Conn, run: RunNo, kind: &str, mess
     conn.execute(&ADD, args![run.0, escape(kind), escape(message)]).await.map(drop)
 }
 
-async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) -> StoreResult<Creation> {
+async fn create(conn: &mut dyn Conn, new: NewRun) -> StoreResult<Creation> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO runs (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, \
          state_version, created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls, \
@@ -113,9 +113,9 @@ async fn create(conn: &mut dyn Conn, new: NewRun, tags: String, spec: String) ->
     let args = args![
         new.run_id.0.as_str(),
         new.name.as_deref().map(escape),
-        tags,
+        to_json(&new.tags)?,
         escape(&new.user),
-        spec,
+        to_json(&new.spec)?,
         escape(&new.lineage),
         new.control_of.map(|run| run.0),
         escape(&new.domain),
@@ -203,9 +203,24 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
 
 #[async_trait]
 impl<B: Backend> Runs for SqlStore<B> {
-    async fn create_or_find(&self, run: &NewRun) -> StoreResult<Creation> {
-        let (tags, spec, run) = (to_json(&run.tags)?, to_json(&run.spec)?, run.clone());
-        self.backend.write(move |conn| Box::pin(create(conn, run, tags, spec))).await
+    async fn create_or_find(&self, run: &NewRun, controls: &[NewRun]) -> StoreResult<Creation> {
+        let (run, controls) = (run.clone(), controls.to_vec());
+        self.backend
+            .write(move |conn| {
+                Box::pin(async move {
+                    let creation = create(conn, run).await?;
+                    if let Creation::Made(made) = creation {
+                        for control in controls {
+                            let control = NewRun { control_of: Some(made), ..control };
+                            if let Creation::Found(existing) = create(conn, control).await? {
+                                return Err(StoreError::Exists(format!("run {}", existing.run_id)));
+                            }
+                        }
+                    }
+                    Ok(creation)
+                })
+            })
+            .await
     }
 
     async fn run(&self, run: RunNo) -> StoreResult<RunRow> {

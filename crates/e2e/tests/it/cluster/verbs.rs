@@ -8,6 +8,7 @@ use bench_testkit::{
     cluster::{Cluster, Setup},
     process::{Process, wait_until},
     provider::{KEY, Provider},
+    proxy::Faults,
 };
 use serde_json::{Value, json};
 
@@ -234,6 +235,23 @@ fn p41_controls_of_a_cluster_share_what_the_measured_run_leaves() {
     let done = stage.cluster.run(&["resume", RUN, "--max-cost", "1", "--json"]).expect_code(0).json();
     assert_eq!(done["controls"].as_array().map(Vec::len), Some(3), "{}", done["controls"]);
     assert_eq!(done["result_digest"], report["result_digest"]);
+}
+
+/// Who submitted a run is killed before the plans of its controls are written: `resume` writes them.
+#[test]
+fn p41_controls_without_a_plan_are_planned_by_resume() {
+    let stage = Stage::set(Size::Small, Setup { proxies: true, ..Setup::default() }, 10);
+    // so slow that plans take seconds
+    stage.cluster.postgres_proxy().set(Faults::delay(Duration::from_millis(40)));
+    let mut client = stage.submit(&["--controls"]);
+    wait_until("the runs are there", PATIENCE, || stage.cluster.sql("SELECT count(*) FROM runs") == "4");
+    client.kill();
+    assert_eq!(stage.cluster.sql("SELECT count(*) FROM runs WHERE planned = 0"), "4", "killed too late");
+    stage.cluster.postgres_proxy().heal();
+    let _people = stage.people(1);
+    let report = stage.cluster.run(&["resume", RUN, "--json"]).expect_code(0).json();
+    assert_eq!(report["controls"].as_array().map(Vec::len), Some(3), "{}", report["controls"]);
+    assert_eq!(stage.cluster.sql("SELECT count(*) FROM runs WHERE state <> 'finished'"), "0");
 }
 
 #[test]

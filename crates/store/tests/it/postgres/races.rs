@@ -163,7 +163,7 @@ async fn the_same_change_at_once_is_made_once() {
     let (one, two) = tokio::join!(fresh.store.create_run(&again), second.create_run(&again));
     assert!(matches!((one, two), (Err(StoreError::Exists(_)), Err(StoreError::Exists(_)))));
     let other = new_run("other");
-    let (one, two) = tokio::join!(fresh.store.create_or_find(&other), second.create_or_find(&other));
+    let (one, two) = tokio::join!(fresh.store.create_or_find(&other, &[]), second.create_or_find(&other, &[]));
     let (made, found) = match (one.expect("answers"), two.expect("answers")) {
         (Creation::Made(made), Creation::Found(found)) | (Creation::Found(found), Creation::Made(made)) => {
             (made, found)
