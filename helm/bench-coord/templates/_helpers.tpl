@@ -56,12 +56,16 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/* The image; a coordinator may have a tag of its own. */}}
 {{- define "bench.image" -}}
-{{- with .Values.image -}}
-{{- if .digest -}}
+{{- $own := get (default dict .from) "imageTag" -}}
+{{- with .root.Values.image -}}
+{{- if $own -}}
+{{ .repository }}:{{ $own }}
+{{- else if .digest -}}
 {{ .repository }}@{{ .digest }}
 {{- else -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{ .repository }}:{{ default $.root.Chart.AppVersion .tag }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -269,7 +273,7 @@ securityContext:
 
 {{/* The container's half. */}}
 {{- define "bench.container" -}}
-image: {{ include "bench.image" .root }}
+image: {{ include "bench.image" . }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
   allowPrivilegeEscalation: false
