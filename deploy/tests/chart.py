@@ -15,6 +15,7 @@ SENTINELS = {
     "httpToken": "sentinel-token-0123456789",
 }
 OWN_SECRETS = {"secrets": SENTINELS, "accounts": {"values": {"OPENAI_API_KEY": "sentinel-key"}}}
+OURS = ("coordinator", "worker", "migrate", "submit", "gate")
 RUN = {"args": ["--dataset=locomo", "--preset=fair"]}
 
 
@@ -33,6 +34,12 @@ EVERYTHING = OWN_SECRETS | {
     "imagePullSecrets": ["registry"],
     "settings": '[models]\ntimeout = "60s"\n',
     "extraEnv": [{"name": "NO_COLOR", "value": "1"}],
+    "podLabels": {"tier": "evals"},
+    "podAnnotations": {"a": "all"},
+    "extraVolumes": [{"name": "authority", "configMap": {"name": "authority"}}],
+    "extraVolumeMounts": [{"name": "authority", "mountPath": "/etc/authority", "readOnly": True}],
+    "initContainers": [{"name": "first", "image": "helper:1"}],
+    "sidecars": [{"name": "proxy", "image": "proxy:1", "securityContext": {"runAsUser": 7}}],
     "serviceAccount": {"annotations": {"a": "b"}},
     "service": {"annotations": {"a": "b"}},
     "coordinator": {"replicas": 3, "priorityClassName": "high", "nodeSelector": {"pool": "a"}, "podAnnotations": {"a": "b"}},
@@ -66,11 +73,10 @@ EVERYTHING = OWN_SECRETS | {
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}, "data": {"a": "b"}}],
 }
 
-VALUE_SETS = {
+EXAMPLES = sorted(path.stem for path in (CHART / "examples").glob("*.yaml"))
+
+VALUE_SETS = {name: example(name) for name in EXAMPLES} | {
     "default": SECRET,
-    "small": example("small"),
-    "production": example("production"),
-    "air-gapped": example("air-gapped"),
     "everything": EVERYTHING,
     "own-secrets": OWN_SECRETS,
     "keda": scaling("keda"),
@@ -111,7 +117,12 @@ def pod_of(thing):
 
 
 def containers_of(pod):
-    """All containers of a pod spec, in the order in which they run."""
+    """Our containers of a pod spec, in the order in which they run."""
+    return [container for container in every_container_of(pod) if container["name"] in OURS]
+
+
+def every_container_of(pod):
+    """Ours and those that users add."""
     return pod.get("initContainers", []) + pod["containers"]
 
 
