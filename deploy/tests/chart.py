@@ -62,7 +62,7 @@ EVERYTHING = OWN_SECRETS | {
     "objectStore": {"values": {"AWS_SECRET_ACCESS_KEY": "sentinel-bucket"}},
     "observability": {
         "enabled": True,
-        "labels": {"release": "prometheus"},
+        "labels": {"release": "prometheus", "team": "watchers"},
         "otlp": {"endpoint": "http://collector.monitoring:4317", "headersSecret": "bench"},
     },
     "networkPolicy": {
@@ -97,9 +97,19 @@ def render(values, **options):
         return chart.render(values, name="bench-coord", namespace="bench", **options)
 
 
+class Strict(yaml.CSafeLoader):
+    """Refuses a key that is there twice, as Kubernetes does."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value]
+        if len(keys) != len(set(keys)):
+            raise yaml.YAMLError(f"a key twice: {sorted(keys)}{node.start_mark}")
+        return super().construct_mapping(node, deep)
+
+
 def documents(rendered):
     texts = (text for path, text in sorted(rendered.items()) if not path.endswith("NOTES.txt"))
-    return [document for text in texts for document in yaml.safe_load_all(text) if document]
+    return [document for text in texts for document in yaml.load_all(text, Strict) if document]
 
 
 @cache

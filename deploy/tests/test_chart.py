@@ -407,7 +407,7 @@ class Promises(unittest.TestCase):
 
     def test_a_release_may_be_called_like_a_number(self):
         with helm.Chart.load(str(CHART)) as chart:
-            things = documents(chart.render(SECRET | {"nameOverride": "1"}, name="7", namespace="bench"))
+            things = documents(chart.render(SECRET, name="7", namespace="bench"))
         for thing in things:
             self.assertEqual(problems(thing, VERSIONS[-1]), [], label(thing))
 
@@ -531,6 +531,14 @@ class Refusals(unittest.TestCase):
             ({"datasets": {"url": "bucket"}}, "url"),
             ({"objectStore": {"values": {"access-key": "x"}}}, "access-key"),
             ({"runs": {"a": {"gates": []}}}, "gates"),
+            # no ports would be all ports
+            ({"networkPolicy": {"store": {"ports": []}}}, "ports"),
+            ({"networkPolicy": {"collector": {"ports": []}}}, "ports"),
+            ({"fullnameOverride": "Bench"}, "fullnameOverride"),
+            ({"nameOverride": "1"}, "nameOverride"),
+            ({"run": {"timeZone": ""}}, "timeZone"),
+            ({"migrate": {"replicas": 1}}, "replicas"),
+            ({"extraObjects": [{"kind": "ConfigMap"}]}, "apiVersion"),
             ({"run": {"gate": "--baseline=last:5"}}, "gate"),
             ({"worker": {"scaling": {"fallbackReplicas": "two"}}}, "fallbackReplicas"),
             ({"observability": {"otlp": {"protocol": "http/json"}}}, "protocol"),
