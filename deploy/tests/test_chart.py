@@ -338,9 +338,11 @@ class Promises(unittest.TestCase):
                 self.assertIn("--run-id=$(JOB_NAME)", container["args"])
                 env = next(entry for entry in container["env"] if entry["name"] == "JOB_NAME")
                 self.assertEqual(env["valueFrom"]["fieldRef"]["fieldPath"], "metadata.labels['batch.kubernetes.io/job-name']")
-                ignored, failed = spec["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
+                ignored, *failed = spec["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
                 self.assertEqual(ignored["action"], "Ignore")
-                self.assertEqual(failed["onExitCodes"]["values"], final)
+                self.assertEqual({rule["onExitCodes"]["containerName"] for rule in failed}, {c["name"] for c in containers_of(pod_of(cron))})
+                for rule in failed:
+                    self.assertEqual(rule["onExitCodes"]["values"], final)
                 self.assertEqual(pod_of(cron)["restartPolicy"], "Never")
         byhand, nightly = of_kind("everything", "CronJob")
         self.assertEqual((byhand["spec"]["suspend"], nightly["spec"]["suspend"]), (True, False))
@@ -610,6 +612,7 @@ class Refusals(unittest.TestCase):
             ({"extraVolumes": [{"name": "home", "emptyDir": {}}]}, "extraVolumes: home is the chart's own"),
             (volume | {"migrate": volume}, "extraVolumes: x is the chart's own, or there twice"),
             (volume | {"extraVolumeMounts": [{"name": "x", "mountPath": "/tmp/"}]}, "extraVolumeMounts: /tmp is the chart's own"),
+            (volume | {"extraVolumeMounts": [{"name": "x", "mountPath": "/etc/bench/x"}]}, "extraVolumeMounts: /etc/bench/x is the chart's own"),
             ({"extraVolumeMounts": [{"name": "x", "mountPath": "/x"}]}, "extraVolumeMounts: no volume of extraVolumes is called x"),
             ({"sidecars": [{"name": "worker", "image": "x"}]}, "worker is the chart's own name"),
             ({"sidecars": [{"name": "a", "image": "x"}], "initContainers": [{"name": "a", "image": "x"}]}, "there twice"),

@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import unittest
 
+import yaml
 from binaries import ROOT
 from chart import CHART, OWN_SECRETS, RUN, SECRET, documents, label, render
 from schemas import problems
@@ -174,6 +175,13 @@ def documented():
     return {name for name, *_ in module.rows((CHART / "values.yaml").read_text(encoding="utf-8"))}
 
 
+def default_of(name):
+    table = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    for part in name.split("."):
+        table = table[part]
+    return table
+
+
 def with_option(values, name, value):
     values = copy.deepcopy(values)
     table = values
@@ -187,6 +195,13 @@ def with_option(values, name, value):
 class Options(unittest.TestCase):
     def test_every_documented_value_is_here(self):
         self.assertEqual(documented(), set(OPTIONS))
+
+    def test_each_list_and_table_may_be_taken_away(self):
+        for name, (_, base) in OPTIONS.items():
+            if default_of(name) in ([], {}):
+                with self.subTest(name):
+                    empty, gone = (documents(render(with_option(base, name, value))) for value in (default_of(name), None))
+                    self.assertEqual(list(map(label, gone)), list(map(label, empty)))
 
     def test_each_changes_what_is_rendered_and_stays_valid(self):
         bases = {}

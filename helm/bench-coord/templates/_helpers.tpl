@@ -44,11 +44,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "bench.podMetadata" -}}
 {{- $labels := fromYaml (include "bench.labels" .) -}}
 {{- with .role }}{{ $_ := set $labels "bench-coord/role" . }}{{ end -}}
-{{- $chosen := mergeOverwrite (deepCopy .root.Values.podLabels) (deepCopy .from.podLabels) -}}
+{{- $chosen := mergeOverwrite (dict) (default dict .root.Values.podLabels) (default dict .from.podLabels) -}}
 {{- include "bench.labelsOfOthers" (dict "labels" $chosen "value" "podLabels") -}}
 labels:
   {{- toYaml (mergeOverwrite $labels $chosen) | nindent 2 }}
-{{- $annotations := mergeOverwrite (deepCopy .root.Values.podAnnotations) (deepCopy .from.podAnnotations) -}}
+{{- $annotations := mergeOverwrite (dict) (default dict .root.Values.podAnnotations) (default dict .from.podAnnotations) -}}
 {{- if .read }}{{ $annotations = mergeOverwrite $annotations (fromYaml (include "bench.checksums" .root)) }}{{ end -}}
 {{- with $annotations }}
 annotations:
@@ -195,11 +195,11 @@ envFrom:
   readOnly: true
 {{- end }}
 {{- $names := list -}}
-{{- range concat .root.Values.extraVolumes .from.extraVolumes }}{{ $names = append $names .name }}{{ end -}}
+{{- range concat (default list .root.Values.extraVolumes) (default list .from.extraVolumes) }}{{ $names = append $names .name }}{{ end -}}
 {{- $paths := list "/var/lib/bench" "/tmp" "/etc/bench" "/datasets" -}}
-{{- range $mount := concat .root.Values.extraVolumeMounts .from.extraVolumeMounts -}}
+{{- range $mount := concat (default list .root.Values.extraVolumeMounts) (default list .from.extraVolumeMounts) -}}
 {{- $path := trimSuffix "/" .mountPath -}}
-{{- if has $path $paths }}{{ fail (printf "extraVolumeMounts: %s is the chart's own, or mounted twice" $path) }}{{ end -}}
+{{- if or (has $path $paths) (regexMatch "^/(etc/bench|datasets)/" $path) }}{{ fail (printf "extraVolumeMounts: %s is the chart's own, or mounted twice" $path) }}{{ end -}}
 {{- if not (has .name $names) }}{{ fail (printf "extraVolumeMounts: no volume of extraVolumes is called %s" .name) }}{{ end -}}
 {{- $paths = append $paths $path }}
 {{ toYaml (list $mount) }}
@@ -225,7 +225,7 @@ envFrom:
     readOnly: true
 {{- end }}
 {{- $names := list "home" "tmp" "settings" "datasets" -}}
-{{- range $volume := concat .root.Values.extraVolumes .from.extraVolumes -}}
+{{- range $volume := concat (default list .root.Values.extraVolumes) (default list .from.extraVolumes) -}}
 {{- if has .name $names }}{{ fail (printf "extraVolumes: %s is the chart's own, or there twice" .name) }}{{ end -}}
 {{- $names = append $names .name }}
 {{ toYaml (list $volume) }}
@@ -237,12 +237,12 @@ to the store. */}}
 {{- define "bench.initContainers" -}}
 {{- $names := list "coordinator" "worker" "migrate" "submit" "gate" -}}
 {{- $all := list -}}
-{{- $sidecars := concat .root.Values.sidecars .from.sidecars -}}
+{{- $sidecars := concat (default list .root.Values.sidecars) (default list .from.sidecars) -}}
 {{- if and $sidecars (semverCompare "<1.29.0-0" .root.Capabilities.KubeVersion.Version) -}}
 {{- fail "sidecars: Kubernetes 1.29 is needed, which starts them before the other containers and stops them after" -}}
 {{- end -}}
 {{- range $sidecars }}{{ $all = append $all (mergeOverwrite (deepCopy .) (dict "restartPolicy" "Always")) }}{{ end -}}
-{{- $all = concat $all .root.Values.initContainers .from.initContainers -}}
+{{- $all = concat $all (default list .root.Values.initContainers) (default list .from.initContainers) -}}
 {{- $safe := list -}}
 {{- range $all -}}
 {{- if has .name $names }}{{ fail (printf "initContainers and sidecars: %s is the chart's own name, or there twice" .name) }}{{ end -}}
@@ -333,4 +333,29 @@ livenessProbe:
 {{- define "bench.checksums" -}}
 checksum/settings: {{ .Values.settings | sha256sum }}
 checksum/secrets: {{ printf "%s %s" (toJson .Values.secrets) (toJson (list .Values.accounts .Values.objectStore)) | sha256sum }}
+{{- end -}}
+
+{{/* Ways out of every pod: names, the store and the broker, and what is named for all. */}}
+{{- define "bench.egress" -}}
+{{- $n := .Values.networkPolicy -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+  to:
+    - namespaceSelector: {}
+    # where nodes cache names for their pods
+    - ipBlock: {cidr: 169.254.20.10/32}
+{{- range list $n.store $n.queue }}
+- ports:
+    {{- range .ports }}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+  {{- with .to }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- with $n.extraEgress }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
