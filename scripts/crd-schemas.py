@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes deploy/tests/schemas: what KEDA's and Prometheus operator's objects may hold, as closed JSON schemas.
+"""Writes deploy/tests/schemas: what objects of operators may hold, as closed JSON schemas.
 
 Kubernetes' own schemas come with a Python package; those of custom resources do not. npm packages (MIT) hold TypeScript types that were
 made from the published CRDs; their names, types and required fields are taken over here, their texts are not. Run by hand
-when another version is to be held to; needs npm and Python.
+when another version is to be held to; needs npm and Python. Files without a package (rabbitmq-operator, secrets-store) are written by
+hand and say of what.
 """
 
 import json
@@ -15,6 +16,22 @@ from pathlib import Path
 
 OUT = Path(__file__).resolve().parent.parent / "deploy" / "tests" / "schemas"
 KEDA, MONITORING = "@kubernetes-models/keda", "@kubernetes-models/prometheus-operator"
+CERTIFICATES, EXTERNAL, CNPG = (f"@kubernetes-models/{name}" for name in ("cert-manager", "external-secrets", "cloudnative-pg"))
+# of large kinds the parts of `spec` that examples may use: what is not here is refused like a typo
+PARTS = {
+    "Issuer": ["ca", "selfSigned"],
+    "Cluster": [
+        "instances",
+        "imageName",
+        "storage",
+        "walStorage",
+        "resources",
+        "bootstrap.initdb",
+        "certificates",
+        "postgresql.parameters",
+        "postgresql.synchronous",
+    ],
+}
 # file: (package, version, folder of the API, kinds); the oldest and the newest that packages are made of
 SOURCES = {
     "keda-2.10": (KEDA, "0.4.2", "keda.sh/v1alpha1", ["ScaledObject", "TriggerAuthentication"]),
@@ -31,6 +48,12 @@ SOURCES = {
         "monitoring.coreos.com/v1",
         ["PodMonitor", "ServiceMonitor", "PrometheusRule"],
     ),
+    "cert-manager-1.11": (CERTIFICATES, "4.4.4", "cert-manager.io/v1", ["Certificate", "Issuer"]),
+    "cert-manager-1.20": (CERTIFICATES, "5.0.1", "cert-manager.io/v1", ["Certificate", "Issuer"]),
+    # the first with v1; the package before it has v1beta1 alone, which operators of today no longer serve
+    "external-secrets-newest": (EXTERNAL, "2.0.0", "external-secrets.io/v1", ["ExternalSecret"]),
+    "cloudnative-pg-1.24": (CNPG, "0.1.4", "postgresql.cnpg.io/v1", ["Cluster"]),
+    "cloudnative-pg-1.29": (CNPG, "1.0.0", "postgresql.cnpg.io/v1", ["Cluster"]),
 }
 TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[A-Za-z_$][\w$.]*|-?\d+|[{}\[\]<>():;,|?&])')
 
@@ -94,6 +117,10 @@ class Types:
             self.next("[")
             self.next("]")
             made = {"type": "array", "items": made}
+        if self.peek() == "&":
+            # `string & (A | B)`: the narrower type
+            self.next()
+            return self.one()
         return made
 
     def table(self):
@@ -129,6 +156,18 @@ class Types:
         return Types(self.folder / file).union()
 
 
+def pruned(schema, paths):
+    """A table's schema with these parts alone."""
+    made = schema | {"properties": {}}
+    for name in dict.fromkeys(path.split(".")[0] for path in paths):
+        inner = [path.partition(".")[2] for path in paths if path.split(".")[0] == name]
+        kept = schema["properties"][name]
+        made["properties"][name] = kept if "" in inner else pruned(kept, inner)
+    if set(made.get("required", [])) - set(made["properties"]):
+        raise SystemExit(f"required, but not kept: {made['required']}")
+    return made
+
+
 def pack(name, version, folder):
     done = subprocess.run(["npm", "pack", "--silent", f"{name}@{version}"], cwd=folder, capture_output=True, text=True, check=True)
     subprocess.run(["tar", "-xzf", done.stdout.split()[-1]], cwd=folder, check=True)
@@ -141,8 +180,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             root = pack(package, version, folder) / api
             schemas = {kind: Types(root / f"{kind}.d.ts").union() for kind in kinds}
-            for schema in schemas.values():
+            for kind, schema in schemas.items():
                 schema["properties"].pop("status", None)  # written by operators, never by a chart
+                if kind in PARTS:
+                    schema["properties"]["spec"] = pruned(schema["properties"]["spec"], PARTS[kind])
         about = f"made by scripts/crd-schemas.py of {package}@{version} (npm, MIT)"
         text = json.dumps({"$comment": about, "apiVersion": api, "kinds": schemas}, indent=1)
         (OUT / f"{name}.json").write_text(text + "\n", encoding="utf-8")

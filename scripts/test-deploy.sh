@@ -1,12 +1,13 @@
 #!/bin/sh
-# Tests of the chart, the image's recipe, the compose file and the workflows: lint, render, schemas, policy. No cluster and no
-# engine is needed; Python tools of pinned versions go into target/deploy-venv, and that is said first. BENCH_ACCEPT=1 takes
-# changed renderings as the new snapshots.
+# Tests of the chart, the image's recipe, the compose file, the workflows and the alert rules: lint, render, schemas, policy. No cluster
+# and no engine is needed; Python tools of pinned versions go into target/deploy-venv, promtool comes with Debian's Prometheus, and
+# both are said first. BENCH_ACCEPT=1 takes changed renderings as the new snapshots.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 venv=target/deploy-venv
 sh scripts/deploy-venv.sh
+command -v promtool >/dev/null 2>&1 || install_packages prometheus
 
 say "== deploy: linters"
 "$venv/bin/hadolint" deploy/Dockerfile

@@ -15,6 +15,7 @@ SENTINELS = {
     "httpToken": "sentinel-token-0123456789",
 }
 OWN_SECRETS = {"secrets": SENTINELS, "accounts": {"values": {"OPENAI_API_KEY": "sentinel-key"}}}
+OURS = ("coordinator", "worker", "migrate", "submit", "gate")
 RUN = {"args": ["--dataset=locomo", "--preset=fair"]}
 
 
@@ -33,6 +34,12 @@ EVERYTHING = OWN_SECRETS | {
     "imagePullSecrets": ["registry"],
     "settings": '[models]\ntimeout = "60s"\n',
     "extraEnv": [{"name": "NO_COLOR", "value": "1"}],
+    "podLabels": {"tier": "evals"},
+    "podAnnotations": {"a": "all"},
+    "extraVolumes": [{"name": "authority", "configMap": {"name": "authority"}}],
+    "extraVolumeMounts": [{"name": "authority", "mountPath": "/etc/authority", "readOnly": True}],
+    "initContainers": [{"name": "first", "image": "helper:1"}],
+    "sidecars": [{"name": "proxy", "image": "proxy:1", "securityContext": {"runAsUser": 7}}],
     "serviceAccount": {"annotations": {"a": "b"}},
     "service": {"annotations": {"a": "b"}},
     "coordinator": {"replicas": 3, "priorityClassName": "high", "nodeSelector": {"pool": "a"}, "podAnnotations": {"a": "b"}},
@@ -55,7 +62,7 @@ EVERYTHING = OWN_SECRETS | {
     "objectStore": {"values": {"AWS_SECRET_ACCESS_KEY": "sentinel-bucket"}},
     "observability": {
         "enabled": True,
-        "labels": {"release": "prometheus"},
+        "labels": {"release": "prometheus", "team": "watchers"},
         "otlp": {"endpoint": "http://collector.monitoring:4317", "headersSecret": "bench"},
     },
     "networkPolicy": {
@@ -66,11 +73,10 @@ EVERYTHING = OWN_SECRETS | {
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}, "data": {"a": "b"}}],
 }
 
-VALUE_SETS = {
+EXAMPLES = sorted(path.stem for path in (CHART / "examples").glob("*.yaml"))
+
+VALUE_SETS = {name: example(name) for name in EXAMPLES} | {
     "default": SECRET,
-    "small": example("small"),
-    "production": example("production"),
-    "air-gapped": example("air-gapped"),
     "everything": EVERYTHING,
     "own-secrets": OWN_SECRETS,
     "keda": scaling("keda"),
@@ -91,9 +97,19 @@ def render(values, **options):
         return chart.render(values, name="bench-coord", namespace="bench", **options)
 
 
+class Strict(yaml.CSafeLoader):
+    """Refuses a key that is there twice, as Kubernetes does."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value]
+        if len(keys) != len(set(keys)):
+            raise yaml.YAMLError(f"a key twice: {sorted(keys)}{node.start_mark}")
+        return super().construct_mapping(node, deep)
+
+
 def documents(rendered):
     texts = (text for path, text in sorted(rendered.items()) if not path.endswith("NOTES.txt"))
-    return [document for text in texts for document in yaml.safe_load_all(text) if document]
+    return [document for text in texts for document in yaml.load_all(text, Strict) if document]
 
 
 @cache
@@ -111,7 +127,12 @@ def pod_of(thing):
 
 
 def containers_of(pod):
-    """All containers of a pod spec, in the order in which they run."""
+    """Our containers of a pod spec, in the order in which they run."""
+    return [container for container in every_container_of(pod) if container["name"] in OURS]
+
+
+def every_container_of(pod):
+    """Ours and those that users add."""
     return pod.get("initContainers", []) + pod["containers"]
 
 

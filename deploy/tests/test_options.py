@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import unittest
 
+import yaml
 from binaries import ROOT
 from chart import CHART, OWN_SECRETS, RUN, SECRET, documents, label, render
 from schemas import problems
@@ -19,6 +20,25 @@ SEEN = SECRET | {"observability": {"enabled": True, "otlp": {"endpoint": "http:/
 RUNS = SECRET | {"runs": {"a": RUN}}
 NIGHTLY = SECRET | {"runs": {"a": RUN}, "run": {"schedule": "0 1 * * *"}}
 ARCHIVE = SECRET | {"archive": {"url": "s3://b/p"}}
+VOLUMES = [{"name": "ca", "configMap": {"name": "ca"}}]
+MOUNTS = [{"name": "ca", "mountPath": "/etc/ca"}]
+CONTAINERS = [{"name": "helper", "image": "helper:1"}]
+# what every workload has, and all of them together: value by name, and what is set around it
+PODS = {
+    "podLabels": ({"a": "b"}, {}),
+    "podAnnotations": ({"a": "b"}, {}),
+    "extraVolumes": (VOLUMES, {}),
+    "extraVolumeMounts": (MOUNTS, {"extraVolumes": VOLUMES}),
+    "initContainers": (CONTAINERS, {}),
+    "sidecars": (CONTAINERS, {}),
+}
+PLACES = {
+    "nodeSelector": ({"a": "b"}, {}),
+    "tolerations": ([{"operator": "Exists"}], {}),
+    "affinity": ({"nodeAffinity": {}}, {}),
+    "priorityClassName": ("high", {}),
+}
+WORKLOADS = ("coordinator", "worker", "migrate", "run")
 
 # dotted name: (another value, what else is set)
 OPTIONS = {
@@ -32,6 +52,10 @@ OPTIONS = {
     "image.pullPolicy": ("Always", SECRET),
     "imagePullSecrets": (["registry"], SECRET),
     "secrets.existingSecret": ("mine", SECRET),
+    "secrets.storeUrlSecret": ("db-app", SECRET),
+    "secrets.storeUrlSuffix": ("?sslmode=verify-full", SECRET),
+    "secrets.queueUrlSecret": ("mq-default-user", SECRET),
+    "secrets.queueUrlSuffix": ("%2f", SECRET),
     "secrets.coordinatorSecret": ("mine", SECRET),
     "secrets.workerSecret": ("mine", SECRET),
     "secrets.migrateSecret": ("mine", SECRET),
@@ -46,19 +70,17 @@ OPTIONS = {
     "settings": ('[models]\ntimeout = "60s"\n', SECRET),
     "logLevel": ("debug", SECRET),
     "extraEnv": (ENV, SECRET),
+    "storage.home": ("9Gi", SECRET),
+    "storage.tmp": ("9Gi", SECRET),
     "serviceAccount.create": (False, SECRET),
     "serviceAccount.name": ("mine", SECRET),
     "serviceAccount.annotations": ({"a": "b"}, SECRET),
     "coordinator.replicas": (1, SECRET),
+    "coordinator.imageTag": ("0.0.9", SECRET),
     "coordinator.port": (9000, SECRET),
     "coordinator.resources": (RESOURCES, SECRET),
     "coordinator.podDisruptionBudget": (False, SECRET),
     "coordinator.extraEnv": (ENV, SECRET),
-    "coordinator.podAnnotations": ({"a": "b"}, SECRET),
-    "coordinator.nodeSelector": ({"a": "b"}, SECRET),
-    "coordinator.tolerations": ([{"operator": "Exists"}], SECRET),
-    "coordinator.affinity": ({"nodeAffinity": {}}, SECRET),
-    "coordinator.priorityClassName": ("high", SECRET),
     "service.type": ("NodePort", SECRET),
     "service.annotations": ({"a": "b"}, SECRET),
     "ingress.enabled": (True, SECRET | {"ingress": {"host": "h"}}),
@@ -73,11 +95,6 @@ OPTIONS = {
     "worker.resources": (RESOURCES, SECRET),
     "worker.podDisruptionBudget": (False, SECRET),
     "worker.extraEnv": (ENV, SECRET),
-    "worker.podAnnotations": ({"a": "b"}, SECRET),
-    "worker.nodeSelector": ({"a": "b"}, SECRET),
-    "worker.tolerations": ([{"operator": "Exists"}], SECRET),
-    "worker.affinity": ({"nodeAffinity": {}}, SECRET),
-    "worker.priorityClassName": ("high", SECRET),
     "worker.scaling.mode": ("keda", SECRET),
     "worker.scaling.replicas": (7, SECRET),
     "worker.scaling.minReplicas": (3, KEDA),
@@ -91,6 +108,8 @@ OPTIONS = {
     "migrate.backoffLimit": (1, SECRET),
     "migrate.activeDeadlineSeconds": (77, SECRET),
     "migrate.resources": (RESOURCES, SECRET),
+    "migrate.serviceAccountName": ("mine", SECRET),
+    "migrate.extraEnv": (ENV, SECRET),
     "runs": ({"b": RUN}, SECRET),
     "run.schedule": ("0 1 * * *", RUNS),
     "run.timeZone": ("Europe/Berlin", RUNS),
@@ -135,10 +154,17 @@ OPTIONS = {
     "networkPolicy.collector.ports": ([4317], SEEN),
     "networkPolicy.objectStore.to": (PEER, ARCHIVE),
     "networkPolicy.objectStore.ports": ([9000], ARCHIVE),
+    "networkPolicy.extraEgress": ([{"to": PEER, "ports": [{"port": 80, "protocol": "TCP"}]}], SECRET),
     "networkPolicy.workerEgress": ([{"to": PEER, "ports": [{"port": 80, "protocol": "TCP"}]}], SECRET),
     "networkPolicy.downloads.enabled": (False, SECRET),
     "runAsUser": (1000, SECRET),
     "extraObjects": ([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}}], SECRET),
+}
+OPTIONS |= {name: (value, RUNS | around) for name, (value, around) in PODS.items()}
+OPTIONS |= {
+    f"{workload}.{name}": (value, RUNS | {workload: around})
+    for workload in WORKLOADS
+    for name, (value, around) in (PODS | PLACES).items()
 }
 
 
@@ -147,6 +173,13 @@ def documented():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return {name for name, *_ in module.rows((CHART / "values.yaml").read_text(encoding="utf-8"))}
+
+
+def default_of(name):
+    table = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    for part in name.split("."):
+        table = table[part]
+    return table
 
 
 def with_option(values, name, value):
@@ -162,6 +195,12 @@ def with_option(values, name, value):
 class Options(unittest.TestCase):
     def test_every_documented_value_is_here(self):
         self.assertEqual(documented(), set(OPTIONS))
+
+    def test_each_list_and_table_may_be_taken_away(self):
+        for name, (_, base) in OPTIONS.items():
+            if default_of(name) in ([], {}):
+                with self.subTest(name):
+                    self.assertTrue(documents(render(with_option(base, name, None))))
 
     def test_each_changes_what_is_rendered_and_stays_valid(self):
         bases = {}
