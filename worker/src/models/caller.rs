@@ -258,11 +258,7 @@ impl Caller {
         }
         // the smallest reply is there soon or not at all: a provider that lets requests hang would hold a probe for minutes
         let attempt = tokio::time::timeout(PROBE_PATIENCE, self.parts.model.attempt(request)).await;
-        let attempt = attempt.unwrap_or_else(|_| Attempt {
-            result: Err(classify::transport(classify::Transport::Timeout, 0, "a probe was not answered", None)),
-            pace: PaceHint::default(),
-            duration_us: micros(PROBE_PATIENCE),
-        });
+        let attempt = attempt.unwrap_or_else(|_| unanswered("a probe was not answered", PROBE_PATIENCE));
         let (way, duration_us) = (way_of(&attempt), attempt.duration_us);
         let probed = match attempt.result {
             Ok(reply) => {
@@ -358,7 +354,11 @@ impl<'a> Call<'a> {
             self.waited(waiting, WaitFor::Pace);
             let Admitted { reservation, permit, sent } = admitted?;
             let offset_us = micros(self.begun.elapsed());
-            let attempt = caller.parts.model.attempt(self.request).await;
+            let sending = Instant::now();
+            let attempt = tokio::select! {
+                attempt = caller.parts.model.attempt(self.request) => attempt,
+                () = lost(sent.as_ref()) => unanswered("sent before the provider was away", sending.elapsed()),
+            };
             self.note(offset_us, &attempt);
             permit.finish(seen(&attempt));
             let failed = sent
@@ -790,6 +790,23 @@ struct Admitted<'a> {
     reservation: Option<Reservation>,
     permit: Permit<'a>,
     sent: Option<Sent<'a>>,
+}
+
+/// Ends when a call need not be waited for.
+async fn lost(sent: Option<&Sent<'_>>) {
+    match sent {
+        Some(sent) => sent.lost().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// An attempt that is given up after a time; the provider may have done the work.
+fn unanswered(why: &str, after: Duration) -> Attempt {
+    Attempt {
+        result: Err(classify::transport(classify::Transport::Timeout, 0, why, None)),
+        pace: PaceHint::default(),
+        duration_us: micros(after),
+    }
 }
 
 /// What an attempt says about its route.

@@ -310,6 +310,17 @@ impl Route {
 }
 
 impl Sent<'_> {
+    /// Ends when the call need not be waited for: the provider was away meanwhile, is back, and has forgotten it.
+    pub(crate) async fn lost(&self) {
+        loop {
+            let changed = self.route.changed.notified();
+            if lock(&self.route.state).is_lost(self.call) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// The call has ended. Returns when it was sent, if it failed on the way.
     pub(crate) fn end(mut self, way: Way, failure: Option<&Failure>) -> Option<Instant> {
         self.ended = true;

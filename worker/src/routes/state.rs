@@ -97,6 +97,8 @@ pub(super) struct RouteState {
     pub(super) words: String,
     /// Failures sent before are nobody's attempts.
     forgiven: Option<Instant>,
+    /// Calls sent before have met an outage that is over, and have waited longer than any reply takes.
+    lost: Option<Instant>,
     out: BTreeMap<u64, Instant>,
     next: u64,
     returned: Option<Instant>,
@@ -118,6 +120,7 @@ impl Default for RouteState {
             failing: None,
             words: String::new(),
             forgiven: None,
+            lost: None,
             out: BTreeMap::new(),
             next: 0,
             returned: None,
@@ -162,8 +165,13 @@ impl RouteState {
 
     /// A call has ended; when it was sent.
     fn returned(&mut self, call: u64, now: Instant) -> Instant {
-        let sent = self.out.remove(&call).unwrap_or(now);
         self.returned = Some(now);
+        self.out.remove(&call).unwrap_or(now)
+    }
+
+    /// A reply has come to a call; when that was sent.
+    fn replied(&mut self, call: u64, now: Instant) -> Instant {
+        let sent = self.returned(call, now);
         if self.durations.len() == REPLIES_SEEN {
             self.durations.pop_front();
         }
@@ -173,7 +181,7 @@ impl RouteState {
 
     /// A call came through.
     pub(super) fn succeeded(&mut self, call: u64, now: Instant) {
-        let sent = self.returned(call, now);
+        let sent = self.replied(call, now);
         self.through(sent, now);
         if let Some(allowance) = &mut self.allowance {
             allowance.well = true;
@@ -234,13 +242,23 @@ impl RouteState {
         (charged, forgiven)
     }
 
-    /// For how long calls have been out without any reply, when that is suspicious.
+    /// A reply that takes longer is suspicious.
+    fn patience(&self) -> Duration {
+        LONGEST_SILENCE.max(self.durations.iter().max().copied().unwrap_or_default() * 3)
+    }
+
+    /// For how long calls have been out without any reply, when that is suspicious. A probe that came through is a reply: asked
+    /// again at once, it would say the same.
     fn silence(&self, now: Instant) -> Option<Duration> {
-        let oldest = self.out.values().min()?;
-        let since = self.returned.map_or(*oldest, |returned| returned.max(*oldest));
-        let slowest = self.durations.iter().max().copied().unwrap_or_default();
+        let oldest = self.out.values().min().copied();
+        let since = oldest?.max(self.returned.or(oldest)?).max(self.came.or(oldest)?);
         let silence = now.saturating_duration_since(since);
-        (silence >= LONGEST_SILENCE.max(slowest * 3)).then_some(silence)
+        (silence >= self.patience()).then_some(silence)
+    }
+
+    /// Whether a call that is out need not be waited for: an outage that has begun after it is over, and still nothing came.
+    pub(super) fn is_lost(&self, call: u64) -> bool {
+        self.out.get(&call).zip(self.lost).is_some_and(|(sent, lost)| *sent < lost)
     }
 
     /// Whether somebody has to look at the route before its time.
@@ -318,6 +336,7 @@ impl RouteState {
         }
         if outage.is_confirmed() {
             self.forgive(now);
+            self.lost = now.checked_sub(self.patience());
         } else {
             // The first probe came through: the route was sound. Whether what failed here was the calls' own or this
             // process's is found out by a success of its own, or by asking itself.
@@ -505,6 +524,31 @@ mod tests {
         state.succeeded(slow, now + 42 * SECOND);
         assert!(!state.is_troubled(now + 161 * SECOND), "a reply may take three times the slowest one");
         assert!(state.is_troubled(now + 162 * SECOND));
+    }
+
+    /// Without this a call that hangs would be probed for at each look, and each probe is paid.
+    #[test]
+    fn p39_a_probe_that_came_through_breaks_the_silence() {
+        let (mut state, now) = (RouteState::default(), Instant::now());
+        state.send(now);
+        assert!(state.is_troubled(now + 30 * SECOND));
+        state.through(now + 30 * SECOND, now + 31 * SECOND);
+        assert!(!state.is_troubled(now + 60 * SECOND));
+        assert!(state.is_troubled(now + 61 * SECOND));
+    }
+
+    #[test]
+    fn p39_calls_that_hung_through_an_outage_are_lost_when_it_is_over() {
+        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (hung, late) = (state.send(now), state.send(now + 20 * SECOND));
+        assert_eq!(state.told(&row(1, 0, None), 8, now + 31 * SECOND), Turn::WentAway);
+        assert_eq!(state.told(&row(1, 1, None), 8, now + 33 * SECOND), Turn::Nothing);
+        assert!(!state.is_lost(hung), "while it lasts, a reply may still come");
+        assert_eq!(state.told(&row(1, 1, Some(1)), 8, now + 40 * SECOND), Turn::CameBack);
+        assert!(state.is_lost(hung) && !state.is_lost(late), "a reply to the later one may still come");
+        let mut pending = vec![state.failed(hung, "it hung", now + 40 * SECOND)];
+        assert_eq!(state.decide(&mut pending), (0, 1));
+        assert!(!state.is_lost(state.next + 1));
     }
 
     #[test]
