@@ -71,12 +71,12 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.cached_calls += other.cached_calls;
-        self.retries += other.retries;
-        self.rate_limited += other.rate_limited;
-        self.prompt_tokens += other.prompt_tokens;
-        self.completion_tokens += other.completion_tokens;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.cached_calls = self.cached_calls.saturating_add(other.cached_calls);
+        self.retries = self.retries.saturating_add(other.retries);
+        self.rate_limited = self.rate_limited.saturating_add(other.rate_limited);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
         self.cost = self.cost.saturating_add(other.cost);
         self.saved = self.saved.saturating_add(other.saved);
     }

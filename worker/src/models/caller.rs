@@ -4,7 +4,10 @@
 mod first_call;
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -19,6 +22,7 @@ use bench_proto::{
 };
 
 use bench_telemetry::metrics::catalogue;
+use tracing::warn;
 
 use self::first_call::FirstCall;
 use crate::routes::{NotNow, Probed, Route, Sent, Way};
@@ -39,6 +43,9 @@ use super::{
 
 /// Longest time that a probe waits for its reply.
 pub(crate) const PROBE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most that one call is booked with, $10,000: sums of what a million calls cost stay numbers.
+const MOST_COST: PicoUsd = PicoUsd(10_000_000_000_000_000);
 
 /// Settings of calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,6 +107,8 @@ pub struct Caller {
     parts: CallerParts,
     encoding: Encoding,
     first: FirstCall,
+    /// It was said that the provider's counts cannot be true.
+    doubted: AtomicBool,
 }
 
 /// What a call belongs to.
@@ -210,7 +219,23 @@ impl Caller {
         if parts.pace.as_ref().is_some_and(|pace| pace.counts_tokens()) {
             encoding.prepare();
         }
-        Self { parts, encoding, first: FirstCall::default() }
+        Self { parts, encoding, first: FirstCall::default(), doubted: AtomicBool::new(false) }
+    }
+
+    /// Says once that the provider counts what cannot be.
+    fn doubt_count(&self, reply: &ChatReply) {
+        if !self.doubted.swap(true, Ordering::Relaxed) {
+            let count = |tokens: Option<u64>| tokens.map_or_else(|| "no".to_owned(), |tokens| tokens.to_string());
+            warn!(
+                code = "implausible_usage",
+                "{} (account {}) counts {} prompt and {} completion tokens for one call, which cannot be: such calls are booked \
+                 with the most that they can cost",
+                self.parts.model.model(),
+                self.parts.account,
+                count(reply.prompt_tokens),
+                count(reply.completion_tokens)
+            );
+        }
     }
 
     /// The model that is called.
@@ -621,11 +646,16 @@ impl<'a> Call<'a> {
 
     fn judge_reply<T>(
         &mut self,
-        reply: ChatReply,
+        mut reply: ChatReply,
         duration_us: u64,
         reservation: Option<Reservation>,
         accept: Accept<'_, T>,
     ) -> Next<T> {
+        let believed = tokens::is_plausible(self.request, &reply);
+        if !believed {
+            self.caller.doubt_count(&reply);
+            (reply.prompt_tokens, reply.completion_tokens) = (None, None);
+        }
         // a server that does not count is counted for
         let prompt_tokens = reply.prompt_tokens.unwrap_or_else(|| self.prompt_tokens());
         let completion_tokens = reply.completion_tokens.unwrap_or_else(|| self.caller.encoding.count(&reply.text));
@@ -651,7 +681,11 @@ impl<'a> Call<'a> {
         };
         // what was served is charged, also where another tier was asked for
         let served = reply.service_tier.as_deref().or_else(|| self.request.service_tier());
-        let cost = price.map_or(PicoUsd::ZERO, |price| price.cost(&tokens, served));
+        let cost = price.map_or(PicoUsd::ZERO, |price| match believed {
+            true => price.cost(&tokens, served).min(MOST_COST),
+            // nobody knows what will be charged
+            false => self.worst_case(price, prompt_tokens),
+        });
         let accepted = accept(&reply);
         let outcome = if accepted.is_ok() { CallOutcome::Accepted } else { CallOutcome::Rejected };
         self.record(reservation, outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);

@@ -4,7 +4,7 @@
 //! or ahead in a thread of their own ([`Encoding::prepare`]). Models without a known vocabulary get an upper bound: a
 //! byte-level tokenizer never makes more tokens than bytes.
 
-use super::{ChatRequest, capabilities::bare_name};
+use super::{ChatReply, ChatRequest, capabilities::bare_name};
 
 /// Tokens around each message (role and separators), by OpenAI's published recipe for chat models: 3 and the role.
 const TOKENS_PER_MESSAGE: u64 = 4;
@@ -12,6 +12,11 @@ const TOKENS_PER_MESSAGE: u64 = 4;
 const TOKENS_PER_REPLY: u64 = 3;
 /// Allowance for what a provider adds around a JSON schema.
 const TOKENS_PER_SCHEMA: u64 = 32;
+
+/// Tokens that a provider may put into a prompt beside what was sent: its own instructions, tools.
+const HIDDEN_PROMPT: u64 = 200_000;
+/// Tokens that a model may think beside what it says and beyond the limit it was given.
+const HIDDEN_OUTPUT: u64 = 2_000_000;
 
 /// How a model turns text into tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +79,18 @@ impl Encoding {
 #[must_use]
 pub fn prompt_bound(request: &ChatRequest) -> u64 {
     sum(request, |text| text.len() as u64)
+}
+
+/// Whether a provider's own count can be true of the request and its reply. What cannot is no count: sums of such numbers would
+/// soon say nothing of all other calls.
+#[must_use]
+pub fn is_plausible(request: &ChatRequest, reply: &ChatReply) -> bool {
+    let prompt = prompt_bound(request).saturating_add(HIDDEN_PROMPT);
+    let output = request.output_limit().saturating_add(reply.text.len() as u64).saturating_add(HIDDEN_OUTPUT);
+    let parts = [reply.cached_prompt_tokens, reply.cache_write_tokens, reply.cache_write_1h_tokens];
+    reply.prompt_tokens.is_none_or(|tokens| tokens <= prompt)
+        && reply.completion_tokens.is_none_or(|tokens| tokens <= output)
+        && parts.iter().all(|part| *part <= prompt)
 }
 
 fn sum(request: &ChatRequest, count: impl Fn(&str) -> u64) -> u64 {

@@ -50,6 +50,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0011_outages.sql"),
     include_str!("../../../../migrations/sqlite/0012_groups.sql"),
     include_str!("../../../../migrations/sqlite/0013_incarnation.sql"),
+    include_str!("../../../../migrations/sqlite/0014_believed.sql"),
 ];
 
 /// The store in one file.

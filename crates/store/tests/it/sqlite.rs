@@ -269,3 +269,39 @@ async fn writers_wait_for_another_process() {
     change(&mut conn, "COMMIT").await;
     waiting.await.expect("ends").expect("the session opens");
 }
+
+/// Releases up to schema 13 believed any count of a provider, and a sum beyond 64 bits was no integer any more: nothing that reads
+/// money could open such a store.
+#[tokio::test]
+async fn sums_that_became_fractions_are_mended() {
+    use sqlx::Connection as _;
+    let fresh = fresh().await;
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+    let run = scene.run.0;
+    fresh.store.close().await;
+    let mut conn = raw(&fresh.url).await;
+    let absurd = "1, 9000000000000000000, 9223372036854775807, 1, 0, x''";
+    let sound = "100, 10, 500000, 1, 0, x''";
+    let change = [
+        format!("INSERT INTO calls VALUES (x'01', {run}, 1, x'', 1, 0, 'm', {absurd}, 'stop')"),
+        format!("INSERT INTO calls VALUES (x'02', {run}, 1, x'', 1, 0, 'm', {sound}, 'stop')"),
+        "UPDATE run_counters SET spent = 9223372036854775807 + 500000, overdraft = 9223372036854775807 + 1".to_owned(),
+        format!("INSERT INTO budgets VALUES (1, {run}, 1, 9223372036854775807 + 500000, 0, 0)"),
+        "INSERT INTO budgets VALUES (2, 0, 0, 9223372036854775807 + 500000, 0, 0)".to_owned(),
+        "INSERT INTO budgets VALUES (2, 1, 0, 7, 0, 0)".to_owned(),
+        "UPDATE bench_schema SET version = 13".to_owned(),
+    ];
+    for statement in change {
+        sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut conn).await.expect("is damaged");
+    }
+    conn.close().await.expect("closes");
+    let store = open(&fresh.url).await.expect("opens, and migrates");
+    assert_eq!(store.run(scene.run).await.expect("can be read").counters.spent.0, 500_000);
+    store.close().await;
+    let mut conn = raw(&fresh.url).await;
+    let sums: Vec<(i64, i64)> = sqlx::query_as("SELECT kind, spent FROM budgets ORDER BY kind, scope")
+        .fetch_all(&mut conn)
+        .await
+        .expect("integers");
+    assert_eq!(sums, [(1, 500_000), (2, 500_000), (2, 7)]);
+}

@@ -576,3 +576,32 @@ async fn p39_a_probe_of_a_provider_that_lets_requests_hang_ends_soon_and_may_hav
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [CallOutcome::Uncertain]);
     assert_eq!(budget.state().reserved, PicoUsd::ZERO, "settled with its record");
 }
+
+#[tokio::test]
+async fn counts_that_cannot_be_true_are_booked_with_the_most_that_the_call_can_cost() {
+    let counted = |prompt, completion, cached| {
+        let mut attempt = good("yes");
+        if let Ok(reply) = &mut attempt.result {
+            (reply.prompt_tokens, reply.completion_tokens) = (Some(prompt), Some(completion));
+            reply.cached_prompt_tokens = cached;
+        }
+        attempt
+    };
+    const ABSURD: u64 = 9_000_000_000_000_000_000;
+    for (prompt, completion, cached) in [(100, ABSURD, 0), (ABSURD, 10, 0), (100, 10, ABSURD), (u64::MAX, u64::MAX, 1)]
+    {
+        let Setup { budget, parts, .. } = setup(vec![counted(prompt, completion, cached)]);
+        let caller = Caller::new(parts);
+        let worst = caller.parts.model.prompt_tokens(caller.encoding, &request());
+        let result = caller.call(CONTEXT, &request(), &yes).await;
+        assert!(result.outcome.is_ok(), "the answer itself is as good as any");
+        let record = &result.records[0];
+        assert_eq!((record.prompt_tokens, record.completion_tokens), (worst, 1), "counted from the texts");
+        assert_eq!(record.cost, PRICE.worst((worst * 21).div_ceil(20), 50, None, false));
+        assert_eq!((budget.state().spent, budget.state().overdraft), (record.cost, PicoUsd::ZERO));
+        assert_eq!((result.usage.prompt_tokens, result.usage.completion_tokens), (worst, 1));
+    }
+    // a model may think far beyond what it says
+    let Setup { parts, .. } = setup(vec![counted(100, 30_000, 40)]);
+    assert_eq!(call(parts).await.records[0].completion_tokens, 30_000);
+}
