@@ -301,6 +301,10 @@ pub enum ArchiveVerb {
         /// Rebuild the run in the store, so that it can be reported, compared and judged again
         #[arg(long)]
         restore: bool,
+        /// Also let the run be carried on here: it brings an adapter, which runs commands and sends secrets as it says. Read
+        /// `system.settings.adapter` in its run.json first
+        #[arg(long, requires = "restore")]
+        trust_system: bool,
     },
     /// Check every byte of a run, or of all
     Verify {

@@ -27,17 +27,17 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
     let at = |at: &ArchiveAt| open_existing(app, at.archive.as_deref());
     match verb {
         ArchiveVerb::Push { run, at } => push(app, &open(app, at.archive.as_deref())?, run.as_deref()).await,
-        ArchiveVerb::List { at: place, json } => show(&list(&at(place)?).await?, *json),
-        ArchiveVerb::Fetch { run, at: place, output_dir, restore } => {
+        ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
+        ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system } => {
             let place = at(place)?;
             let entry = find(&place, run).await?;
             let folder = output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&entry.run_id));
-            get(app, &place, &entry, &folder, *restore).await
+            get(app, &place, &entry, &folder, restore.then_some(*trust_system)).await
         }
         ArchiveVerb::Verify { run, at: place, json } => verify(&at(place)?, run.as_deref(), *json).await,
         ArchiveVerb::Trajectory { at: place, dataset, system, preset, svg, json } => {
             let wanted = Wanted { dataset: dataset.clone(), system: system.clone(), preset: preset.clone() };
-            let trajectory = Trajectory::of(list(&at(place)?).await?, &wanted);
+            let trajectory = Trajectory::of(entries(&at(place)?).await?, &wanted);
             if let Some(path) = svg {
                 let picture = trajectory.svg();
                 results::write_atomically(path, |file| file.write_all(picture.as_bytes()))?;
@@ -57,6 +57,13 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
             Ok(Exit::Done)
         }
     }
+}
+
+/// All archived runs; what is left out is said.
+async fn entries(place: &Place) -> Result<Vec<IndexEntry>, CliError> {
+    let listed = list(place).await?;
+    listed.left_out.iter().for_each(|why| out::note(why));
+    Ok(listed.entries)
 }
 
 async fn push(app: &App, place: &Place, run: Option<&str>) -> CliResult {
@@ -101,15 +108,16 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
     Ok(Exit::Done)
 }
 
-async fn get(app: &App, place: &Place, entry: &IndexEntry, folder: &std::path::Path, rebuild: bool) -> CliResult {
+/// Fetches a run's files; `rebuild`: makes it a run of the store, whose system is trusted or not.
+async fn get(
+    app: &App,
+    place: &Place,
+    entry: &IndexEntry,
+    folder: &std::path::Path,
+    rebuild: Option<bool>,
+) -> CliResult {
     results::check_writable(folder)?;
     let manifest = fetch::manifest(place, entry).await?;
-    for file in &manifest.files {
-        // names come from outside: a plain name is all that is taken
-        if file.name.contains(['/', '\\']) || file.name.starts_with('.') {
-            return Err(CliError { exit: Exit::Invalid, message: format!("the archive names a file '{}'", file.name) });
-        }
-    }
     // nothing of a run that is damaged appears under its name
     let fetched =
         tempfile::Builder::new().prefix(".fetch-").tempdir_in(folder).map_err(|e| results::disk(folder, &e))?;
@@ -127,9 +135,9 @@ async fn get(app: &App, place: &Place, entry: &IndexEntry, folder: &std::path::P
         .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")))?;
     results::write_atomically(&folder.join("manifest.json"), |out| out.write_all(&text))?;
     out::note(&format!("{} files: {}", manifest.files.len() + 1, folder.display()));
-    if rebuild {
+    if let Some(trusted) = rebuild {
         let store = app.open_store().await?;
-        match restore::restore(store.as_ref(), folder).await? {
+        match restore::restore(store.as_ref(), folder, &entry.run_id, trusted).await? {
             restore::Restored::New => out::note(&format!("run {} is in {}", entry.run_id, store.describe())),
             restore::Restored::WasThere => {
                 out::note(&format!("run {} was in {} already, with the same result", entry.run_id, store.describe()));
@@ -143,7 +151,7 @@ async fn get(app: &App, place: &Place, entry: &IndexEntry, folder: &std::path::P
 async fn verify(place: &Place, run: Option<&str>, json: bool) -> CliResult {
     let entries = match run {
         Some(selector) => vec![find(place, selector).await?],
-        None => list(place).await?,
+        None => entries(place).await?,
     };
     let mut wrong = Vec::new();
     for entry in &entries {

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     app::{App, Place},
+    archive::restore,
     carrier::Carrier,
     cli::{ForkFrom, SubmitArgs},
     exit::{CliError, CliResult},
@@ -48,6 +49,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     let store = app.open_store().await?;
     let source = find_run(store.as_ref(), source).await?;
     fork_source::check(store.as_ref(), &source, from).await?;
+    if from == ForkFrom::Recall {
+        restore::check_trusted(store.as_ref(), &source).await?;
+    }
     let spec = forked_spec(app, args, &source.spec, from)?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let estimate = fork_estimate::of(app, store.as_ref(), &source, &spec, from, counting).await?;

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     app::{App, Place},
+    archive::restore,
     carrier::Carrier,
     cli::{ResumeArgs, SampleArgs},
     cluster::client::{has_planner, spawn_planner},
@@ -64,6 +65,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         RunState::Running | RunState::Paused | RunState::Cancelled | RunState::Finished => {}
     }
     if run.state != RunState::Finished {
+        restore::check_trusted(store.as_ref(), &run).await?;
         gc::check_banks(store.as_ref(), &run).await?;
     }
     let ending = run_folder(app, &run, args.output.output_dir.as_ref());

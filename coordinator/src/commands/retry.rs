@@ -5,6 +5,7 @@ use bench_store::{RetryScope, RunState};
 use super::{gc, resume};
 use crate::{
     app::App,
+    archive::restore,
     carrier::Carrier,
     cli::{LimitArgs, ResumeArgs, RetryArgs},
     exit::{CliError, CliResult},
@@ -19,6 +20,7 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     if run.imported {
         return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
     }
+    restore::check_trusted(store.as_ref(), &run).await?;
     gc::check_banks(store.as_ref(), &run).await?;
     let resume_args = ResumeArgs {
         run: run.run_id.0.clone(),

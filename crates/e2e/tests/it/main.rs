@@ -26,5 +26,6 @@ mod reference;
 mod results;
 mod sight;
 mod store_file;
+mod strangers;
 mod strict_servers;
 mod systems;

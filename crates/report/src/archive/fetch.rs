@@ -4,24 +4,37 @@ use std::io::{self, Write};
 
 use super::{
     ArchiveError,
-    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse},
+    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_plain, parse},
     pack::Hashing,
     place::Place,
 };
 
-/// All archived runs, oldest first.
+/// What the index of an archive holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listed {
+    /// The archived runs, oldest first.
+    pub entries: Vec<IndexEntry>,
+    /// Why entries were left out, one line each: one that is damaged hides no other.
+    pub left_out: Vec<String>,
+}
+
+/// All archived runs.
 ///
 /// # Errors
-/// What the store meets; an entry that cannot be read is an error that names it.
-pub async fn list(place: &Place) -> Result<Vec<IndexEntry>, ArchiveError> {
-    let mut entries: Vec<IndexEntry> = Vec::new();
+/// What the store meets.
+pub async fn list(place: &Place) -> Result<Listed, ArchiveError> {
+    let mut listed = Listed::default();
     for name in place.names("index").await? {
         if let Some(bytes) = place.read(&name).await? {
-            entries.push(parse(&name, &bytes)?);
+            let entry: Result<IndexEntry, ArchiveError> = parse(&name, &bytes);
+            match entry.map_err(|e| e.to_string()).and_then(|entry| entry.check().map(|()| entry)) {
+                Ok(entry) => listed.entries.push(entry),
+                Err(why) => listed.left_out.push(format!("{name} is left out: {why}")),
+            }
         }
     }
-    entries.sort_by(|a, b| (&a.finished_at, &a.run_id).cmp(&(&b.finished_at, &b.run_id)));
-    Ok(entries)
+    listed.entries.sort_by(|a, b| (&a.finished_at, &a.run_id).cmp(&(&b.finished_at, &b.run_id)));
+    Ok(listed)
 }
 
 /// The archived run with this id or unique start of one; `latest` is the one that finished last.
@@ -29,9 +42,13 @@ pub async fn list(place: &Place) -> Result<Vec<IndexEntry>, ArchiveError> {
 /// # Errors
 /// [`ArchiveError::Missing`] when none or several fit.
 pub async fn find(place: &Place, selector: &str) -> Result<IndexEntry, ArchiveError> {
-    let mut entries = list(place).await?;
+    let Listed { mut entries, left_out } = list(place).await?;
+    let missing = |what: String| {
+        let damaged = left_out.iter().map(|line| format!("; {line}")).collect::<String>();
+        ArchiveError::Missing(format!("{what}{damaged}"))
+    };
     if selector == "latest" {
-        return entries.pop().ok_or_else(|| ArchiveError::Missing(format!("{} holds no run", place.describe())));
+        return entries.pop().ok_or_else(|| missing(format!("{} holds no run", place.describe())));
     }
     if let Some(exact) = entries.iter().find(|entry| entry.run_id == selector) {
         return Ok(exact.clone());
@@ -39,7 +56,7 @@ pub async fn find(place: &Place, selector: &str) -> Result<IndexEntry, ArchiveEr
     let mut found: Vec<IndexEntry> = entries.into_iter().filter(|entry| entry.run_id.starts_with(selector)).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(ArchiveError::Missing(format!(
+        0 => Err(missing(format!(
             "{} holds no run '{selector}'; `bench-coord archive list` shows all",
             place.describe()
         ))),
@@ -61,8 +78,13 @@ pub async fn manifest(place: &Place, entry: &IndexEntry) -> Result<Manifest, Arc
             manifest.manifest_version
         )));
     }
-    if manifest.entry.result_digest != entry.result_digest {
-        return Err(ArchiveError::Damaged(format!("{name} and the index tell different digests")));
+    let told = |entry: &IndexEntry| (entry.run_id.clone(), entry.folder.clone(), entry.result_digest.clone());
+    if told(&manifest.entry) != told(entry) {
+        return Err(ArchiveError::Damaged(format!("{name} and the index tell different runs, folders or digests")));
+    }
+    for name in manifest.files.iter().flat_map(|file| [&file.name, &file.object]).filter(|name| !is_plain(name)) {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(120).collect();
+        return Err(ArchiveError::Damaged(format!("the archive names a file '{shown}'")));
     }
     Ok(manifest)
 }

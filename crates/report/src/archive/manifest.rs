@@ -1,6 +1,6 @@
 //! What is said about an archived run: the manifest beside its files, and its entry in the index.
 
-use bench_proto::{spec::RunSpec, summary::Summary};
+use bench_proto::{ids::RunId, spec::RunSpec, summary::Summary};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -84,6 +84,24 @@ pub struct IndexEntry {
 }
 
 impl IndexEntry {
+    /// Checks what becomes a path: whoever can write to an archive chooses it.
+    ///
+    /// # Errors
+    /// What is no plain name.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        RunId::parse(&self.run_id).map_err(|e| e.to_string())?;
+        let parts: Vec<&str> = self.folder.split('/').collect();
+        let [runs, date, dataset, layout, run] = parts.as_slice() else {
+            return Err(format!("'{}' is no folder of an archived run", shown(&self.folder)));
+        };
+        let dated = *date == "undated" || (date.len() == 10 && date.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+        let fits = (*runs, *layout, *run, *dataset) == ("runs", LAYOUT, self.run_id.as_str(), self.dataset.as_str());
+        if fits && dated && is_plain(dataset) {
+            return Ok(());
+        }
+        Err(format!("'{}' is no folder of run {}", shown(&self.folder), self.run_id))
+    }
+
     /// The entry of a run.
     #[must_use]
     pub fn of(spec: &RunSpec, summary: &Summary) -> Self {
@@ -155,6 +173,17 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 /// Reads a document of the archive.
+/// Whether a name names a file or folder of its own, and nothing above or below it.
+pub(crate) fn is_plain(name: &str) -> bool {
+    let allowed = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | ':');
+    !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)
+}
+
+/// A text from outside, as an error message can hold it.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(120).collect()
+}
+
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ArchiveError> {
     serde_json::from_slice(bytes).map_err(|e| ArchiveError::Damaged(format!("{name} cannot be read: {e}")))
 }

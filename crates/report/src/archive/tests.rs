@@ -155,7 +155,8 @@ async fn many_writers_at_once_lose_nothing() {
     for pushed in futures::future::join_all(pushes).await {
         pushed.expect("is pushed by one or the other");
     }
-    let listed: Vec<String> = list(&place).await.expect("are listed").into_iter().map(|entry| entry.run_id).collect();
+    let listed: Vec<String> =
+        list(&place).await.expect("are listed").entries.into_iter().map(|entry| entry.run_id).collect();
     assert_eq!(listed, ids);
 }
 

@@ -1,0 +1,149 @@
+//! What comes from elsewhere decides nothing here: archives that somebody else may have written.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use bench_testkit::bench::Bench;
+use serde_json::{Value, json};
+
+/// An archive with one run of a memory system that writes to `ran` each time it is started.
+fn archive_of_a_started_system(ran: &Path) -> (Bench, PathBuf) {
+    let bench = Bench::new();
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/systems/memory_server.py");
+    let readme = include_str!("../../../../README.md");
+    let file = readme.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("README has a file");
+    let shell = format!("echo ran >> {}; exec python3 '{server}' {{port}}", ran.display());
+    let start = format!("start: {{command: [sh, -c, \"{shell}\"]}}");
+    fs::write(bench.path().join("mine.yaml"), file.replace("url: http://127.0.0.1:8080", &start)).expect("is written");
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--system", "./mine.yaml", "--run-id", "a"];
+    let _ = bench.run(submit).expect_code(0);
+    let _ = bench.run(["archive", "push", "a", "--archive", "kept"]).expect_code(0);
+    let kept = bench.path().join("kept");
+    (bench, kept)
+}
+
+fn find(folder: &Path, wanted: &dyn Fn(&str) -> bool) -> PathBuf {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).expect("readable") {
+            let path = entry.expect("readable").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if wanted(&name) {
+                return path;
+            }
+        }
+    }
+    panic!("nothing fits in {}", folder.display());
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Value)) {
+    let mut document: Value = serde_json::from_slice(&fs::read(path).expect("readable")).expect("is JSON");
+    change(&mut document);
+    fs::write(path, document.to_string()).expect("writable");
+}
+
+fn sha256(path: &Path) -> Value {
+    let told = Command::new("sha256sum").arg(path).output().expect("sha256sum is there").stdout;
+    let text = String::from_utf8(told).expect("is text");
+    text.split(' ').next().map_or(Value::Null, Value::from)
+}
+
+/// Rewrites a file of an archived run, with sums that are right: whoever can write to an archive can do that.
+fn rewrite(kept: &Path, name: &str, with: impl FnOnce(Vec<u8>) -> Vec<u8>) {
+    let manifest = find(kept, &|found| found == "manifest.json");
+    let folder = manifest.parent().expect("a folder").to_owned();
+    change(&manifest, |manifest| {
+        let files = manifest["files"].as_array_mut().expect("files");
+        let file = files.iter_mut().find(|file| file["name"] == name).expect("the file");
+        let object = folder.join(file["object"].as_str().expect("an object"));
+        let plain = with(zstd::decode_all(fs::read(&object).expect("readable").as_slice()).expect("is zstd"));
+        let packed = zstd::encode_all(plain.as_slice(), 1).expect("is packed");
+        fs::write(folder.join("plain"), &plain).expect("writable");
+        fs::write(&object, &packed).expect("writable");
+        file["bytes"] = json!(packed.len());
+        file["plain_bytes"] = json!(plain.len());
+        file["sha256"] = sha256(&object);
+        file["plain_sha256"] = sha256(&folder.join("plain"));
+    });
+}
+
+fn times(ran: &Path) -> usize {
+    fs::read_to_string(ran).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_run_of_an_archive_starts_nothing_before_its_system_is_trusted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = folder.path().join("ran");
+    let (_bench, kept) = archive_of_a_started_system(&ran);
+    let before = times(&ran);
+    // as if a question had failed, and as if somebody here had said that its system is trusted
+    rewrite(&kept, "run.json", |bytes| {
+        let mut run: Value = serde_json::from_slice(&bytes).expect("is JSON");
+        run["events"].as_array_mut().expect("events").push(json!([0, "system_trusted", "--trust-system"]));
+        run.to_string().into_bytes()
+    });
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", kept.display().to_string());
+    let _ = there.run(["archive", "fetch", "a", "--restore"]).expect_code(0);
+    let refused = there.run(["retry", "a"]).expect_code(2);
+    assert!(refused.stderr.contains("--trust-system"), "{}", refused.stderr);
+    let _ = there.run(["report", "a"]).expect_code(0);
+    let _ = there.run(["rescore", "a", "--scorer", "locomo-f1"]).expect_code(0);
+    assert_eq!(times(&ran), before, "it was read, and nothing was started");
+    let _ = there.run(["archive", "fetch", "a", "--restore", "--trust-system"]).expect_code(0);
+    let retried = there.run(["retry", "a"]).expect_code(0);
+    assert!(retried.stderr.contains("nothing to repeat"), "a person has said that it may: {}", retried.stderr);
+}
+
+#[test]
+fn a_broken_archive_leaves_nothing_in_the_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_bench, kept) = archive_of_a_started_system(&folder.path().join("ran"));
+    rewrite(&kept, "results.jsonl", |mut lines| {
+        lines.extend(b"{\"no\": \"result\"}\n");
+        lines
+    });
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", kept.display().to_string());
+    let refused = there.run(["archive", "fetch", "a", "--restore"]).expect_code(5);
+    assert!(refused.stderr.contains("results.jsonl cannot be read"), "{}", refused.stderr);
+    let runs = there.run(["list", "--json"]).expect_code(0).json();
+    assert_eq!(runs, json!([]), "nothing that could be resumed");
+}
+
+#[test]
+fn names_in_an_index_lead_nowhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_bench, kept) = archive_of_a_started_system(&folder.path().join("ran"));
+    let index = find(&kept.join("index"), &|name| name == "a.json");
+    let sound = fs::read(&index).expect("readable");
+    for (field, value) in [
+        ("run_id", "../../../evil"),
+        ("run_id", "..\\evil"),
+        ("folder", "../../somewhere/else/v1/a"),
+        ("folder", "runs/2026-01-01/../v1/a"),
+        ("dataset", ".."),
+        ("finished_at", "../../../../"),
+    ] {
+        fs::write(index.with_file_name("b.json"), &sound).expect("writable");
+        change(&index.with_file_name("b.json"), |entry| entry[field] = value.into());
+        let there = Bench::new().with_env("BENCH_ARCHIVE_URL", kept.display().to_string());
+        let listed = there.run(["archive", "list", "--json"]).expect_code(0);
+        if field != "finished_at" {
+            assert!(listed.stderr.contains("b.json is left out"), "{field} {value}: {}", listed.stderr);
+            assert_eq!(listed.json().as_array().map(Vec::len), Some(1), "the other run is there");
+        }
+        let _ = there.run(["archive", "fetch", "a"]).expect_code(0);
+    }
+    fs::write(index.with_file_name("b.json"), "{").expect("writable");
+    let manifest = find(&kept.join("runs"), &|name| name == "manifest.json");
+    change(&manifest, |manifest| manifest["files"][0]["name"] = json!("../../evil"));
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", kept.display().to_string());
+    let refused = there.run(["archive", "fetch", "a"]).expect_code(5);
+    assert!(refused.stderr.contains("names a file"), "{}", refused.stderr);
+    assert!(!there.path().parent().expect("a folder").join("evil").exists());
+}
