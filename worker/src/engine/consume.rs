@@ -43,8 +43,9 @@ const RECEIVE_WAIT: Duration = Duration::from_millis(500);
 const CLAIM_AGAIN: Duration = Duration::from_millis(250);
 /// Longest time that tasks have to store how they ended, when calls are dropped.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Losses after which a task runs alone on its worker: it may be what kills them (P3).
-const LOSSES_BEFORE_ALONE: i32 = 2;
+/// Losses after which a task runs alone on its worker: it may be what kills them (P3). A few kills from outside make nothing slow:
+/// they are losses of everything that a worker held.
+const LOSSES_BEFORE_ALONE: i32 = 5;
 /// Wait before a task is offered again that would have run beside one that must be alone.
 const MAKE_ROOM_DELAY_MS: u64 = 1_000;
 /// Wait before a message that this build cannot read is published again.

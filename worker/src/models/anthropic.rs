@@ -66,7 +66,7 @@ impl AnthropicChat {
     }
 
     fn read(&self, body: &[u8], seen: &Exchange) -> Result<ChatReply, AttemptError> {
-        let garbage = |detail: &str| classify::transport(Transport::Garbage, seen.status, detail, self.key());
+        let garbage = |detail: &str| classify::transport(classify::unreadable(body), seen.status, detail, self.key());
         let message: Message = serde_json::from_slice(body).map_err(|error| garbage(&error.to_string()))?;
         message.into_reply().ok_or_else(|| garbage("it is no message"))
     }

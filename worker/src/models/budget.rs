@@ -58,7 +58,11 @@ pub struct OverCap {
 
 fn advice(scope: BudgetScope, cap: PicoUsd) -> String {
     match scope {
-        BudgetScope::Run => "the cap: raise it with `resume --max-cost`".to_owned(),
+        BudgetScope::Run => {
+            "the cap, against which uncertain attempts count too: raise it with `resume --max-cost`, or `resume \
+             --release-uncertain` when you know what was paid"
+                .to_owned()
+        }
         BudgetScope::Group => {
             format!("the group's cap of {cap} for all runs of one command: raise it with `resume --max-cost`")
         }

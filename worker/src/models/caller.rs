@@ -44,6 +44,8 @@ use super::{
 /// Longest time that a probe waits for its reply.
 pub(crate) const PROBE_PATIENCE: Duration = Duration::from_secs(30);
 
+/// A place is kept for a call that waits for money no longer than this.
+const HOLD_PLACE: Duration = Duration::from_millis(100);
 /// The most that one call is booked with, $10,000: sums of what a million calls cost stay numbers.
 const MOST_COST: PicoUsd = PicoUsd(10_000_000_000_000_000);
 
@@ -512,8 +514,6 @@ impl<'a> Call<'a> {
             return Err(CallStop::Stopped(cause));
         }
         self.find_way().await?;
-        let (waiting, mut reservation) = (Instant::now(), self.reserve().await?);
-        self.noted(waiting, WaitFor::Budget);
         if let Some(pace) = pace {
             let tokens = if pace.counts_tokens() { self.prompt_tokens() + self.request.output_limit() } else { 0 };
             match stop
@@ -525,10 +525,25 @@ impl<'a> Call<'a> {
                 Err(cause) => return Err(CallStop::Stopped(cause)),
             }
         }
-        let permit = match stop.unless_stopped(gate.enter(settings.patience)).await {
-            Ok(Entry::Go(permit)) => permit,
-            Ok(Entry::Later { wait }) => return Err(self.park(wait, format!("account {account} asked to wait"))),
-            Err(cause) => return Err(CallStop::Stopped(cause)),
+        let permit = self.enter(gate, account).await?;
+        // last of all, so that a kill loses no money of calls that only waited; who waits long for money leaves the place to others
+        let (waiting, mut permit) = (Instant::now(), Some(permit));
+        let reserved = {
+            let mut reserving = std::pin::pin!(self.reserve());
+            tokio::select! {
+                biased;
+                reserved = &mut reserving => reserved,
+                () = tokio::time::sleep(HOLD_PLACE) => {
+                    permit = None;
+                    reserving.await
+                }
+            }
+        };
+        let mut reservation = reserved?;
+        self.noted(waiting, WaitFor::Budget);
+        let permit = match permit {
+            Some(permit) => permit,
+            None => self.enter(gate, account).await?,
         };
         if let Some(cause) = stop.cause() {
             return Err(CallStop::Stopped(cause));
@@ -544,6 +559,15 @@ impl<'a> Call<'a> {
             reservation.sent();
         }
         Ok(Some(Admitted { reservation, permit, sent }))
+    }
+
+    async fn enter(&mut self, gate: &'a Gate, account: &str) -> Result<Permit<'a>, CallStop> {
+        let CallerParts { stop, settings, .. } = &self.caller.parts;
+        match stop.unless_stopped(gate.enter(settings.patience)).await {
+            Ok(Entry::Go(permit)) => Ok(permit),
+            Ok(Entry::Later { wait }) => Err(self.park(wait, format!("account {account} asked to wait"))),
+            Err(cause) => Err(CallStop::Stopped(cause)),
+        }
     }
 
     /// Reserves the worst case of an attempt (P10). Far from the cap a bound that costs nothing to compute will do; close
@@ -857,6 +881,7 @@ fn seen(attempt: &Attempt) -> Seen {
     match &attempt.result {
         Ok(_) => Seen::Accepted { latency_us: attempt.duration_us },
         Err(error) if error.status == 429 => Seen::RateLimited(attempt.pace),
+        Err(error) if matches!(error.status, 503 | 529) => Seen::Overloaded,
         Err(_) => Seen::Failed,
     }
 }

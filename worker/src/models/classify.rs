@@ -26,6 +26,8 @@ pub enum Transport {
     TooLarge,
     /// A 200 whose body is not a chat completion.
     Garbage,
+    /// A web page: something before the model has answered, and nothing was billed.
+    Page,
     /// The request could not be built (a bad base URL): no attempt of any task can work.
     Unsendable,
 }
@@ -242,6 +244,15 @@ fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
     }
 }
 
+/// What a body is that is no JSON of the provider's.
+#[must_use]
+pub fn unreadable(body: &[u8]) -> Transport {
+    match body.trim_ascii_start().first() {
+        Some(b'<') => Transport::Page,
+        _ => Transport::Garbage,
+    }
+}
+
 /// What a broken exchange means.
 #[must_use]
 pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) -> AttemptError {
@@ -250,6 +261,7 @@ pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) 
         Transport::Timeout => ("timeout", "no complete reply in time", true),
         Transport::Cut => ("cut", "the connection broke before the reply was complete", true),
         Transport::TooLarge => ("reply_too_large", "the reply is longer than allowed", true),
+        Transport::Page => ("garbage", "the reply is a web page, not a chat completion", false),
         Transport::Garbage => ("garbage", "the reply is not a chat completion", true),
         Transport::Unsendable => ("unsendable", "the request cannot be sent; check the base URL", false),
     };
@@ -414,6 +426,7 @@ mod tests {
             (Transport::Timeout, true),
             (Transport::Cut, true),
             (Transport::Garbage, true),
+            (Transport::Page, false),
             (Transport::TooLarge, true),
         ] {
             let error = transport(kind, 0, "", None);

@@ -224,7 +224,7 @@ impl Limiter {
                     state.seen.refused = state.seen.refused.saturating_add(1);
                     state.seen.hinted = adaptive::hinted_rate(hint).or(state.seen.hinted);
                 }
-                Seen::RateLimited(_) | Seen::Failed => {}
+                Seen::RateLimited(_) | Seen::Overloaded | Seen::Failed => {}
             }
             let saturated = self.places.available_permits() == 0;
             state.adaptive.learn(now_us, sent_us, saturated, seen);

@@ -9,6 +9,8 @@ pub const START: usize = 8;
 const WINDOW: usize = 64;
 /// Latency counts as grown only by this much: below it, our own processor is what is being measured.
 const MIN_KNEE_US: u32 = 25_000;
+/// An overload bounds growth for so long: it may have been a server that was started again.
+const OVERLOAD_COUNTS_US: u64 = 60_000_000;
 /// Additive growth per round of successes, as long as nobody answered 429.
 const STEP_UNLIMITED: f64 = 8.0;
 /// The same after a 429, where the rate is what limits.
@@ -42,6 +44,8 @@ pub enum Seen {
     },
     /// 429, with what its headers said.
     RateLimited(PaceHint),
+    /// 503 or 529: the provider has more in flight than it can take.
+    Overloaded,
     /// Anything else (5xx, time-out, cut): says nothing about pace.
     Failed,
 }
@@ -139,6 +143,10 @@ pub struct Adaptive {
     /// The last median was beyond the knee.
     crowded: bool,
     last_shrink_us: u64,
+    /// When the provider was last overloaded although it served calls.
+    overloaded_us: Option<u64>,
+    /// Calls accepted before the last shrink.
+    accepted_at_shrink: u64,
     accepted: Accepted,
     rate: Option<LearnedRate>,
     /// Rates are learned elsewhere, with other processes; here only places are.
@@ -164,6 +172,8 @@ impl Adaptive {
             median_at_us: 0,
             crowded: false,
             last_shrink_us: 0,
+            overloaded_us: None,
+            accepted_at_shrink: 0,
             accepted: Accepted::default(),
             rate: None,
             shared: false,
@@ -240,26 +250,36 @@ impl Adaptive {
                 self.accepted.add(now_us);
                 self.watch_latency(now_us, latency_us);
                 if saturated {
-                    self.grow();
+                    self.grow(now_us);
                 }
+            }
+            // while nothing is served at all, fewer calls would not help: that is an outage, and others look after it
+            Seen::Overloaded if sent_us > self.last_shrink_us && self.accepted.total > self.accepted_at_shrink => {
+                self.slow_start = false;
+                self.credit = 0.0;
+                self.limit = (self.limit * 7 / 10).max(1);
+                self.last_shrink_us = now_us.max(1);
+                self.accepted_at_shrink = self.accepted.total;
+                self.overloaded_us = Some(now_us);
             }
             // calls sent before the last shrink say nothing about the pace after it: one shrink per round trip
             Seen::RateLimited(hint) if self.last_shrink_us == 0 || sent_us > self.last_shrink_us => {
                 self.shrink(now_us, hint)
             }
-            Seen::RateLimited(_) | Seen::Failed => {}
+            Seen::RateLimited(_) | Seen::Overloaded | Seen::Failed => {}
         }
     }
 
-    fn grow(&mut self) {
+    fn grow(&mut self, now_us: u64) {
         if self.crowded {
             return;
         }
+        let overloaded = self.overloaded_us.is_some_and(|at| now_us.saturating_sub(at) < OVERLOAD_COUNTS_US);
         // one place per success doubles the limit in a round
         self.credit += match (self.slow_start, &self.rate) {
             (true, _) => 1.0,
-            (false, None) => STEP_UNLIMITED / self.limit as f64,
-            (false, Some(_)) => STEP_LIMITED / self.limit as f64,
+            (false, None) if !overloaded => STEP_UNLIMITED / self.limit as f64,
+            (false, _) => STEP_LIMITED / self.limit as f64,
         };
         let whole = self.credit.floor();
         self.credit -= whole;
@@ -292,6 +312,7 @@ impl Adaptive {
 
     fn shrink(&mut self, now_us: u64, hint: PaceHint) {
         self.slow_start = false;
+        self.accepted_at_shrink = self.accepted.total;
         self.last_shrink_us = now_us.max(1);
         self.credit = 0.0;
         if self.shared {
@@ -434,6 +455,34 @@ mod tests {
         outcome.seconds = now as f64 / 1e6;
         outcome.last_limit = adaptive.limit();
         outcome
+    }
+
+    /// A server that takes six calls at once and answers 503 beyond: the limiter stays near what it takes.
+    #[test]
+    fn p19_an_overloaded_server_is_asked_less_and_one_that_is_away_changes_little() {
+        let mut adaptive = Adaptive::new(512);
+        let (mut served, mut refused) = (0_u32, 0_u32);
+        for round in 1..=60_u64 {
+            let (sent, at) = (round * 1_000_000, round * 1_000_000 + 990_000);
+            let out = adaptive.limit();
+            for call in 0..out {
+                if call < 6 {
+                    served += 1;
+                    adaptive.learn(at, sent, true, Seen::Accepted { latency_us: 990_000 });
+                } else {
+                    refused += 1;
+                    adaptive.learn(sent + 1_000 + call as u64, sent, true, Seen::Overloaded);
+                }
+            }
+        }
+        assert!(refused * 4 < served, "{refused} of {served} were refused");
+        assert!(served > 60 * 4, "{served} were served");
+        let before = adaptive.limit();
+        for call in 0..1_000_u64 {
+            let at = 100_000_000 + call * 1_000;
+            adaptive.learn(at, at - 500, true, Seen::Overloaded);
+        }
+        assert!(adaptive.limit() * 2 >= before, "an outage says nothing of how much is too much");
     }
 
     #[test]

@@ -217,7 +217,7 @@ where
             let mut body = Vec::new();
             read_body(response, limit, &mut body).await?;
             if let Err(error) = serde_json::from_slice::<Completion>(&body) {
-                return Err(Fault::broken(Transport::Garbage, error.to_string()));
+                return Err(Fault::broken(classify::unreadable(&body), error.to_string()));
             }
             Ok(Response::from(http::Response::new(body)))
         })
