@@ -11,8 +11,6 @@ use bench_proto::{
 };
 use bench_store::OutageRow;
 
-/// Without any reply for so long while calls are out, or for three times the slowest reply seen, a route is suspect.
-const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// Replies whose durations are remembered.
 const REPLIES_SEEN: usize = 128;
 /// First and longest time between two probes of a process that has withdrawn.
@@ -100,15 +98,21 @@ pub(super) struct RouteState {
     out: BTreeMap<u64, Instant>,
     next: u64,
     returned: Option<Instant>,
+    /// Shortest silence that is suspicious while calls are out; `None` where none is.
+    silence: Option<Duration>,
     durations: VecDeque<Duration>,
     allowance: Option<Allowance>,
     /// A probe of this process alone is under way.
     pub(super) asking: bool,
+    /// Opening of the last probe of this process for everybody that has failed, and how many had failed with it.
+    pub(super) failed_last: Option<(i64, i64)>,
 }
 
-impl Default for RouteState {
-    fn default() -> Self {
+impl RouteState {
+    /// A route of which nothing is known. `silence`: without any reply for so long while calls are out it is suspect.
+    pub(super) const fn new(silence: Option<Duration>) -> Self {
         Self {
+            silence,
             standing: Standing::Clear,
             opening: 0,
             is_open: false,
@@ -124,11 +128,10 @@ impl Default for RouteState {
             durations: VecDeque::new(),
             allowance: None,
             asking: false,
+            failed_last: None,
         }
     }
-}
 
-impl RouteState {
     /// What a call finds that wants to be sent now.
     pub(super) fn look(&self, now: Instant) -> Look {
         match &self.standing {
@@ -208,6 +211,13 @@ impl RouteState {
         sent
     }
 
+    /// What has failed cannot be tried again, so nothing more will be learned by waiting for further failures.
+    pub(super) fn doubt(&mut self) {
+        if self.failing.is_some() {
+            self.failures = self.failures.max(SUSPICIOUS_FAILURES);
+        }
+    }
+
     /// A call has ended in a way that says nothing about the route, or was dropped.
     pub(super) fn ended(&mut self, call: u64, now: Instant) {
         self.returned(call, now);
@@ -240,7 +250,7 @@ impl RouteState {
         let since = self.returned.map_or(*oldest, |returned| returned.max(*oldest));
         let slowest = self.durations.iter().max().copied().unwrap_or_default();
         let silence = now.saturating_duration_since(since);
-        (silence >= LONGEST_SILENCE.max(slowest * 3)).then_some(silence)
+        (silence >= self.silence?.max(slowest * 3)).then_some(silence)
     }
 
     /// Whether somebody has to look at the route before its time.
@@ -412,6 +422,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const SILENCE: Duration = Duration::from_secs(30);
 
     fn row(opening: i64, failed_probes: i64, to_us: Option<i64>) -> OutageRow {
         let outage = Outage { opening, failed_probes, to_us, next_probe_us: 4_000_000, ..Outage::default() };
@@ -429,7 +440,7 @@ mod tests {
 
     #[test]
     fn p39_a_success_that_was_sent_later_makes_a_failure_an_attempt() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let early = state.send(now);
         let mut pending = failing(&mut state, 1, now + SECOND);
         state.succeeded(early, now + 2 * SECOND);
@@ -443,7 +454,7 @@ mod tests {
     #[test]
     fn p39_a_confirmed_outage_forgives_and_a_false_alarm_charges() {
         for confirmed in [true, false] {
-            let (mut state, now) = (RouteState::default(), Instant::now());
+            let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
             let mut pending = failing(&mut state, 5, now);
             assert_eq!(state.told(&row(1, 0, None), 8, now + 5 * SECOND), Turn::WentAway);
             assert_eq!(state.decide(&mut pending), (0, 0), "nobody knows yet whose fault it is");
@@ -467,7 +478,7 @@ mod tests {
 
     #[test]
     fn p39_calls_that_were_out_when_it_began_are_forgiven_too() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let slow = state.send(now);
         failing(&mut state, 5, now);
         state.told(&row(1, 1, None), 8, now + 6 * SECOND);
@@ -478,7 +489,7 @@ mod tests {
 
     #[test]
     fn p39_after_an_outage_calls_in_flight_double_by_the_second() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         state.told(&row(1, 1, None), 2, now);
         state.told(&row(1, 1, Some(1)), 2, now);
         let calls: Vec<u64> = (0..2).map(|_| state.send(now)).collect();
@@ -494,7 +505,7 @@ mod tests {
 
     #[test]
     fn p39_silence_while_calls_are_out_is_suspicious() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let first = state.send(now);
         state.succeeded(first, now + 2 * SECOND);
         state.send(now + 2 * SECOND);
@@ -505,11 +516,26 @@ mod tests {
         state.succeeded(slow, now + 42 * SECOND);
         assert!(!state.is_troubled(now + 161 * SECOND), "a reply may take three times the slowest one");
         assert!(state.is_troubled(now + 162 * SECOND));
+        let mut patient = RouteState::new(None);
+        patient.send(now);
+        assert!(!patient.is_troubled(now + 3600 * SECOND), "operations of many requests may take their time");
+    }
+
+    #[test]
+    fn p39_a_failure_that_cannot_be_tried_again_is_looked_into_alone() {
+        let (mut state, now) = (RouteState::new(None), Instant::now());
+        state.doubt();
+        assert_eq!(state.evidence(String::new(), now).failures, 0, "nothing has failed");
+        failing(&mut state, 1, now);
+        assert!(!state.is_troubled(now));
+        state.doubt();
+        assert!(state.is_troubled(now));
+        assert_eq!(state.evidence(String::new(), now).failures, SUSPICIOUS_FAILURES);
     }
 
     #[test]
     fn p40_a_process_that_withdrew_asks_itself_and_comes_back() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let mut pending = failing(&mut state, 5, now);
         state.withdraw("refused".to_owned(), None, now + SECOND);
         assert_eq!(state.decide(&mut pending), (0, 5), "its own fault is nobody's attempt");

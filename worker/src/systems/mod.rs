@@ -237,6 +237,11 @@ pub trait MemorySystem: Send + Sync {
     /// Is it up? One line about it.
     async fn health(&self) -> Result<String, Failure>;
 
+    /// Whether it can be asked at all: what `health` finds, where that starts nothing that no bank has asked for.
+    async fn is_there(&self) -> Result<(), Failure> {
+        self.health().await.map(drop)
+    }
+
     /// Makes something better of what was retained (`--mode consolidated`); asked for once per segment.
     async fn consolidate(&self, _bank: &BankRef) -> Result<Consolidation, Failure> {
         Err(cannot("consolidation"))
@@ -262,7 +267,7 @@ pub trait MemorySystem: Send + Sync {
         Ok(())
     }
 
-    /// Where it is, for people and as a part of the breaker's name.
+    /// Where it is, for people and as a part of the name of its routes.
     fn place(&self) -> String {
         String::new()
     }

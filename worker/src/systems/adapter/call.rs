@@ -10,7 +10,7 @@ use reqwest::{
 use serde_json::Value;
 
 use super::{
-    http::{self, Request, Response, SHAPE},
+    http::{self, NO_REPLY, Request, Response, SHAPE},
     path::Path,
     spec::{AuthPlace, AuthSpec, CallSpec},
     sse,
@@ -298,6 +298,10 @@ impl Call {
                         format!("{}: the response is no JSON: {}", self.what, excerpt(&text)),
                     ));
                 }
+                Err(_) if looks_like_a_page(&text) => {
+                    let message = format!("{}: the response is a page for people: {}", self.what, excerpt(&text));
+                    return Err(Failure::transient(NO_REPLY, message));
+                }
                 Err(_) => Value::String(text.into_owned()),
             }
         };
@@ -368,6 +372,11 @@ impl Call {
 fn looks_like_json(response: &Response) -> bool {
     let kind = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.contains("json")
+}
+
+fn looks_like_a_page(text: &str) -> bool {
+    let begin: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
+    begin.starts_with("<!doctype html") || begin.starts_with("<html")
 }
 
 /// The beginning of a text on one line.

@@ -365,6 +365,13 @@ impl MemorySystem for HttpSystem {
         })
     }
 
+    async fn is_there(&self) -> Result<(), Failure> {
+        match &self.place {
+            Place::Managed(managed) if managed.is_per_bank() => Ok(()),
+            _ => self.health().await.map(drop),
+        }
+    }
+
     fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {
         let Place::Managed(managed) = &self.place else { return Ok(()) };
         match bank.handle.as_deref().and_then(|handle| handle.split_once('|')) {
