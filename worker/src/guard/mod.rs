@@ -47,6 +47,8 @@ pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
 pub(crate) const MEMORIES_LOST: &str = "memories_lost";
 /// Code of the failure of an operation that had to wait, of which it turned out meanwhile that what it met counts.
 const FAILED_BEFORE: &str = "system_failed_before";
+/// Code of a system that says itself that it will do later.
+const BUSY: &str = "system_http_503";
 /// Longest wait for what a system says about itself.
 const STATISTICS_WITHIN: Duration = Duration::from_secs(10);
 /// How long ending a system waits for operations in flight.
@@ -90,6 +92,8 @@ struct Asked {
     call: Sha256Hash,
     /// Trying again does no harm.
     repeats: bool,
+    /// The system is asked anything at all; otherwise that it went well says nothing.
+    asks: bool,
 }
 
 impl Asked {
@@ -97,7 +101,7 @@ impl Asked {
         // a new generation is another try of the same task
         let bank = bank.name.rsplit_once("-g").map_or(bank.name.as_str(), |(bank, _)| bank);
         let call = Sha256Hash::of(format!("{what} {bank} {of}").as_bytes());
-        Self { operation, what, call, repeats: true }
+        Self { operation, what, call, repeats: true, asks: true }
     }
 }
 
@@ -176,7 +180,7 @@ impl Guarded {
             let failure = match result {
                 Err(failure) => failure,
                 done => {
-                    sent.end(Way::Through, None);
+                    sent.end(if asked.asks { Way::Through } else { Way::Other }, None);
                     return done;
                 }
             };
@@ -185,8 +189,8 @@ impl Guarded {
             if way == Way::Refused && route.is_alone() && !route.ever_worked() {
                 return Err(failure);
             }
-            if !asked.repeats && route.is_own() {
-                // whether another instance would do is found out by starting one
+            if !asked.repeats && route.is_own() && failure.code != BUSY {
+                // whether another instance does better is found out by trying
                 return Err(failure);
             }
             tries.pending.push(at);
@@ -329,7 +333,8 @@ impl MemorySystem for Guarded {
     }
 
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
-        let asked = Asked::of(Operation::Retain, "open", bank, "");
+        let asks = self.capabilities().opens;
+        let asked = Asked { asks, ..Asked::of(Operation::Retain, "open", bank, "") };
         self.guarded(asked, || self.system.open_bank(bank)).await
     }
 
@@ -343,13 +348,15 @@ impl MemorySystem for Guarded {
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
         self.system.on_this_machine(bank)?;
-        let asked = Asked::of(Operation::Ready, "ready", bank, "");
+        let asks = self.capabilities().asked_ready;
+        let asked = Asked { asks, ..Asked::of(Operation::Ready, "ready", bank, "") };
         self.guarded(asked, || self.system.readiness(bank, entries)).await
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
         self.system.on_this_machine(bank)?;
-        let asked = Asked::of(Operation::Recall, "recall", bank, query.question_id);
+        let asks = self.capabilities().recalls;
+        let asked = Asked { asks, ..Asked::of(Operation::Recall, "recall", bank, query.question_id) };
         self.guarded(asked, || self.search(bank, query)).await
     }
 

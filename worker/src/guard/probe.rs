@@ -115,8 +115,8 @@ async fn ask(system: &dyn MemorySystem, operation: Operation, known: Option<&Kno
         }
         Operation::Recall if can.recalls && !can.recall_mutates => recall(system, known).await,
         Operation::Answer if !can.recall_mutates => system.answer(&known.bank, &query(known)).await.map(drop),
-        Operation::Ready => system.readiness(&known.bank, known.position).await.map(drop),
-        Operation::Retain | Operation::Recall | Operation::Answer => look(system, known).await,
+        Operation::Ready if can.asked_ready => system.readiness(&known.bank, known.position).await.map(drop),
+        Operation::Retain | Operation::Ready | Operation::Recall | Operation::Answer => look(system, known).await,
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn p39_each_operation_is_probed_by_what_resembles_it_and_changes_nothing() {
         use Operation::{Answer, Ready, Recall, Retain};
-        let can = Capabilities { retain_idempotent: false, remote: true, ..Capabilities::from_items("1") };
+        let can = Capabilities { retain_idempotent: false, asked_ready: true, ..Capabilities::from_items("1") };
         assert_eq!(asked(&can, Retain, Some(known(2))).await, "health, recall 1 of 2", "never a retain");
         assert_eq!(asked(&can, Recall, Some(known(2))).await, "recall 1 of 2");
         assert_eq!(asked(&can, Answer, Some(known(2))).await, "answer");
@@ -257,6 +257,8 @@ mod tests {
         assert_eq!(asked(&repeats, Retain, Some(known(0))).await, "retain first", "what comes next");
         let ready = Known { is_building: false, ..known(2) };
         assert_eq!(asked(&repeats, Retain, Some(ready)).await, "health, recall 1 of 2", "it is being searched");
+        let promises = Capabilities { asked_ready: false, ..can.clone() };
+        assert_eq!(asked(&promises, Ready, Some(known(2))).await, "health, recall 1 of 2", "it asks nothing itself");
         let counts = Capabilities { verifies: true, ..can.clone() };
         assert_eq!(asked(&counts, Retain, Some(known(2))).await, "health, verify");
         let learns = Capabilities { recall_mutates: true, ..can };

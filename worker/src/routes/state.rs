@@ -15,6 +15,8 @@ use bench_store::OutageRow;
 const REPLIES_SEEN: usize = 128;
 /// First and longest time between two probes of a process that has withdrawn.
 const OWN_PROBE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+/// What is sent so soon after another may arrive before it: that it came through says nothing about the other.
+const OVERTAKING: Duration = Duration::from_millis(200);
 /// Longest time for which a task is put off.
 const PUT_OFF: Duration = Duration::from_secs(5);
 /// Allowance above which a route is no longer held back.
@@ -234,7 +236,7 @@ impl RouteState {
         pending.retain(|sent| {
             if self.forgiven.is_some_and(|until| *sent < until) {
                 forgiven += 1;
-            } else if self.sent.is_some_and(|success| success > *sent) {
+            } else if self.sent.is_some_and(|success| success > *sent + OVERTAKING) {
                 charged += 1;
             } else {
                 return true;
@@ -445,6 +447,9 @@ mod tests {
         let mut pending = failing(&mut state, 1, now + SECOND);
         state.succeeded(early, now + 2 * SECOND);
         assert_eq!(state.decide(&mut pending), (0, 0), "that was sent before");
+        let overtaking = state.send(now + SECOND + OVERTAKING);
+        state.succeeded(overtaking, now + 2 * SECOND);
+        assert_eq!(state.decide(&mut pending), (0, 0), "that may have arrived before");
         let late = state.send(now + 3 * SECOND);
         state.succeeded(late, now + 4 * SECOND);
         assert_eq!(state.decide(&mut pending), (1, 0));

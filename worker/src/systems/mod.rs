@@ -67,6 +67,10 @@ pub struct Capabilities {
     pub empty_by_design: bool,
     /// It is another process: it may be away, slow, or lose what it was given.
     pub remote: bool,
+    /// It is asked to make a bank; otherwise a bank begins with what is stored in it.
+    pub opens: bool,
+    /// It is asked whether a bank is ready.
+    pub asked_ready: bool,
     /// Has a step of its own that makes something better of what was retained, and the run wants it.
     pub consolidates: bool,
     /// Answers questions by itself (`--answerer system`).
@@ -102,6 +106,8 @@ impl Capabilities {
             sees_gold: false,
             empty_by_design: false,
             remote: false,
+            opens: false,
+            asked_ready: false,
             consolidates: false,
             answers: false,
             recalls: true,

@@ -123,6 +123,8 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         sees_gold: false,
         empty_by_design: adapter.searches.is_empty(),
         remote: true,
+        opens: adapter.open.is_some(),
+        asked_ready: adapter.ready.is_some() || adapter.flush.is_some(),
         consolidates: adapter.consolidate.is_some(),
         answers: adapter.answer.is_some(),
         verifies: adapter.verify.is_some(),
