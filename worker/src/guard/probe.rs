@@ -217,15 +217,11 @@ mod tests {
     }
 
     fn known(position: u32) -> Known {
-        let memory = |id: &str, text: &str| {
-            StreamEntry::Memory(Memory {
-                id: id.to_owned(),
-                text: text.to_owned(),
-                time: None,
-                fields: BTreeMap::new(),
-            })
+        let memory = |id: &str| {
+            let (id, text) = (id.to_owned(), String::new());
+            StreamEntry::Memory(Memory { id, text, time: None, fields: BTreeMap::new() })
         };
-        let entries = vec![memory("long", "a long text of somebody"), memory("short", "a"), memory("later", "")];
+        let entries = ["first", "second", "third"].map(memory).to_vec();
         let content = Arc::new(BankContent { bank_id: "conv-1".to_owned(), entries, speakers: Vec::new() });
         let bank = BankRef {
             name: "bench-1-g1".to_owned(),

@@ -26,6 +26,8 @@ use bench_store::OutageRow;
 use tokio::sync::Notify;
 use tracing::warn;
 
+#[cfg(test)]
+pub(crate) use state::OVERTAKING;
 use state::{Look, RouteState, Standing};
 
 pub use needs::{chat_route, memory_route, needs, routes_of, stopped_roles};

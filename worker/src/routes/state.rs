@@ -16,7 +16,7 @@ const REPLIES_SEEN: usize = 128;
 /// First and longest time between two probes of a process that has withdrawn.
 const OWN_PROBE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 /// What is sent so soon after another may arrive before it: that it came through says nothing about the other.
-const OVERTAKING: Duration = Duration::from_millis(200);
+pub(crate) const OVERTAKING: Duration = Duration::from_millis(200);
 /// Longest time for which a task is put off.
 const PUT_OFF: Duration = Duration::from_secs(5);
 /// Allowance above which a route is no longer held back.
