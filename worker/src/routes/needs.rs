@@ -74,3 +74,59 @@ pub fn stopped_roles(needs: &BTreeMap<Role, Vec<Vec<RouteKey>>>, closed: impl Fn
 pub fn routes_of(spec: &RunSpec) -> BTreeSet<RouteKey> {
     needs(spec).into_values().flatten().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn run(adapter: &Value, url: Option<&str>, answerer: &str) -> RunSpec {
+        let mut spec: RunSpec = serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json"))
+            .expect("the golden file reads");
+        spec.system.name = "mine".to_owned();
+        spec.system.settings = [(adapter::ADAPTER.to_owned(), adapter.clone())].into();
+        spec.system.settings.extend(url.map(|url| (adapter::URL.to_owned(), url.into())));
+        spec.answerer.provider = answerer.to_owned();
+        spec.judges.clear();
+        spec
+    }
+
+    fn shown(spec: &RunSpec) -> Vec<String> {
+        let of_role = |(role, lists): (Role, Vec<Vec<RouteKey>>)| {
+            lists.into_iter().flatten().map(move |key| format!("{role}: {key}")).collect::<Vec<_>>()
+        };
+        needs(spec).into_iter().flat_map(of_role).collect()
+    }
+
+    #[test]
+    fn p39_a_run_needs_the_operations_of_its_memory_server_at_the_place_that_it_names() {
+        let mine = json!({"name": "mine", "url": "${env:MINE_URL}", "recall": {"request": "POST /search"}});
+        let all = ["retain: mine (retain at X)", "retain: mine (ready at X)", "question: mine (recall at X)"];
+        let at = |place: &str| all.map(|key| key.replace('X', place));
+        assert_eq!(shown(&run(&mine, None, "extractive")), at("${env:MINE_URL}"));
+        assert_eq!(shown(&run(&mine, Some("http://127.0.0.1:9"), "extractive")), at("http://127.0.0.1:9"));
+        let answers = shown(&run(&json!({"name": "mine", "url": "http://m"}), None, "system"));
+        assert_eq!(
+            answers.last().map(String::as_str),
+            Some("question: mine (answer at http://m)"),
+            "nothing is searched"
+        );
+        assert!(!answers.iter().any(|key| key.contains("recall")), "{answers:?}");
+        let model = shown(&run(&mine, None, "openai"));
+        assert_eq!(model.last().map(String::as_str), Some("question: gpt-4o-mini (account openai)"));
+    }
+
+    #[test]
+    fn p39_what_a_process_starts_itself_is_no_route_of_a_run() {
+        let start = json!({"command": ["mine", "{port}"]});
+        for own in [json!({"name": "mine", "start": start}), json!({"name": "mine", "command": ["mine"]})] {
+            assert_eq!(shown(&run(&own, None, "extractive")), [] as [&str; 0], "{own}");
+        }
+        let elsewhere = run(&json!({"name": "mine", "start": start}), Some("http://m"), "extractive");
+        assert!(!shown(&elsewhere).is_empty(), "it is not started then");
+        let mut imported = elsewhere;
+        imported.system.version = IMPORTED_SYSTEM.to_owned();
+        assert_eq!(shown(&imported), [] as [&str; 0], "nothing is asked of it");
+    }
+}

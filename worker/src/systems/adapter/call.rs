@@ -401,3 +401,18 @@ fn escape(text: &str) -> String {
     // `.` and `..` would walk
     if escaped.chars().all(|c| c == '.') { escaped.replace('.', "_") } else { escaped }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p39_a_page_for_people_is_told_from_a_plain_text() {
+        for page in ["<!DOCTYPE html><html>", "\n  <html lang=en>", "<HTML>"] {
+            assert!(looks_like_a_page(page), "{page}");
+        }
+        for reply in ["ok", "", "<memory>a note</memory>", "the <html> tag"] {
+            assert!(!looks_like_a_page(reply), "{reply}");
+        }
+    }
+}

@@ -36,6 +36,8 @@ pub(super) enum Fault {
     Killed,
     /// The budget has no room for a probe.
     NoMoney,
+    /// Nothing goes wrong: somebody wants a probe at once.
+    Asked,
 }
 
 /// How the provider answers.
