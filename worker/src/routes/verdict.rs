@@ -73,7 +73,8 @@ pub(super) fn probes_for_all(state: &RouteState, row: &OutageRow, others: &[Rout
     let failed_last = state.failed_last == Some((row.outage.opening, row.outage.failed_probes));
     let others_first = failed_last && row.now_us - row.outage.next_probe_us < OTHERS_FIRST_US;
     let others_live = others.iter().any(|other| other.withdrawn.is_none());
-    is_due && !is_left_to_others && !(others_first && others_live) && !state.asking
+    let waits = is_left_to_others || others_first && others_live;
+    is_due && !waits && !state.asking
 }
 
 /// Whether a refusal is everybody's: nobody else is there, or nobody gets through.
