@@ -65,7 +65,8 @@ fn fault_23_a_memory_server_is_overloaded_and_then_gone() {
         seen["why"].as_str().is_some_and(|why| why.contains("jeffs-brain (") && why.contains("is away"))
     });
     fake.leave();
-    std::thread::sleep(Duration::from_secs(3));
+    // each operation in use is found to be away for itself, and probed, before the server is back
+    std::thread::sleep(Duration::from_secs(10));
     fake.with(|world| world.fails = (0, 200));
     fake.come_back();
     let report = check(&cluster, client);
