@@ -1,4 +1,4 @@
-//! Providers that are away, as people see them: for a run's status and progress, for its report, as gauges.
+//! Providers and memory servers that are away, as people see them: for a run's status and progress, for its report, as gauges.
 
 use bench_proto::{CLUSTER_DOMAIN, outage::RouteKey, summary::OutageMet};
 use bench_store::{OutageRow, RunRow, Store, StoreResult};

@@ -1,7 +1,7 @@
 //! Outages of what a run depends on (P39) and processes that lack a way to it (P40): what processes tell each other, and
 //! the decisions about it. Pure: the store keeps the rows, workers bring clocks and calls.
 //!
-//! A **route** is the way to a model. Calls that fail on the way (refused, cut, 5xx, no reply) say nothing about the
+//! A **route** is the way to a model, or to an operation of a memory server. Calls that fail on the way (refused, cut, 5xx, no reply) say nothing about the
 //! question that was asked, so they are not counted as its attempts at once. They are *pending* until somebody's success,
 //! sent later, shows that the route works (then they were the call's own: attempts), or until a probe fails too (then they
 //! were the route's: forgiven).
@@ -21,7 +21,7 @@ const PROBE_US: (i64, i64) = (1_000_000, 60_000_000);
 /// Calls in flight over all processes when a route opens again; doubled by every second that goes well.
 pub const FIRST_ALLOWANCE: u32 = 8;
 
-/// What kind of calls a route carries.
+/// What kind of calls a route to a model carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteKind {
@@ -31,45 +31,113 @@ pub enum RouteKind {
     Embeddings,
 }
 
-/// A route: what goes to one model of one account. Within a queue domain an account stands for one endpoint (P32).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct RouteKey {
-    /// Chat or embeddings.
-    pub kind: RouteKind,
-    /// Name of the account.
-    pub account: String,
-    /// Model name as sent.
-    pub model: String,
+impl RouteKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Embeddings => "embeddings",
+        }
+    }
+}
+
+/// What a memory system is asked to do. Each may be away while the others are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// Making a bank and storing in it.
+    Retain,
+    /// What follows before it is searched: waiting, consolidating, counting.
+    Ready,
+    /// Searching.
+    Recall,
+    /// Answering by itself.
+    Answer,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Retain, Self::Ready, Self::Recall, Self::Answer];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Retain => "retain",
+            Self::Ready => "ready",
+            Self::Recall => "recall",
+            Self::Answer => "answer",
+        }
+    }
+}
+
+/// A route. Within a queue domain an account stands for one endpoint (P32), and so does the place of a memory server as the run
+/// names it: a process that finds another one there has a fault of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RouteKey {
+    /// What goes to one model of one account.
+    Model {
+        /// Chat or embeddings.
+        kind: RouteKind,
+        /// Name of the account.
+        account: String,
+        /// Model name as sent.
+        model: String,
+    },
+    /// One operation of a memory system.
+    Memory {
+        /// Which one.
+        operation: Operation,
+        /// Where it is, in the words of the run: a URL, or the variable that holds it.
+        place: String,
+        /// Name of the system.
+        system: String,
+    },
 }
 
 impl RouteKey {
-    /// As stored: kind, account and model; a model may have any characters.
+    /// As stored; the last part may have any characters.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let kind = match self.kind {
-            RouteKind::Chat => "chat",
-            RouteKind::Embeddings => "embeddings",
-        };
-        format!("{kind} {} {}", self.account, self.model)
+        match self {
+            Self::Model { kind, account, model } => format!("{} {account} {model}", kind.name()),
+            Self::Memory { operation, place, system } => {
+                format!("memory {} {} {system}", operation.name(), place.replace(' ', "%20"))
+            }
+        }
+    }
+
+    /// Code of the lines about its outages.
+    #[must_use]
+    pub const fn away_code(&self) -> &'static str {
+        match self {
+            Self::Model { .. } => "provider_away",
+            Self::Memory { .. } => "system_away",
+        }
     }
 
     /// From the store; `None` for a form of a later build.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(3, ' ');
-        let kind = match parts.next()? {
-            "chat" => RouteKind::Chat,
-            "embeddings" => RouteKind::Embeddings,
-            _ => return None,
-        };
-        Some(Self { kind, account: parts.next()?.to_owned(), model: parts.next()?.to_owned() })
+        let (word, rest) = text.split_once(' ')?;
+        let (of, rest) = rest.split_once(' ')?;
+        if word == "memory" {
+            let operation = Operation::ALL.into_iter().find(|operation| operation.name() == of)?;
+            let (place, system) = rest.split_once(' ')?;
+            return Some(Self::Memory { operation, place: place.to_owned(), system: system.to_owned() });
+        }
+        let kind = [RouteKind::Chat, RouteKind::Embeddings].into_iter().find(|kind| kind.name() == word)?;
+        Some(Self::Model { kind, account: of.to_owned(), model: rest.to_owned() })
     }
 }
 
 impl fmt::Display for RouteKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.kind == RouteKind::Embeddings { "embeddings of " } else { "" };
-        write!(f, "{what}{} (account {})", self.model, self.account)
+        match self {
+            Self::Model { kind, account, model } => {
+                let what = if *kind == RouteKind::Embeddings { "embeddings of " } else { "" };
+                write!(f, "{what}{model} (account {account})")
+            }
+            Self::Memory { operation, place, system } => write!(f, "{system} ({} at {place})", operation.name()),
+        }
     }
 }
 
@@ -202,7 +270,7 @@ pub struct Outage {
     pub to_us: Option<i64>,
     /// Probes that failed. None of them: it is not known yet whether the route or some calls are at fault.
     pub failed_probes: i64,
-    /// Earliest time of the next probe.
+    /// Earliest time of the next probe; 0 while one is under way, unless another was asked for meanwhile.
     pub next_probe_us: i64,
     /// Session that probes, and until when nobody else does.
     pub prober: Option<(i64, i64)>,
@@ -277,7 +345,7 @@ impl Outage {
                 if !due || self.prober.is_some_and(|(_, until_us)| now_us < until_us) {
                     return false;
                 }
-                self.prober = Some((session, now_us.saturating_add(within_us)));
+                (self.prober, self.next_probe_us) = (Some((session, now_us.saturating_add(within_us))), 0);
             }
             OutageEvent::ProbeFailed { session, opening, spread } => {
                 if !self.is_probed_by(session, opening) {
@@ -286,7 +354,10 @@ impl Outage {
                 self.prober = None;
                 self.failed_probes += 1;
                 let wait = (PROBE_US.0 << self.failed_probes.clamp(0, 6)).min(PROBE_US.1);
-                self.next_probe_us = now_us + wait * (1000 + spread.clamp(-200, 200)) / 1000;
+                let wait = wait * (1000 + spread.clamp(-200, 200)) / 1000;
+                // who asked meanwhile wants to know what a probe finds that is sent now
+                let was_asked = self.next_probe_us > 0;
+                self.next_probe_us = if was_asked { now_us } else { now_us + wait };
             }
             OutageEvent::ProbeNotMade { session, opening } => {
                 if !self.is_probed_by(session, opening) {
@@ -305,7 +376,8 @@ impl Outage {
                 if !self.is_open() {
                     return false;
                 }
-                (self.next_probe_us, self.prober) = (now_us, None);
+                // one that is under way goes on alone; the next follows at once
+                self.next_probe_us = now_us;
             }
         }
         true
@@ -399,6 +471,21 @@ mod tests {
     }
 
     #[test]
+    fn p39_a_probe_that_is_asked_for_waits_for_the_one_under_way_and_follows_it_at_once() {
+        let (mut outage, second) = (Outage::default(), 1_000_000);
+        let take = |session| OutageEvent::TakeProbe { session, within_us: 30_000_000 };
+        let failed = |session| OutageEvent::ProbeFailed { session, opening: 1, spread: 0 };
+        outage.take(0, OutageEvent::Suspect { known: 0 });
+        assert!(outage.take(second, take(1)));
+        assert!(outage.take(2 * second, OutageEvent::ProbeNow));
+        assert!(!outage.take(2 * second, take(2)), "the first is under way");
+        assert!(outage.take(3 * second, failed(1)));
+        assert!(outage.take(3 * second, take(2)), "at once");
+        assert!(outage.take(4 * second, failed(2)));
+        assert!(!outage.take(4 * second, take(1)), "and then as always");
+    }
+
+    #[test]
     fn p39_after_an_outage_calls_come_back_slowly() {
         let seen: Vec<_> = [0, 999, 1_000, 3_500, 7_999, 8_000].map(allowance_after).to_vec();
         assert_eq!(seen, [Some(8), Some(8), Some(16), Some(64), Some(1024), None]);
@@ -427,10 +514,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn route_keys_come_apart_again(account in "[a-z0-9-]{1,12}", model in "\\PC{0,30}", chat: bool) {
+        fn route_keys_come_apart_again(word in "[a-z0-9:/${}-]{1,12}", last in "\\PC{0,30}", chat: bool, of in 0_usize..4) {
             let kind = if chat { RouteKind::Chat } else { RouteKind::Embeddings };
-            let key = RouteKey { kind, account, model };
-            prop_assert_eq!(RouteKey::from_text(&key.to_text()), Some(key));
+            let model = RouteKey::Model { kind, account: word.clone(), model: last.clone() };
+            let memory = RouteKey::Memory { operation: Operation::ALL[of], place: word, system: last };
+            for key in [model, memory] {
+                prop_assert_eq!(RouteKey::from_text(&key.to_text()), Some(key));
+            }
         }
     }
 }

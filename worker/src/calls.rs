@@ -152,7 +152,7 @@ impl<'a> RunCallers<'a> {
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
         let server = server_of_text(model.endpoint());
-        let route = self.routes.route(&RouteKey {
+        let route = self.routes.route(&RouteKey::Model {
             kind: match kind {
                 CallKind::Chat => RouteKind::Chat,
                 CallKind::Embeddings => RouteKind::Embeddings,

@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     answerer::Answerer,
-    banks::BankData,
+    banks::{BankCache, BankData},
     calls::RunCallers,
     embedder::{NOT_MADE, NOT_MADE_DELAY_MS, PaidEmbeddings},
     engine::{Shared, Vitals, store_failure},
-    guard::{self, Guarded},
+    guard::{self, Guarded, Surroundings},
     journal::Journal,
     judge::Judge,
     models::{
@@ -48,9 +48,6 @@ pub(crate) const CANNOT_SERVE: &str = "worker_cannot_serve";
 
 /// Code of a failure that concerns one model of an account.
 pub(crate) const MODEL_NOT_FOUND: &str = "model_not_found";
-
-/// Wait before a task is offered again whose memory system is not there.
-const SYSTEM_AWAY_DELAY_MS: u64 = 1_000;
 
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {
@@ -104,7 +101,7 @@ impl RunContext {
         row: RunRow,
         session: SessionId,
         vitals: Arc<Vitals>,
-        (routes, journal): (&Arc<Routes>, Option<Arc<Journal>>),
+        (routes, journal, banks): (&Arc<Routes>, Option<Arc<Journal>>, &Arc<BankCache>),
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
@@ -121,7 +118,15 @@ impl RunContext {
         let system =
             systems::registry::build(name, &spec.system.settings, &building).map_err(|e| cannot(e.to_string()))?;
         check_version(system.as_ref(), &spec.system).map_err(cannot)?;
-        let system = Guarded::around(system, &spec.system.name, store);
+        let around = Surroundings {
+            run: &row,
+            store,
+            banks: Arc::clone(banks),
+            routes,
+            stop: stop.clone(),
+            calls: environment.calls,
+        };
+        let system = Guarded::around(system, around);
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
@@ -246,12 +251,11 @@ impl RunContext {
         }
     }
 
-    /// How a task ends that a memory system has failed. An absent system is waited for and costs no attempt; one that refuses
+    /// How a task ends that a memory system has failed. One that is away is waited for and costs no attempt; one that refuses
     /// everything stops the run (resumable).
     pub(crate) fn system_end(&self, failure: Failure) -> TaskEnd {
         if guard::is_away(&failure) {
-            let delay_ms = failure.retry_after_ms.unwrap_or(SYSTEM_AWAY_DELAY_MS);
-            return TaskEnd::Park { delay_ms, reason: failure.message, calls: Vec::new() };
+            return TaskEnd::PutOff { delay_ms: failure.retry_after_ms.unwrap_or(0), reason: failure.message };
         }
         if failure.code == NOT_MADE {
             return TaskEnd::Park { delay_ms: NOT_MADE_DELAY_MS, reason: failure.message, calls: Vec::new() };

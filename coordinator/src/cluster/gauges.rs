@@ -69,6 +69,8 @@ const OF_CLUSTER: &[&Gauge] = &[
     &catalogue::DEAD_LETTERS,
     &catalogue::PROVIDER_AWAY_SECONDS,
     &catalogue::WORKERS_WITHDRAWN,
+    &catalogue::SYSTEM_AWAY_SECONDS,
+    &catalogue::SYSTEM_WITHDRAWN,
     &catalogue::RUN_QUESTIONS,
     &catalogue::RUN_PROGRESS,
     &catalogue::RUN_ETA_SECONDS,
@@ -117,8 +119,14 @@ impl ClusterGauges {
         }
         for row in self.store.outages(CLUSTER_DOMAIN).await?.iter().filter(|row| row.outage.is_open()) {
             let away = (row.now_us - row.outage.from_us) as f64 / 1e6;
-            if let Some(key) = RouteKey::from_text(&row.route) {
-                found.put(&catalogue::PROVIDER_AWAY_SECONDS, &[&key.account, &key.model], away);
+            match RouteKey::from_text(&row.route) {
+                Some(RouteKey::Model { account, model, .. }) => {
+                    found.put(&catalogue::PROVIDER_AWAY_SECONDS, &[&account, &model], away);
+                }
+                Some(RouteKey::Memory { system, operation, .. }) => {
+                    found.put(&catalogue::SYSTEM_AWAY_SECONDS, &[&system, operation.name()], away);
+                }
+                None => {}
             }
         }
         let slots = self.look_at_workers(found).await?;
@@ -156,7 +164,7 @@ impl ClusterGauges {
     async fn look_at_workers(&self, found: &mut Found) -> Result<BTreeMap<String, Slots>, CliError> {
         let mut slots: BTreeMap<String, Slots> = BTreeMap::new();
         let mut counts: BTreeMap<(String, &str), u32> = BTreeMap::new();
-        let mut gone: BTreeMap<(String, String), u32> = BTreeMap::new();
+        let mut gone: BTreeMap<RouteKey, u32> = BTreeMap::new();
         for session in self.store.open_sessions(CLUSTER_DOMAIN).await? {
             let info = SessionInfo::from_json(&session.info_json);
             for state in ["alive", "silent"] {
@@ -166,7 +174,7 @@ impl ClusterGauges {
             *counts.entry((info.pool.clone(), state)).or_default() += 1;
             let withdrawn = session.evidence.routes.iter().filter(|told| told.withdrawn.is_some());
             for key in withdrawn.filter_map(|told| RouteKey::from_text(&told.route)) {
-                *gone.entry((key.account, key.model)).or_default() += 1;
+                *gone.entry(key).or_default() += 1;
             }
             let of_pool = slots.entry(info.pool).or_default();
             for (role, count) in info.slots {
@@ -176,8 +184,16 @@ impl ClusterGauges {
         for ((pool, state), count) in counts {
             found.put(&catalogue::WORKERS, &[&pool, state], f64::from(count));
         }
-        for ((account, model), count) in gone {
-            found.put(&catalogue::WORKERS_WITHDRAWN, &[&account, &model], f64::from(count));
+        for (key, count) in gone {
+            let count = f64::from(count);
+            match &key {
+                RouteKey::Model { account, model, .. } => {
+                    found.put(&catalogue::WORKERS_WITHDRAWN, &[account, model], count);
+                }
+                RouteKey::Memory { system, operation, .. } => {
+                    found.put(&catalogue::SYSTEM_WITHDRAWN, &[system, operation.name()], count);
+                }
+            }
         }
         Ok(slots)
     }

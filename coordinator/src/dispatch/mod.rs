@@ -378,14 +378,14 @@ impl Dispatcher {
         for (run, facts) in &memory.runs {
             let Some(open) = open.get(run) else { continue };
             let longest = facts.outage_timeout.unwrap_or(self.outage_timeout);
-            let Some(why) = memory.outages.gives_up(*run, &facts.needs, open, longest, Instant::now()) else {
+            let Some((code, why)) = memory.outages.gives_up(*run, &facts.needs, open, longest, Instant::now()) else {
                 continue;
             };
             if self.store.set_run_state(*run, &[RunState::Running], RunState::Paused, Some(&why)).await?
                 && !self.is_local()
             {
                 let run = facts.run_id.0.as_str();
-                warn!(run, code = "provider_away", "run {run} is paused: {why}");
+                warn!(run, code, "run {run} is paused: {why}");
             }
         }
         Ok(())

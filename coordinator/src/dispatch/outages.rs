@@ -1,4 +1,4 @@
-//! What outages of the ways to models mean for runs (P39): what needs a route that is away is not handed out, after an outage
+//! What outages of the ways to models and memory servers mean for runs (P39): what needs a route that is away is not handed out, after an outage
 //! it comes back slowly, and a run that can do nothing else for long enough is paused.
 
 use std::{
@@ -66,7 +66,7 @@ impl OutageWatch {
         needs.iter().filter_map(|(role, lists)| Some((*role, bound(lists)?))).collect()
     }
 
-    /// Why a run has to be paused, when nothing of it can move for `longest` because of what is away.
+    /// Why a run has to be paused, when nothing of it can move for `longest` because of what is away; with the code of such lines.
     pub(super) fn gives_up(
         &mut self,
         run: RunNo,
@@ -74,7 +74,7 @@ impl OutageWatch {
         open: &OpenByRole,
         longest: Duration,
         now: Instant,
-    ) -> Option<String> {
+    ) -> Option<(&'static str, String)> {
         let stopped: BTreeSet<Role> = routes::stopped_roles(needs, |route| self.is_away(route));
         let is_open = |tasks: &OpenTasks| tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased > 0;
         let mut roles = open.iter().filter(|(_, tasks)| is_open(tasks)).map(|(role, _)| role).peekable();
@@ -93,7 +93,8 @@ impl OutageWatch {
         });
         let (route, row) = away?;
         let away = crate::progress::duration((row.now_us - row.outage.from_us) as f64 / 1e6);
-        Some(format!("{route} has been away for {away} ({}); `resume` tries again at once", row.reason))
+        let why = format!("{route} has been away for {away} ({}); `resume` tries again at once", row.reason);
+        Some((route.away_code(), why))
     }
 
     /// Forgets runs that no longer run.
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     fn key(model: &str) -> RouteKey {
-        RouteKey { kind: RouteKind::Chat, account: "openai".to_owned(), model: model.to_owned() }
+        RouteKey::Model { kind: RouteKind::Chat, account: "openai".to_owned(), model: model.to_owned() }
     }
 
     fn row(model: &str, to_us: Option<i64>) -> OutageRow {
@@ -140,6 +141,16 @@ mod tests {
     }
 
     #[test]
+    fn p39_an_outage_holds_back_the_runs_that_need_it_and_no_others() {
+        let now = Instant::now();
+        let watch = watch(vec![row("answerer", None), row("judge", None)], now);
+        let elsewhere =
+            Needs::from([(Role::Question, vec![vec![key("another")]]), (Role::Judge, vec![vec![key("second")]])]);
+        assert_eq!(watch.bounds(&elsewhere, now), BTreeMap::new());
+        assert_eq!(watch.bounds(&needs(), now), BTreeMap::from([(Role::Question, 0)]));
+    }
+
+    #[test]
     fn p39_after_an_outage_the_fleet_gets_few_tasks_at_first() {
         let now = Instant::now();
         let watch = watch(vec![row("answerer", Some(119_500_000))], now);
@@ -159,7 +170,8 @@ mod tests {
         let at = |seconds| now + Duration::from_secs(seconds);
         assert_eq!(watch.gives_up(run, &needs(), &both, minute, at(59)), None, "judging moves: it begins anew");
         assert_eq!(watch.gives_up(run, &needs(), &questions, minute, at(61)), None);
-        let why = watch.gives_up(run, &needs(), &questions, minute, at(121)).expect("its time is over");
+        let (code, why) = watch.gives_up(run, &needs(), &questions, minute, at(121)).expect("its time is over");
+        assert_eq!(code, "provider_away");
         assert_eq!(why, "answerer (account openai) has been away for 2 min 0 s (503); `resume` tries again at once");
     }
 }

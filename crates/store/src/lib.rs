@@ -4,7 +4,6 @@
 //! the registry ([`open`]) and passes the whole suite of [`conformance`]. All times inside are the store's own clock;
 //! callers give delays, never instants.
 
-mod breaker;
 mod codec;
 pub mod conformance;
 mod error;
@@ -19,7 +18,6 @@ mod sql;
 pub mod sqlite;
 mod traits;
 
-pub use breaker::{BreakerEvent, BreakerState};
 pub use error::StoreError;
 pub use pace::LONGEST_RETRY_AFTER;
 pub use registry::{BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, open, open_with};

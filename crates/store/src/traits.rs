@@ -12,11 +12,7 @@ use bench_proto::{
     trace::{AttemptNote, StoredSpan},
 };
 
-use crate::{
-    breaker::{BreakerEvent, BreakerState},
-    error::StoreError,
-    rows::*,
-};
+use crate::{error::StoreError, rows::*};
 
 /// Result of a store call.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -368,15 +364,7 @@ pub trait Paces: Send + Sync {
     async fn release_holds(&self, run: RunNo, accounts: &[String]) -> StoreResult<()>;
 }
 
-/// Breakers of memory systems, shared by all processes of the store.
-#[async_trait]
-pub trait Breakers: Send + Sync {
-    /// Tells how an operation of a system went, or asks whether it may be tried. Saying the same twice is harmless: it opens
-    /// a little early.
-    async fn breaker(&self, system: &str, operation: &str, event: BreakerEvent) -> StoreResult<BreakerState>;
-}
-
-/// Outages of the ways to models (P39), shared by all processes of a queue domain.
+/// Outages of the ways to models and memory servers (P39), shared by all processes of a queue domain.
 #[async_trait]
 pub trait Outages: Send + Sync {
     /// The newest outage of each route of a domain, unless it has been over for two minutes.
@@ -483,7 +471,6 @@ pub trait Store:
     + Calls
     + Money
     + Paces
-    + Breakers
     + Outages
     + Imports
     + Forks

@@ -1,6 +1,7 @@
 """A memory server for tests: python3 memory_server.py PORT. It keeps users apart, in this process or in MEMORY_FILE.
 
-While the file MEMORY_FAILS is there, every n-th memory is refused: n is what stands in it. MEMORY_STARTS: seconds to start.
+While the file MEMORY_FAILS is there, every n-th memory is refused: n is what stands in it. While the file MEMORY_BUSY is there,
+everything but its health is answered with 503. MEMORY_STARTS: seconds to start.
 """
 import json, os, re, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -60,6 +61,12 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.path == "/add":
             time.sleep(float(os.environ.get("MEMORY_TAKES", "0")))
+        busy = os.environ.get("MEMORY_BUSY")
+        if busy and os.path.exists(busy) and self.path != "/health":
+            self.send_response(503)
+            self.send_header("content-length", "0")
+            self.end_headers()
+            return
         with lock:
             found = answer(self.command, self.path, json.loads(body or "{}"))
         text = json.dumps(found).encode()

@@ -166,7 +166,7 @@ impl Shared {
         }
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
         let vitals = Arc::clone(&self.vitals);
-        let (store, shared) = (Arc::clone(&self.store), (&self.routes, self.journal.clone()));
+        let (store, shared) = (Arc::clone(&self.store), (&self.routes, self.journal.clone(), &self.banks));
         let context = RunContext::build(&self.environment, store, row, self.session(), vitals, shared).await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));

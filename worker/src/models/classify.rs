@@ -284,15 +284,19 @@ pub fn is_refusal(code: &str) -> bool {
 #[must_use]
 pub(crate) fn way(error: &AttemptError) -> Way {
     let Failure { class, code, message, .. } = &error.failure;
-    // what the system said stands at the end of a transport's message: EMFILE, ENFILE, ENOMEM, ENOSPC
-    let lacks = |number: &u32| message.contains(&format!("(os error {number})"));
     match (class, code.as_str()) {
-        (FailureClass::Transient, "connect" | "cut") if [24, 23, 12, 28].iter().any(lacks) => Way::OwnFault,
+        (FailureClass::Transient, "connect" | "cut") if lacks(message) => Way::OwnFault,
         (FailureClass::Transient, "connect" | "cut" | "timeout" | "garbage" | "http_408") => Way::Failed,
         (FailureClass::Transient, code) if code.starts_with("http_5") => Way::Failed,
         (FailureClass::Terminal, code) if is_refusal(code) => Way::Refused,
         _ => Way::Other,
     }
+}
+
+/// Whether a transport's message says that this process lacks something that every request needs. What the system said stands at
+/// its end: EMFILE, ENFILE, ENOMEM, ENOSPC.
+pub(crate) fn lacks(message: &str) -> bool {
+    [24, 23, 12, 28].iter().any(|number| message.contains(&format!("(os error {number})")))
 }
 
 #[cfg(test)]

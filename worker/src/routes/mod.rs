@@ -1,6 +1,8 @@
-//! The ways to models (P39, P40): what calls ask before they are sent and tell when they end, and what follows for all calls
-//! of the process. `state` is one route as a pure state machine, `verdict` what its failures mean, `watch` talks to the store and probes.
+//! The ways to models and memory servers (P39, P40): what calls ask before they are sent and tell when they end, and what
+//! follows for all calls of the process. `needs` says which of them a run needs, `state` is one route as a pure state machine,
+//! `verdict` what its failures mean, `watch` talks to the store and probes.
 
+mod needs;
 mod state;
 mod verdict;
 mod watch;
@@ -18,19 +20,25 @@ use async_trait::async_trait;
 use bench_proto::{
     failure::Failure,
     ids::{Role, Sha256Hash},
-    outage::{EVIDENCE_VERSION, RouteEvidence, RouteKey, RouteKind, SessionEvidence},
-    spec::{ModelSpec, RunSpec},
+    outage::{EVIDENCE_VERSION, OutageEvent, RouteEvidence, RouteKey, SessionEvidence},
 };
+use bench_store::OutageRow;
 use tokio::sync::Notify;
 use tracing::warn;
 
-use crate::systems::vector;
+#[cfg(test)]
+pub(crate) use state::OVERTAKING;
 use state::{Look, RouteState, Standing};
 
+pub use needs::{chat_route, memory_route, needs, routes_of, stopped_roles};
 pub(crate) use watch::watch;
 
 /// Code of the lines about a worker that leaves a route to others.
 const WITHDRAWN: &str = "worker_withdrew";
+/// Without any reply for so long while calls are out, or for three times the slowest reply seen, a route to a model is suspect.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
+/// How long somebody waits at most before he looks whether a failure was decided about.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Probers of a route that are asked for one probe.
 const PROBERS: usize = 3;
 /// For so long a process remembers failures of calls that were put off; the call may have come to another process.
@@ -59,6 +67,9 @@ pub(crate) struct Route {
     routes: Weak<Routes>,
     /// No other process can use it.
     alone: bool,
+    /// Its newest outage, where it is nobody else's matter: what it leads to was started by this process.
+    own: Option<Mutex<OutageRow>>,
+    made: Instant,
     /// Who can make a probe: callers of runs that need the route, the latest last.
     probers: Mutex<Vec<Weak<dyn Prober>>>,
     /// Failures on the way of calls that were put off before anybody knew whose fault they were, by when they were sent.
@@ -140,19 +151,37 @@ impl Routes {
 
     /// The route of a key.
     pub(crate) fn route(self: &Arc<Self>, key: &RouteKey) -> Arc<Route> {
+        self.find(key, false)
+    }
+
+    /// A route to something that this process has started: no other process hears of its outages. It lasts as long as it is held.
+    pub(crate) fn own_route(self: &Arc<Self>, key: &RouteKey) -> Arc<Route> {
+        self.find(key, true)
+    }
+
+    fn find(self: &Arc<Self>, key: &RouteKey, own: bool) -> Arc<Route> {
+        let silence = match key {
+            RouteKey::Model { .. } => Some(LONGEST_SILENCE),
+            // an operation is many requests, of which each has its own time
+            RouteKey::Memory { .. } => None,
+        };
         let make = || {
             Arc::new(Route {
                 key: key.clone(),
-                state: Mutex::default(),
+                state: Mutex::new(RouteState::new(silence)),
                 changed: Notify::new(),
                 routes: Arc::downgrade(self),
-                alone: self.alone,
+                alone: self.alone || own,
+                own: own.then(|| Mutex::new(OutageRow { route: key.to_text(), ..OutageRow::default() })),
+                made: Instant::now(),
                 probers: Mutex::default(),
                 undecided: Mutex::default(),
                 held: AtomicUsize::new(0),
             })
         };
-        Arc::clone(lock(&self.routes).entry(key.clone()).or_insert_with(make))
+        let mut routes = lock(&self.routes);
+        routes.retain(|_, route| !route.is_own() || Arc::strong_count(route) > 1);
+        Arc::clone(routes.entry(key.clone()).or_insert_with(make))
     }
 
     fn all(&self) -> Vec<Arc<Route>> {
@@ -167,7 +196,7 @@ impl Routes {
 
     /// What this process tells with its renewals.
     pub(crate) fn evidence(&self) -> SessionEvidence {
-        let routes = self.all().iter().map(|route| route.evidence()).collect();
+        let routes = self.all().iter().filter(|route| !route.is_own()).map(|route| route.evidence()).collect();
         let idle_roles = lock(&self.idle_roles).iter().copied().collect();
         SessionEvidence { v: EVIDENCE_VERSION, routes, idle_roles }
     }
@@ -264,6 +293,50 @@ impl Route {
             Look::Go => Some(Sent { route: self, call: state.send(at), ended: false }),
             Look::Wait { .. } => None,
         }
+    }
+
+    /// Has a failure that cannot be tried again looked into at once.
+    pub(crate) fn doubt(&self) {
+        lock(&self.state).doubt();
+        self.alarm();
+    }
+
+    /// Waits for something that may decide about failures, a moment at most.
+    pub(crate) async fn news(&self) {
+        let _ = tokio::time::timeout(LOOK_AGAIN, self.changed.notified()).await;
+    }
+
+    /// Nobody but this process hears of its outages.
+    pub(crate) const fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// What is known of the newest outage of a route that is this process's own.
+    fn own_row(&self) -> Option<OutageRow> {
+        let row = lock(self.own.as_ref()?).clone();
+        Some(OutageRow { now_us: self.now_us(), ..row })
+    }
+
+    /// For how long a route that is this process's own has been closed.
+    pub(crate) fn own_outage(&self) -> Option<Duration> {
+        let row = self.own_row().filter(|row| row.outage.is_open())?;
+        Some(Duration::from_micros(u64::try_from(row.now_us - row.outage.from_us).unwrap_or(0)))
+    }
+
+    /// What the store does for the routes of all.
+    fn take_own(&self, event: OutageEvent, why: &str) -> Option<(bool, OutageRow)> {
+        let now_us = self.now_us();
+        let mut row = lock(self.own.as_ref()?);
+        let changed = row.outage.take(now_us, event);
+        if changed && !why.is_empty() {
+            why.clone_into(&mut row.reason);
+        }
+        row.now_us = now_us;
+        Some((changed, row.clone()))
+    }
+
+    fn now_us(&self) -> i64 {
+        i64::try_from(self.made.elapsed().as_micros()).unwrap_or(i64::MAX).saturating_add(1)
     }
 
     /// Decides about failures on the way, given by when they were sent: how many count as attempts, how many as none. Those
@@ -366,43 +439,4 @@ impl Drop for Sent<'_> {
             lock(&self.route.state).ended(self.call, Instant::now());
         }
     }
-}
-
-/// The route of a model's chats; `None` for what needs no server.
-#[must_use]
-pub fn chat_route(model: &ModelSpec) -> Option<RouteKey> {
-    let key = || RouteKey { kind: RouteKind::Chat, account: model.account.clone(), model: model.name.clone() };
-    model.is_remote().then(key)
-}
-
-/// What each role needs of routes to work on a run: any of the routes in a list is enough.
-#[must_use]
-pub fn needs(spec: &RunSpec) -> BTreeMap<Role, Vec<Vec<RouteKey>>> {
-    let mut needs: BTreeMap<Role, Vec<Vec<RouteKey>>> = BTreeMap::new();
-    if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
-        let key = RouteKey { kind: RouteKind::Embeddings, account: model.account.clone(), model: model.name.clone() };
-        needs.entry(Role::Retain).or_default().push(vec![key.clone()]);
-        needs.entry(Role::Question).or_default().push(vec![key]);
-    }
-    if let Some(key) = chat_route(&spec.answerer) {
-        needs.entry(Role::Question).or_default().push(vec![key]);
-    }
-    let judges: Vec<RouteKey> = spec.judges.iter().filter_map(chat_route).collect();
-    if !judges.is_empty() && judges.len() == spec.judges.len() {
-        needs.entry(Role::Judge).or_default().push(judges);
-    }
-    needs
-}
-
-/// Roles of a run that can do nothing while the routes in `closed` are.
-#[must_use]
-pub fn stopped_roles(needs: &BTreeMap<Role, Vec<Vec<RouteKey>>>, closed: impl Fn(&RouteKey) -> bool) -> BTreeSet<Role> {
-    let stopped = |lists: &Vec<Vec<RouteKey>>| lists.iter().any(|any_of| any_of.iter().all(&closed));
-    needs.iter().filter(|(_, lists)| stopped(lists)).map(|(role, _)| *role).collect()
-}
-
-/// All routes that a run may use.
-#[must_use]
-pub fn routes_of(spec: &RunSpec) -> BTreeSet<RouteKey> {
-    needs(spec).into_values().flatten().flatten().collect()
 }

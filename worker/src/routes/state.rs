@@ -11,12 +11,12 @@ use bench_proto::{
 };
 use bench_store::OutageRow;
 
-/// Without any reply for so long while calls are out, or for three times the slowest reply seen, a route is suspect.
-const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// Replies whose durations are remembered.
 const REPLIES_SEEN: usize = 128;
 /// First and longest time between two probes of a process that has withdrawn.
 const OWN_PROBE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+/// What is sent so soon after another may arrive before it: that it came through says nothing about the other.
+pub(crate) const OVERTAKING: Duration = Duration::from_millis(200);
 /// Longest time for which a task is put off.
 const PUT_OFF: Duration = Duration::from_secs(5);
 /// Allowance above which a route is no longer held back.
@@ -102,15 +102,21 @@ pub(super) struct RouteState {
     out: BTreeMap<u64, Instant>,
     next: u64,
     returned: Option<Instant>,
+    /// Shortest silence that is suspicious while calls are out; `None` where none is.
+    silence: Option<Duration>,
     durations: VecDeque<Duration>,
     allowance: Option<Allowance>,
     /// A probe of this process alone is under way.
     pub(super) asking: bool,
+    /// Opening of the last probe of this process for everybody that has failed, and how many had failed with it.
+    pub(super) failed_last: Option<(i64, i64)>,
 }
 
-impl Default for RouteState {
-    fn default() -> Self {
+impl RouteState {
+    /// A route of which nothing is known. `silence`: without any reply for so long while calls are out it is suspect.
+    pub(super) const fn new(silence: Option<Duration>) -> Self {
         Self {
+            silence,
             standing: Standing::Clear,
             opening: 0,
             is_open: false,
@@ -127,11 +133,10 @@ impl Default for RouteState {
             durations: VecDeque::new(),
             allowance: None,
             asking: false,
+            failed_last: None,
         }
     }
-}
 
-impl RouteState {
     /// What a call finds that wants to be sent now.
     pub(super) fn look(&self, now: Instant) -> Look {
         match &self.standing {
@@ -216,6 +221,13 @@ impl RouteState {
         sent
     }
 
+    /// What has failed cannot be tried again, so nothing more will be learned by waiting for further failures.
+    pub(super) fn doubt(&mut self) {
+        if self.failing.is_some() {
+            self.failures = self.failures.max(SUSPICIOUS_FAILURES);
+        }
+    }
+
     /// A call has ended in a way that says nothing about the route, or was dropped.
     pub(super) fn ended(&mut self, call: u64, now: Instant) {
         self.returned(call, now);
@@ -232,7 +244,7 @@ impl RouteState {
         pending.retain(|sent| {
             if self.forgiven.is_some_and(|until| *sent < until) {
                 forgiven += 1;
-            } else if self.sent.is_some_and(|success| success > *sent) {
+            } else if self.sent.is_some_and(|success| success > *sent + OVERTAKING) {
                 charged += 1;
             } else {
                 return true;
@@ -242,9 +254,9 @@ impl RouteState {
         (charged, forgiven)
     }
 
-    /// A reply that takes longer is suspicious.
-    fn patience(&self) -> Duration {
-        LONGEST_SILENCE.max(self.durations.iter().max().copied().unwrap_or_default() * 3)
+    /// A reply that takes longer is suspicious, where silence says anything.
+    fn patience(&self) -> Option<Duration> {
+        Some(self.silence?.max(self.durations.iter().max().copied().unwrap_or_default() * 3))
     }
 
     /// For how long calls have been out without any reply, when that is suspicious. A probe that came through is a reply: asked
@@ -253,7 +265,7 @@ impl RouteState {
         let oldest = self.out.values().min().copied();
         let since = oldest?.max(self.returned.or(oldest)?).max(self.came.or(oldest)?);
         let silence = now.saturating_duration_since(since);
-        (silence >= self.patience()).then_some(silence)
+        (silence >= self.patience()?).then_some(silence)
     }
 
     /// Whether a call that is out need not be waited for: an outage that has begun after it is over, and still nothing came.
@@ -336,7 +348,7 @@ impl RouteState {
         }
         if outage.is_confirmed() {
             self.forgive(now);
-            self.lost = now.checked_sub(self.patience());
+            self.lost = self.patience().and_then(|patience| now.checked_sub(patience));
         } else {
             // The first probe came through: the route was sound. Whether what failed here was the calls' own or this
             // process's is found out by a success of its own, or by asking itself.
@@ -431,6 +443,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const SILENCE: Duration = Duration::from_secs(30);
 
     fn row(opening: i64, failed_probes: i64, to_us: Option<i64>) -> OutageRow {
         let outage = Outage { opening, failed_probes, to_us, next_probe_us: 4_000_000, ..Outage::default() };
@@ -448,11 +461,14 @@ mod tests {
 
     #[test]
     fn p39_a_success_that_was_sent_later_makes_a_failure_an_attempt() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let early = state.send(now);
         let mut pending = failing(&mut state, 1, now + SECOND);
         state.succeeded(early, now + 2 * SECOND);
         assert_eq!(state.decide(&mut pending), (0, 0), "that was sent before");
+        let overtaking = state.send(now + SECOND + OVERTAKING);
+        state.succeeded(overtaking, now + 2 * SECOND);
+        assert_eq!(state.decide(&mut pending), (0, 0), "that may have arrived before");
         let late = state.send(now + 3 * SECOND);
         state.succeeded(late, now + 4 * SECOND);
         assert_eq!(state.decide(&mut pending), (1, 0));
@@ -462,7 +478,7 @@ mod tests {
     #[test]
     fn p39_a_confirmed_outage_forgives_and_a_false_alarm_charges() {
         for confirmed in [true, false] {
-            let (mut state, now) = (RouteState::default(), Instant::now());
+            let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
             let mut pending = failing(&mut state, 5, now);
             assert_eq!(state.told(&row(1, 0, None), 8, now + 5 * SECOND), Turn::WentAway);
             assert_eq!(state.decide(&mut pending), (0, 0), "nobody knows yet whose fault it is");
@@ -486,7 +502,7 @@ mod tests {
 
     #[test]
     fn p39_calls_that_were_out_when_it_began_are_forgiven_too() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let slow = state.send(now);
         failing(&mut state, 5, now);
         state.told(&row(1, 1, None), 8, now + 6 * SECOND);
@@ -497,7 +513,7 @@ mod tests {
 
     #[test]
     fn p39_after_an_outage_calls_in_flight_double_by_the_second() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         state.told(&row(1, 1, None), 2, now);
         state.told(&row(1, 1, Some(1)), 2, now);
         let calls: Vec<u64> = (0..2).map(|_| state.send(now)).collect();
@@ -513,7 +529,7 @@ mod tests {
 
     #[test]
     fn p39_silence_while_calls_are_out_is_suspicious() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let first = state.send(now);
         state.succeeded(first, now + 2 * SECOND);
         state.send(now + 2 * SECOND);
@@ -524,12 +540,27 @@ mod tests {
         state.succeeded(slow, now + 42 * SECOND);
         assert!(!state.is_troubled(now + 161 * SECOND), "a reply may take three times the slowest one");
         assert!(state.is_troubled(now + 162 * SECOND));
+        let mut patient = RouteState::new(None);
+        patient.send(now);
+        assert!(!patient.is_troubled(now + 3600 * SECOND), "operations of many requests may take their time");
+    }
+
+    #[test]
+    fn p39_a_failure_that_cannot_be_tried_again_is_looked_into_alone() {
+        let (mut state, now) = (RouteState::new(None), Instant::now());
+        state.doubt();
+        assert_eq!(state.evidence(String::new(), now).failures, 0, "nothing has failed");
+        failing(&mut state, 1, now);
+        assert!(!state.is_troubled(now));
+        state.doubt();
+        assert!(state.is_troubled(now));
+        assert_eq!(state.evidence(String::new(), now).failures, SUSPICIOUS_FAILURES);
     }
 
     /// Without this a call that hangs would be probed for at each look, and each probe is paid.
     #[test]
     fn p39_a_probe_that_came_through_breaks_the_silence() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         state.send(now);
         assert!(state.is_troubled(now + 30 * SECOND));
         state.through(now + 30 * SECOND, now + 31 * SECOND);
@@ -539,7 +570,7 @@ mod tests {
 
     #[test]
     fn p39_calls_that_hung_through_an_outage_are_lost_when_it_is_over() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let (hung, late) = (state.send(now), state.send(now + 20 * SECOND));
         assert_eq!(state.told(&row(1, 0, None), 8, now + 31 * SECOND), Turn::WentAway);
         assert_eq!(state.told(&row(1, 1, None), 8, now + 33 * SECOND), Turn::Nothing);
@@ -553,7 +584,7 @@ mod tests {
 
     #[test]
     fn p40_a_process_that_withdrew_asks_itself_and_comes_back() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(Some(SILENCE)), Instant::now());
         let mut pending = failing(&mut state, 5, now);
         state.withdraw("refused".to_owned(), None, now + SECOND);
         assert_eq!(state.decide(&mut pending), (0, 5), "its own fault is nobody's attempt");

@@ -14,6 +14,8 @@ use super::state::{RouteState, Standing};
 const REFUSED_BY_ALL: Duration = Duration::from_secs(60);
 /// After so long without one it asks the others to probe.
 const OTHERS_ARE_ASKED: Duration = Duration::from_secs(30);
+/// For so long a probe that is due is left to others by who failed last, in microseconds; they may have nothing to probe with.
+const OTHERS_FIRST_US: i64 = 3_000_000;
 
 /// What follows.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,12 +64,17 @@ pub(super) fn probes_for_itself(state: &RouteState, now: Instant) -> bool {
     matches!(&state.standing, Standing::Withdrawn(leave) if leave.next_probe <= now) && !state.asking
 }
 
-/// Whether a process may ask for the next probe of an outage. One that has withdrawn leaves it to those who have not.
+/// Whether a process may ask for the next probe of an outage. One that has withdrawn leaves it to those who have not, and one
+/// whose probe was the last that failed lets them ask first: the fault may be its own.
 pub(super) fn probes_for_all(state: &RouteState, row: &OutageRow, others: &[RouteEvidence]) -> bool {
     let is_due = row.outage.is_open() && row.outage.next_probe_us <= row.now_us;
     let is_left_to_others =
         matches!(state.standing, Standing::Withdrawn(_)) && others.iter().any(|other| other.withdrawn.is_none());
-    is_due && !is_left_to_others && !state.asking
+    let failed_last = state.failed_last == Some((row.outage.opening, row.outage.failed_probes));
+    let others_first = failed_last && row.now_us - row.outage.next_probe_us < OTHERS_FIRST_US;
+    let others_live = others.iter().any(|other| other.withdrawn.is_none());
+    let waits = is_left_to_others || others_first && others_live;
+    is_due && !waits && !state.asking
 }
 
 /// Whether a refusal is everybody's: nobody else is there, or nobody gets through.
@@ -86,7 +93,7 @@ fn succeeded_within(other: &RouteEvidence, time: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::outage::Withdrawn;
+    use bench_proto::outage::{Outage, Withdrawn};
 
     use super::*;
 
@@ -109,9 +116,30 @@ mod tests {
         assert!(!refused_for_good(&used, std::slice::from_ref(&used), after(59)), "keys are being changed");
         assert!(refused_for_good(&used, std::slice::from_ref(&used), after(60)));
     }
+
+    #[test]
+    fn p40_who_failed_last_leaves_the_next_probe_to_the_others_for_a_moment() {
+        let second = 1_000_000;
+        let row = |failed_probes, now_us| OutageRow {
+            outage: Outage { opening: 4, failed_probes, next_probe_us: 10 * second, ..Outage::default() },
+            now_us,
+            ..OutageRow::default()
+        };
+        let mut state = RouteState::new(None);
+        let other = [RouteEvidence::default()];
+        let gone = [RouteEvidence { withdrawn: Some(Withdrawn::default()), ..RouteEvidence::default() }];
+        assert!(probes_for_all(&state, &row(1, 10 * second), &other), "it has not probed yet");
+        state.failed_last = Some((4, 1));
+        assert!(!probes_for_all(&state, &row(1, 10 * second), &other));
+        assert!(probes_for_all(&state, &row(2, 10 * second), &other), "another has failed since");
+        assert!(probes_for_all(&state, &row(1, 13 * second), &other), "nobody else could");
+        assert!(probes_for_all(&state, &row(1, 10 * second), &gone), "nobody else is left");
+        assert!(probes_for_all(&state, &row(1, 10 * second), &[]), "nobody else is there");
+    }
+
     #[test]
     fn p40_a_refused_process_asks_the_others_before_runs_are_paused() {
-        let (mut state, now) = (RouteState::default(), Instant::now());
+        let (mut state, now) = (RouteState::new(None), Instant::now());
         let call = state.send(now);
         state.succeeded(call, now);
         state.withdraw("401".to_owned(), Some(Failure::terminal("http_401", "401")), now);

@@ -2,7 +2,8 @@
 //! fault is the process's own (P39, P40). Nothing is asked of the store for routes that work, but for one look in two seconds.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -10,10 +11,12 @@ use std::{
 use bench_proto::{
     CLUSTER_DOMAIN,
     failure::Failure,
+    ids::Role,
     outage::{OutageEvent, RouteEvidence, RouteKey},
     session::SessionInfo,
 };
 use bench_store::{OutageRow, SessionRow, StoreError, StoreResult};
+use futures::FutureExt;
 use rand::Rng;
 use tracing::{debug, info, warn};
 
@@ -33,9 +36,6 @@ const TROUBLED: (Duration, Duration) = (Duration::from_millis(300), Duration::fr
 const FIND_RUNS: Duration = Duration::from_secs(5);
 /// Most runs that are looked at for that.
 const RUNS_AT_ONCE: usize = 32;
-/// Code of the lines about outages.
-const AWAY: &str = "provider_away";
-
 /// Watches until the process ends.
 pub(crate) async fn watch(shared: Arc<Shared>) {
     let (mut told, mut searched) = (None::<Instant>, None::<Instant>);
@@ -69,11 +69,11 @@ async fn look(
     }
     for route in routes.all() {
         let text = route.key.to_text();
-        if let Some(row) = rows.iter().find(|row| row.route == text) {
-            route.hear(routes, row);
+        if let Some(row) = newest(&route, &rows) {
+            route.hear(routes, &row);
         }
         let held = route.held.swap(0, Ordering::Relaxed);
-        if held > 0 {
+        if held > 0 && !route.is_own() {
             shared.store.held_back(domain, &text, i64::try_from(held).unwrap_or(i64::MAX)).await?;
         }
     }
@@ -89,9 +89,9 @@ async fn look(
     for route in &troubled {
         let text = route.key.to_text();
         let told = |row: &SessionRow| row.evidence.of(&text).cloned().unwrap_or_default();
-        let others: Vec<RouteEvidence> = others.iter().map(told).collect();
+        let others: Vec<RouteEvidence> = if route.is_own() { Vec::new() } else { others.iter().map(told).collect() };
         judge(shared, route, &others).await?;
-        probe(shared, route, rows.iter().find(|row| row.route == text), &others).await?;
+        probe(shared, route, newest(route, &rows).as_ref(), &others).await?;
     }
     leave_roles(shared).await;
     if shared.is_served() && told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
@@ -100,6 +100,20 @@ async fn look(
         let _alive = shared.renew_now().await?;
     }
     Ok(())
+}
+
+/// The newest outage of a route, of those that the store knows or of its own.
+fn newest(route: &Route, rows: &[OutageRow]) -> Option<OutageRow> {
+    let text = route.key.to_text();
+    route.own_row().or_else(|| rows.iter().find(|row| row.route == text).cloned())
+}
+
+/// Tells what has happened to an outage: the store, or who alone is concerned.
+async fn tell(shared: &Shared, route: &Route, event: OutageEvent, why: &str) -> StoreResult<(bool, OutageRow)> {
+    match route.take_own(event, why) {
+        Some(told) => Ok(told),
+        None => shared.store.outage(shared.domain(), &route.key.to_text(), event, why).await,
+    }
 }
 
 /// The other workers of the domain; a local run has none.
@@ -142,7 +156,6 @@ impl Route {
 
 /// Finds out what a route's failures mean, and acts on it.
 async fn judge(shared: &Shared, route: &Arc<Route>, others: &[RouteEvidence]) -> Result<(), StoreError> {
-    let text = route.key.to_text();
     let (verdict, known, why) = {
         let (state, now) = (lock(&route.state), Instant::now());
         (verdict(&state, others, now), state.opening, state.why(now))
@@ -151,12 +164,12 @@ async fn judge(shared: &Shared, route: &Arc<Route>, others: &[RouteEvidence]) ->
         Verdict::Nothing => {}
         Verdict::Close => {
             let event = OutageEvent::Suspect { known };
-            let (opened, row) = shared.store.outage(shared.domain(), &text, event, &why).await?;
+            let (opened, row) = tell(shared, route, event, &why).await?;
             route.hear(shared.routes(), &row);
             if opened {
                 let key = &route.key;
                 warn!(
-                    code = AWAY,
+                    code = key.away_code(),
                     "{key} is away: {why}; what needs it waits and loses no attempt, probes find out when it is back"
                 );
             }
@@ -180,9 +193,10 @@ impl Asking {
     /// Asks those who can probe, the latest first, until one of them could: another run's budget may have room.
     async fn probe(&self) -> Probed {
         for prober in self.0.probers() {
-            match prober.probe().await {
-                Probed::NotMade => {}
-                probed => return probed,
+            // one that panics, which is logged, has found out nothing; another may
+            match AssertUnwindSafe(prober.probe()).catch_unwind().await {
+                Ok(Probed::NotMade) | Err(_) => {}
+                Ok(probed) => return probed,
             }
         }
         Probed::NotMade
@@ -237,7 +251,6 @@ async fn probe(
     row: Option<&OutageRow>,
     others: &[RouteEvidence],
 ) -> Result<(), StoreError> {
-    let text = route.key.to_text();
     let now = Instant::now();
     let (for_itself, row) = {
         let state = lock(&route.state);
@@ -253,7 +266,7 @@ async fn probe(
     let within_us = i64::try_from(within.as_micros()).unwrap_or(i64::MAX);
     let (session, opening) = (shared.session().0, row.outage.opening);
     let event = OutageEvent::TakeProbe { session, within_us };
-    let (granted, _) = shared.store.outage(shared.domain(), &text, event, "").await?;
+    let (granted, _) = tell(shared, route, event, "").await?;
     if !granted {
         return Ok(());
     }
@@ -268,8 +281,11 @@ async fn probe(
             }
             Probed::NotMade => (OutageEvent::ProbeNotMade { session, opening }, String::new()),
         };
-        match shared.store.outage(shared.domain(), &text, event, &words).await {
+        match tell(&shared, &route, event, &words).await {
             Ok((changed, row)) => {
+                if changed && matches!(event, OutageEvent::ProbeFailed { .. }) {
+                    lock(&route.state).failed_last = Some((opening, row.outage.failed_probes));
+                }
                 if matches!(event, OutageEvent::ProbeSucceeded { .. }) {
                     lock(&route.state).is_back(sent, shared.routes().share(), Instant::now());
                     if changed {
@@ -290,7 +306,7 @@ async fn probe(
 fn tell_back(route: &Route, row: &OutageRow) {
     let took_us = row.outage.to_us.unwrap_or(row.now_us) - row.outage.from_us;
     let (key, held, seconds) = (&route.key, row.held, took_us as f64 / 1e6);
-    warn!(code = AWAY, "{key} is back after {seconds:.1} s; {held} tasks had been put off and go on");
+    warn!(code = key.away_code(), "{key} is back after {seconds:.1} s; {held} tasks had been put off and go on");
 }
 
 /// Stops serving roles in which this process can do nothing for any of its runs.
@@ -298,17 +314,17 @@ async fn leave_roles(shared: &Shared) {
     let routes = shared.routes();
     let withdrawn: BTreeSet<RouteKey> =
         routes.all().iter().filter(|route| route.is_withdrawn()).map(|route| route.key.clone()).collect();
-    let mut idle: Option<BTreeSet<_>> = None;
-    if !withdrawn.is_empty() {
-        for context in shared.contexts_at_hand().await {
-            let stopped = stopped_roles(context.needs(), |key| withdrawn.contains(key));
-            idle = Some(match idle {
-                Some(idle) => idle.intersection(&stopped).copied().collect(),
-                None => stopped,
-            });
-        }
-    }
-    routes.set_idle(idle.unwrap_or_default());
+    let contexts = if withdrawn.is_empty() { Vec::new() } else { shared.contexts_at_hand().await };
+    routes.set_idle(idle_roles(contexts.iter().map(|context| context.needs()), &withdrawn));
+}
+
+/// Roles that no run can be served in without the routes in `withdrawn`.
+fn idle_roles<'a>(
+    runs: impl Iterator<Item = &'a BTreeMap<Role, Vec<Vec<RouteKey>>>>,
+    withdrawn: &BTreeSet<RouteKey>,
+) -> BTreeSet<Role> {
+    let stopped = runs.map(|needs| stopped_roles(needs, |key| withdrawn.contains(key)));
+    stopped.reduce(|idle, stopped| idle.intersection(&stopped).copied().collect()).unwrap_or_default()
 }
 
 impl Shared {
@@ -319,12 +335,13 @@ impl Shared {
                 continue;
             }
             context.refuse(failure);
-            let model = (failure.code == MODEL_NOT_FOUND).then_some(key.model.as_str());
-            let stopped = self.store.stop_account(context.run_no(), &key.account, model, &failure.message).await;
+            // the look at the runs at hand pauses it, and says so
+            let RouteKey::Model { account, model, .. } = key else { continue };
+            let model = (failure.code == MODEL_NOT_FOUND).then_some(model.as_str());
+            let stopped = self.store.stop_account(context.run_no(), account, model, &failure.message).await;
             match stopped {
                 Ok(paused) if self.is_served() && !paused.is_empty() => {
-                    let (run, account, others) =
-                        (context.row().run_id.0.as_str(), key.account.as_str(), paused.len() - 1);
+                    let (run, others) = (context.row().run_id.0.as_str(), paused.len() - 1);
                     let (code, message) = (failure.code.as_str(), &failure.message);
                     warn!(
                         run,
@@ -341,5 +358,122 @@ impl Shared {
     /// Whether a cluster carries its runs out.
     pub(crate) fn is_served(&self) -> bool {
         self.domain() == CLUSTER_DOMAIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Weak,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use async_trait::async_trait;
+    use bench_proto::outage::RouteKind;
+
+    use super::{super::Prober, *};
+
+    fn key(account: &str) -> RouteKey {
+        RouteKey::Model { kind: RouteKind::Chat, account: account.to_owned(), model: "gpt-4o-mini".to_owned() }
+    }
+
+    /// Finds this, or panics, and counts how often it was asked.
+    struct Fixed(Option<Probed>, AtomicUsize);
+
+    impl Fixed {
+        fn of(route: &Route, probed: Option<Probed>) -> Arc<Self> {
+            let prober = Arc::new(Self(probed, AtomicUsize::new(0)));
+            let weak: Weak<Self> = Arc::downgrade(&prober);
+            route.can_be_probed_by(weak);
+            prober
+        }
+
+        fn asked(&self) -> usize {
+            self.1.load(Ordering::Relaxed)
+        }
+    }
+
+    #[async_trait]
+    impl Prober for Fixed {
+        async fn probe(&self) -> Probed {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.clone().expect("a prober that panics")
+        }
+
+        fn within(&self) -> Duration {
+            Duration::from_secs(1)
+        }
+    }
+
+    #[tokio::test]
+    async fn p39_the_runs_of_a_route_probe_it_for_each_other() {
+        let route = Routes::new(false).route(&key("openai"));
+        assert!(Asking::begin(&route).is_none(), "nobody can");
+        let through = Fixed::of(&route, Some(Probed::Through));
+        let no_money = Fixed::of(&route, Some(Probed::NotMade));
+        let asking = Asking::begin(&route).expect("somebody can");
+        assert!(Asking::begin(&route).is_none(), "one at a time");
+        assert_eq!(asking.probe().await, Probed::Through, "another run has room in its budget");
+        assert_eq!((through.asked(), no_money.asked()), (1, 1), "the latest is asked first");
+        drop(asking);
+        let latest = Fixed::of(&route, Some(Probed::Failed(Failure::transient("http_503", "503"))));
+        let asking = Asking::begin(&route).expect("the last probe has ended");
+        assert!(matches!(asking.probe().await, Probed::Failed(_)));
+        assert_eq!((through.asked(), latest.asked()), (1, 1), "one request finds out");
+        drop((asking, latest, through));
+        let asking = Asking::begin(&route).expect("one run goes on");
+        assert_eq!(asking.probe().await, Probed::NotMade);
+        drop((asking, no_money));
+        assert!(Asking::begin(&route).is_none(), "runs that have ended probe no more");
+    }
+
+    #[tokio::test]
+    async fn p39_a_probe_that_panics_has_found_out_nothing_and_another_is_made() {
+        let route = Routes::new(false).route(&key("openai"));
+        let through = Fixed::of(&route, Some(Probed::Through));
+        let panics = Fixed::of(&route, None);
+        let asking = Asking::begin(&route).expect("somebody can");
+        assert_eq!(asking.probe().await, Probed::Through);
+        drop(through);
+        assert_eq!(asking.probe().await, Probed::NotMade);
+        assert_eq!(panics.asked(), 2);
+        drop(asking);
+        assert!(!lock(&route.state).asking, "the next probe can be made");
+    }
+
+    #[test]
+    fn p40_a_worker_without_a_way_to_one_provider_serves_the_runs_of_another() {
+        let needs = |account: &str| BTreeMap::from([(Role::Question, vec![vec![key(account)]])]);
+        let (openai, anthropic) = (needs("openai"), needs("anthropic"));
+        let idle = |withdrawn: &[&str], runs: &[&BTreeMap<Role, Vec<Vec<RouteKey>>>]| {
+            idle_roles(runs.iter().copied(), &withdrawn.iter().map(|account| key(account)).collect())
+        };
+        let question = BTreeSet::from([Role::Question]);
+        assert_eq!(idle(&["openai"], &[&openai]), question);
+        assert_eq!(idle(&["openai"], &[&openai, &anthropic]), BTreeSet::new());
+        assert_eq!(idle(&["openai", "anthropic"], &[&openai, &anthropic]), question);
+        assert_eq!(idle(&[], &[&openai]), BTreeSet::new());
+        assert_eq!(idle(&["openai"], &[]), BTreeSet::new(), "it has no run at hand to judge by");
+    }
+
+    #[test]
+    fn p39_outages_of_what_a_process_has_started_are_its_own() {
+        let routes = Routes::new(false);
+        let system = RouteKey::Memory {
+            operation: bench_proto::outage::Operation::Recall,
+            place: "/home/systems/run/mine".to_owned(),
+            system: "mine".to_owned(),
+        };
+        let route = routes.own_route(&system);
+        assert_eq!(route.own_outage(), None);
+        let (opened, row) = route.take_own(OutageEvent::Suspect { known: 0 }, "it answers 503").expect("its own");
+        assert!(opened && row.outage.is_open() && row.reason == "it answers 503");
+        route.hear(&routes, &newest(&route, &[]).expect("its own"));
+        assert!(route.own_outage().is_some() && route.send().is_none(), "closed");
+        assert_eq!(routes.evidence().routes, [], "nobody else hears of it");
+        assert!(routes.route(&key("openai")).take_own(OutageEvent::ProbeNow, "").is_none());
+        drop(route);
+        let _another = routes.route(&key("anthropic"));
+        assert_eq!(routes.all().len(), 2, "it has ended with its run");
     }
 }

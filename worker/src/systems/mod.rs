@@ -67,6 +67,10 @@ pub struct Capabilities {
     pub empty_by_design: bool,
     /// It is another process: it may be away, slow, or lose what it was given.
     pub remote: bool,
+    /// It is asked to make a bank; otherwise a bank begins with what is stored in it.
+    pub opens: bool,
+    /// It is asked whether a bank is ready.
+    pub asked_ready: bool,
     /// Has a step of its own that makes something better of what was retained, and the run wants it.
     pub consolidates: bool,
     /// Answers questions by itself (`--answerer system`).
@@ -102,6 +106,8 @@ impl Capabilities {
             sees_gold: false,
             empty_by_design: false,
             remote: false,
+            opens: false,
+            asked_ready: false,
             consolidates: false,
             answers: false,
             recalls: true,
@@ -237,6 +243,11 @@ pub trait MemorySystem: Send + Sync {
     /// Is it up? One line about it.
     async fn health(&self) -> Result<String, Failure>;
 
+    /// Whether it can be asked at all: what `health` finds, where that starts nothing that no bank has asked for.
+    async fn is_there(&self) -> Result<(), Failure> {
+        self.health().await.map(drop)
+    }
+
     /// Makes something better of what was retained (`--mode consolidated`); asked for once per segment.
     async fn consolidate(&self, _bank: &BankRef) -> Result<Consolidation, Failure> {
         Err(cannot("consolidation"))
@@ -262,7 +273,7 @@ pub trait MemorySystem: Send + Sync {
         Ok(())
     }
 
-    /// Where it is, for people and as a part of the breaker's name.
+    /// Where it is, for people and as a part of the name of its routes.
     fn place(&self) -> String {
         String::new()
     }

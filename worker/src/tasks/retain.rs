@@ -13,7 +13,7 @@ use crate::{
     context::{CANNOT_SERVE, RunContext},
     embedder::Payer,
     engine::{Shared, store_failure},
-    guard::UNAVAILABLE,
+    guard::{self, UNAVAILABLE},
     systems::{BankRef, adapter::BROKEN},
 };
 
@@ -72,10 +72,13 @@ async fn retain_batch(
     let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
     let retaining = async {
         match context.system().retain(bank, entries).await {
-            Err(failure) if is_in_doubt(&failure) => {
-                leave(shared, context, task).await;
-                Err(begun_too_often(context, task, row, failure))
-            }
+            Err(failure) if is_in_doubt(&failure) => match leave(shared, context, task).await {
+                // an outage is no failure of the bank: it costs a generation and no attempt
+                true if guard::is_away(&failure) => Err(failure),
+                // what could not be left behind is left behind by the next attempt, so there has to be one
+                false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
+                _ => Err(begun_too_often(context, task, row, failure)),
+            },
             receipt => receipt,
         }
     };
@@ -147,6 +150,8 @@ fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failu
     failure
 }
 
+/// Code of the failure of a bank that was in doubt and could not begin anew.
+const LEFT_BY_THE_NEXT: &str = "system_in_doubt";
 /// What spares a bank to begin anew.
 const REPEAT_HELPS: &str =
     "where storing an item twice changes nothing, `can: {repeat: true}` in the adapter lets it go on where it stopped";
@@ -176,9 +181,10 @@ async fn begin_anew(shared: &Shared, task: ClaimedTask, bank_no: u32) -> Result<
 }
 
 /// A retain ends in the middle: it cannot be known what was written, and the bank goes on in a fresh namespace (P5).
-pub(super) async fn leave(shared: &Shared, context: &RunContext, task: ClaimedTask) {
+/// False when the store could not be told.
+pub(super) async fn leave(shared: &Shared, context: &RunContext, task: ClaimedTask) -> bool {
     if context.system().capabilities().retain_idempotent {
-        return;
+        return true;
     }
     if let Err(error) = shared.store.new_generation(task.run, task.task.bank(), task.epoch).await {
         let (run, bank) = (context.row().run_id.0.as_str(), task.task.bank());
@@ -187,7 +193,9 @@ pub(super) async fn leave(shared: &Shared, context: &RunContext, task: ClaimedTa
             code = "store",
             "bank number {bank} of run {run} begins anew at the next attempt, now it could not: {error}"
         );
+        return false;
     }
+    true
 }
 
 /// A segment without new entries (or whose entries were all stored before a crash) still has to open its readiness check.

@@ -23,8 +23,8 @@ fn check(size: Size, bench: &Bench, done: Done) -> Value {
     let report = done.json();
     assert_eq!(report["result_digest"].as_str(), Some(size.digest().as_str()));
     assert_eq!(report["outcomes"]["coverage"], 1.0);
-    let questions = bench.questions("away");
-    assert!(questions.iter().all(|question| question["attempts"] == UNDISTURBED), "an outage is not an attempt");
+    let attempts = |question: &Value| question["attempts"] == UNDISTURBED;
+    assert!(bench.questions("away").iter().all(attempts), "an outage is not an attempt:\n{}", done.stderr);
     report
 }
 
@@ -54,7 +54,7 @@ fn p39_an_outage_loses_no_question_and_no_attempt() {
 fn p39_a_judges_outage_does_not_stop_answers() {
     let (size, provider) = (Size::Small, Provider::start(&["--latency-ms", "20"]));
     let bench = provider.bench();
-    let outage = provider.outage(&json!({"kind": "status", "status": 503, "model": "gpt-4o", "for_ms": 9000}));
+    let outage = provider.outage(&json!({"kind": "status", "status": 503, "model": "gpt-4o", "for_ms": 12000}));
     let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--json", "--run-id", "away"];
     let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o"];
     let running = bench.start(submit.iter().chain(&models));
@@ -66,7 +66,8 @@ fn p39_a_judges_outage_does_not_stop_answers() {
     let done = wait(running).expect_code(0);
     assert_eq!((told(&done, "gpt-4o (account"), told(&done, "gpt-4o-mini")), (2, 0), "{}", done.stderr);
     assert_eq!(done.json()["outcomes"]["coverage"], 1.0);
-    assert!(bench.questions("away").iter().all(|question| question["attempts"] == UNDISTURBED));
+    let attempts: Vec<Value> = bench.questions("away").iter().map(|question| question["attempts"].clone()).collect();
+    assert!(attempts.iter().all(|attempts| *attempts == UNDISTURBED), "{attempts:?}:\n{}", done.stderr);
 }
 
 /// A call that always dies looks like an outage when it is the last one; probes come through, so it ends by itself.

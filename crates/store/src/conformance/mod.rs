@@ -116,6 +116,7 @@ macro_rules! store_conformance {
             p41_the_ledger_names_what_was_paid_for,
             p23_a_refused_account_pauses_the_runs_that_use_it,
             p39_one_process_opens_an_outage_and_one_probes_it,
+            p39_a_session_that_has_ended_probes_no_more,
             p39_sessions_tell_what_they_know_of_routes,
             p24_processes_share_one_row_of_slots,
             p40_a_resumed_run_waits_for_no_hold,

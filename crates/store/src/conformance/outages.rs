@@ -49,6 +49,24 @@ pub async fn p39_one_process_opens_an_outage_and_one_probes_it(fresh: &Fresh) {
     assert_eq!(store.outages_since("cluster", after).await.expect("reads").len(), 1, "the one that lasts");
 }
 
+/// The lease of a probe ends with its session: whoever was killed while it probed keeps nobody waiting.
+pub async fn p39_a_session_that_has_ended_probes_no_more(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let told = |event| store.outage("cluster", ROUTE, event, "");
+    let killed = store.open_session("w1", "cluster", "{}").await.expect("opens");
+    let take = |session| OutageEvent::TakeProbe { session, within_us: 140_000_000 };
+    assert!(told(OutageEvent::Suspect { known: 0 }).await.expect("answers").0);
+    assert!(told(OutageEvent::ProbeNow).await.expect("answers").0);
+    assert!(told(take(killed.0)).await.expect("answers").0);
+    assert!(!told(take(2)).await.expect("answers").0, "it lives, for all that is known");
+    assert!(told(OutageEvent::ProbeNow).await.expect("answers").0);
+    assert!(!told(take(2)).await.expect("answers").0, "asking does not put a second probe beside it");
+    store.end_session(killed).await.expect("ends");
+    assert!(told(take(2)).await.expect("answers").0);
+    let late = OutageEvent::ProbeFailed { session: killed.0, opening: 1, spread: 0 };
+    assert!(!told(late).await.expect("answers").0, "what it may still say is heard no more");
+}
+
 /// Evidence rides on a renewal, and ages.
 pub async fn p39_sessions_tell_what_they_know_of_routes(fresh: &Fresh) {
     let store = fresh.store.as_ref();

@@ -7,7 +7,6 @@
 
 mod banks;
 mod batch;
-mod breaker;
 mod calls;
 mod claims;
 mod commit;

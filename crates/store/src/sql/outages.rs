@@ -32,6 +32,14 @@ fn read(mut row: Row) -> StoreResult<OutageRow> {
     Ok(OutageRow { route: unescape(row.text(0)?), outage, held, reason: unescape(row.text(9)?), now_us })
 }
 
+/// Whether the session that probes has ended: nobody will hear of its probe.
+async fn has_ended(conn: &mut dyn Conn, prober: Option<(i64, i64)>) -> StoreResult<bool> {
+    static ENDED: Sql =
+        Sql::new(|| "SELECT session_id FROM sessions WHERE session_id = $1 AND ended_us IS NOT NULL".to_owned());
+    let Some((session, _)) = prober else { return Ok(false) };
+    Ok(!conn.fetch(&ENDED, args![session]).await?.is_empty())
+}
+
 async fn take(
     conn: &mut dyn Conn,
     domain: String,
@@ -60,6 +68,9 @@ async fn take(
         Some(row) => OutageRow { now_us, ..read(row)? },
         None => OutageRow { route: unescape(route.clone()), now_us, ..OutageRow::default() },
     };
+    if matches!(event, OutageEvent::TakeProbe { .. }) && has_ended(conn, known.outage.prober).await? {
+        known.outage.prober = None;
+    }
     let before = known.outage.opening;
     if !known.outage.take(now_us, event) {
         return Ok((false, known));

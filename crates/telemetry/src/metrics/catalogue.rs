@@ -70,6 +70,8 @@ catalogue! {
     Gauge DESIRED_WORKERS = "bench_desired_workers" ["pool", "role"]: "workers that scaling asks for";
     Gauge PROVIDER_AWAY_SECONDS = "bench_provider_away_seconds" ["account", "model"]: "for how long nobody has got through to a model that runs need";
     Gauge WORKERS_WITHDRAWN = "bench_workers_withdrawn" ["account", "model"]: "workers that do not get through to a model that others reach, and leave its calls to them";
+    Gauge SYSTEM_AWAY_SECONDS = "bench_system_away_seconds" ["system", "operation"]: "for how long nobody has got through to a memory system that runs need";
+    Gauge SYSTEM_WITHDRAWN = "bench_system_workers_withdrawn" ["system", "operation"]: "workers that do not get through to a memory system that others reach, and leave its tasks to them";
     Gauge DEAD_LETTERS = "bench_dead_letters" []: "messages in the dead letters";
     Counter LEASES_LOST = "bench_leases_lost_total" []: "tasks taken from workers that fell silent";
     Gauge RUN_QUESTIONS = "bench_run_questions" ["run", "state"]: "questions of an open run: sample, scored, abstained, infra_error, open";

@@ -241,7 +241,7 @@ async fn retry_after_is_honoured_and_p11_long_ones_park() {
 #[tokio::test]
 async fn p39_what_is_not_decided_of_a_call_that_is_put_off_counts_once_it_is() {
     let routes = crate::routes::Routes::new(true);
-    let key = RouteKey { kind: RouteKind::Chat, account: "openai".to_owned(), model: "gpt-4o-mini".to_owned() };
+    let key = RouteKey::Model { kind: RouteKind::Chat, account: "openai".to_owned(), model: "gpt-4o-mini".to_owned() };
     let route = routes.route(&key);
     let failed_attempts = async || {
         let Setup { parts, .. } = setup(vec![answered(503, "busy", Some(60_000))]);
@@ -252,6 +252,7 @@ async fn p39_what_is_not_decided_of_a_call_that_is_put_off_counts_once_it_is() {
     };
     assert_eq!(failed_attempts().await, 0, "nobody knows yet whose fault it was");
     assert_eq!(failed_attempts().await, 0, "nor now");
+    std::thread::sleep(crate::routes::OVERTAKING);
     route.send().expect("is clear").end(Way::Through, None);
     assert_eq!(failed_attempts().await, 2, "the route works: they were its own; of the third nobody knows yet");
 }

@@ -10,7 +10,7 @@ use reqwest::{
 use serde_json::Value;
 
 use super::{
-    http::{self, Request, Response, SHAPE},
+    http::{self, NO_REPLY, Request, Response, SHAPE},
     path::Path,
     spec::{AuthPlace, AuthSpec, CallSpec},
     sse,
@@ -298,6 +298,10 @@ impl Call {
                         format!("{}: the response is no JSON: {}", self.what, excerpt(&text)),
                     ));
                 }
+                Err(_) if looks_like_a_page(&text) => {
+                    let message = format!("{}: the response is a page for people: {}", self.what, excerpt(&text));
+                    return Err(Failure::transient(NO_REPLY, message));
+                }
                 Err(_) => Value::String(text.into_owned()),
             }
         };
@@ -370,6 +374,11 @@ fn looks_like_json(response: &Response) -> bool {
     kind.contains("json")
 }
 
+fn looks_like_a_page(text: &str) -> bool {
+    let begin: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
+    begin.starts_with("<!doctype html") || begin.starts_with("<html")
+}
+
 /// The beginning of a text on one line.
 pub(super) fn excerpt(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -391,4 +400,19 @@ fn escape(text: &str) -> String {
     }
     // `.` and `..` would walk
     if escaped.chars().all(|c| c == '.') { escaped.replace('.', "_") } else { escaped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p39_a_page_for_people_is_told_from_a_plain_text() {
+        for page in ["<!DOCTYPE html><html>", "\n  <html lang=en>", "<HTML>"] {
+            assert!(looks_like_a_page(page), "{page}");
+        }
+        for reply in ["ok", "", "<memory>a note</memory>", "the <html> tag"] {
+            assert!(!looks_like_a_page(reply), "{reply}");
+        }
+    }
 }

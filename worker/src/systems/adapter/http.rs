@@ -17,6 +17,8 @@ use reqwest::{
 
 /// Code of a failure before anything was sent: the system is not there.
 pub(crate) const UNREACHABLE: &str = "system_unreachable";
+/// Code of a page for people where a reply was expected: something before the system answers in its place.
+pub(crate) const NO_REPLY: &str = "system_no_reply";
 /// Code of a response that is not what the file says.
 pub(super) const SHAPE: &str = "system_shape";
 

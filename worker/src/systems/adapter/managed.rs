@@ -206,6 +206,11 @@ impl Managed {
         &self.host
     }
 
+    /// Whether each bank has an instance of its own.
+    pub(super) fn is_per_bank(&self) -> bool {
+        self.start.per == InstancePer::Bank
+    }
+
     /// The folder, which is the run's own.
     pub(super) fn place(&self) -> String {
         self.folder.display().to_string()

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use http::SystemHttp;
-pub(crate) use http::UNREACHABLE;
+pub(crate) use http::{NO_REPLY, UNREACHABLE};
 pub(crate) use managed::BROKEN;
 pub use managed::{InstanceRecord, Instances, end_orphans, host, remove_data};
 pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
@@ -57,6 +57,24 @@ pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result
         return process::build(spec, context, consolidated);
     }
     system::build(&spec, url, context, consolidated)
+}
+
+/// Where a run's memory server listens, in the words of its spec; `None` for systems that need no server or start their own.
+#[must_use]
+pub fn server_of(settings: &SystemSettings) -> Option<&str> {
+    let spec = settings.get(ADAPTER)?.as_object()?;
+    let given = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
+    if given("command") {
+        return None;
+    }
+    let own = || spec.get("url").filter(|_| !given("start")).and_then(Value::as_str);
+    settings.get(URL).and_then(Value::as_str).or_else(own)
+}
+
+/// Whether an adapter has anything to search with.
+#[must_use]
+pub fn searches(settings: &SystemSettings) -> bool {
+    settings.get(ADAPTER).is_some_and(|spec| spec.get("recall").is_some_and(|recall| !recall.is_null()))
 }
 
 /// What a plan needs to know of an adapter: nothing is looked up, started or sent.

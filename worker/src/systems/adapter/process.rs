@@ -260,6 +260,8 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
         proves_ready: spec.ready.when != ReadyRule::Promised,
         max_parallel: spec.limits.parallel,
         remote: true,
+        opens: true,
+        asked_ready: true,
         token_budget: spec.can.token_budget,
         banks: spec.can.banks,
         // the process says what it cannot do

@@ -123,6 +123,8 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         sees_gold: false,
         empty_by_design: adapter.searches.is_empty(),
         remote: true,
+        opens: adapter.open.is_some(),
+        asked_ready: adapter.ready.is_some() || adapter.flush.is_some(),
         consolidates: adapter.consolidate.is_some(),
         answers: adapter.answer.is_some(),
         verifies: adapter.verify.is_some(),
@@ -363,6 +365,13 @@ impl MemorySystem for HttpSystem {
             Some(version) => format!("{} {version}, {place}", self.adapter.spec.name),
             None => format!("{}, {place}", self.adapter.spec.name),
         })
+    }
+
+    async fn is_there(&self) -> Result<(), Failure> {
+        match &self.place {
+            Place::Managed(managed) if managed.is_per_bank() => Ok(()),
+            _ => self.health().await.map(drop),
+        }
     }
 
     fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {

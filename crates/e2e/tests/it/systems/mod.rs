@@ -2,6 +2,7 @@
 //! killed in the middle; files of the user's own; systems that go away, and systems that lose what they were given.
 
 mod astrocyte;
+pub(crate) mod away;
 mod half_alive;
 mod hebb;
 mod mine;

@@ -1,5 +1,5 @@
-//! Systems that are away for a while, and systems that lose what they were given. They are fakes made from contracts, so that
-//! their troubles come when a test wants them.
+//! Systems that lose what they were given, or only say so. They are fakes made from contracts, so that their troubles come when a
+//! test wants them.
 
 use bench_testkit::{
     bench::{Bench, wait},
@@ -8,50 +8,6 @@ use bench_testkit::{
 };
 
 use super::{PATIENCE, retained, submit};
-
-/// Asks the store of a run.
-fn sql(bench: &Bench, query: &str) -> String {
-    let file = bench.path().join(".bench/bench.db");
-    let program = "import sqlite3, sys; print(sqlite3.connect(f'file:{sys.argv[1]}?mode=ro', uri=True).execute(sys.argv[2]).fetchone()[0])";
-    let asked = std::process::Command::new("python3").args(["-c", program]).arg(file).arg(query).output();
-    String::from_utf8_lossy(&asked.expect("python3 runs").stdout).trim().to_owned()
-}
-
-#[test]
-fn a_system_that_is_away_costs_no_attempt_and_the_run_goes_on_when_it_is_back() {
-    let mut fake = Fake::start("graphiti");
-    // what was sent is taken in later: until then the run asks, and waits without holding anything
-    fake.with(|world| world.worker_dead = true);
-    let bench = Bench::new().with_env("GRAPHITI_URL", fake.url());
-    let child = bench.start(submit("graphiti", "away"));
-    let asked_for = |fake: &Fake| {
-        let requests = fake.with(|world| world.requests.clone());
-        let polls = requests.into_iter().filter(|request| request.starts_with("GET /episodes/"));
-        polls.collect::<std::collections::BTreeSet<_>>().len()
-    };
-    wait_until("everything was sent, and both banks are asked for", PATIENCE, || asked_for(&fake) == 2);
-    fake.leave();
-    let mut said = String::new();
-    wait_until("the breaker is open", PATIENCE, || {
-        let status = bench.run(["status", "away"]);
-        said = status.stdout;
-        said.contains("system unavailable")
-    });
-    assert!(said.contains("graphiti@") && said.contains("wait for another try"), "{said}");
-    let opened: u32 =
-        sql(&bench, "SELECT max(opened) FROM breakers WHERE operation = 'ready'").parse().expect("a number");
-    assert!(opened >= 1, "the store knows it, for all workers");
-    fake.with(|world| {
-        world.take_in();
-        world.worker_dead = false;
-    });
-    fake.come_back();
-    let done = wait(child).expect_code(0);
-    let report = done.json();
-    assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
-    assert_eq!(sql(&bench, "SELECT max(attempts) FROM tasks"), "0", "waiting is no attempt");
-    assert_eq!(sql(&bench, "SELECT max(opened) FROM breakers"), "0", "and the breaker is closed");
-}
 
 #[test]
 fn p33_gc_removes_the_banks_of_cancelled_runs_and_of_those_that_are_named() {

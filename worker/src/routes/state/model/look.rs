@@ -162,6 +162,9 @@ pub(super) fn end_probe(fleet: &Fleet, world: &mut World, number: usize, ending:
         Ending::NotMade => OutageEvent::ProbeNotMade { session, opening },
     };
     let changed = world.row.take(world.us(now), event);
+    if changed && ending == Ending::Failed {
+        world.processes[number].route.failed_last = Some((opening, world.row.failed_probes));
+    }
     if ending == Ending::Through {
         world.processes[number].route.is_back(probe.sent, share, now);
     }

@@ -4,7 +4,7 @@ use super::{
     search::{search, told},
     steps::{CHARGE_OF_OUTAGE, CHARGE_OF_PROCESS, CHARGE_WITHOUT_ANSWER, PROBE_BY_SICK, SENT_INTO_OUTAGE, TWO_PROBES},
     world::{
-        Fault::{self, Down, Killed, Mixed, NoFiles, NoWay},
+        Fault::{self, Asked, Down, Killed, Mixed, NoFiles, NoWay},
         Fleet,
     },
 };
@@ -32,6 +32,8 @@ pub(super) enum Mutant {
     NoLease,
     /// The lease of a probe outlives its holder for ever.
     EndlessLease,
+    /// A probe that is asked for is made beside one that is under way.
+    AsksBeside,
     /// Processes that withdrew probe for all while others have not.
     SickProcessesProbe,
     /// Calls do not ask whether the route is closed.
@@ -86,6 +88,7 @@ fn p39_outages_without_an_end_are_noticed() {
 #[test]
 fn p39_probes_and_sends_out_of_turn_are_noticed() {
     breaks(TWO_PROBES, Mutant::NoLease, Fleet::of(2, 1, &[(Down, 1)]));
+    breaks(TWO_PROBES, Mutant::AsksBeside, Fleet::of(2, 1, &[(Down, 1), (Asked, 1)]));
     breaks(SENT_INTO_OUTAGE, Mutant::SendsIntoOutages, quick(1, 1, &[(Down, 1)]));
 }
 

@@ -3,7 +3,7 @@
 use super::{
     search::{self, search, told},
     world::{
-        Fault::{BadKey, Down, Hung, Killed, Mixed, NoFiles, NoMoney, NoWay},
+        Fault::{Asked, BadKey, Down, Hung, Killed, Mixed, NoFiles, NoMoney, NoWay},
         Fleet,
     },
 };
@@ -96,6 +96,13 @@ fn p39_a_prober_may_be_killed() {
 #[test]
 fn p39_a_probe_may_be_refused_by_the_budget() {
     holds(&Fleet::of(1, 1, &[(Down, 1), (NoMoney, 2)]), &[search::CONFIRMED]);
+}
+
+#[test]
+fn p39_who_asks_for_a_probe_gets_it_after_the_one_under_way() {
+    holds(&Fleet::of(1, 1, &[(Down, 1), (Asked, 1)]), &[search::CONFIRMED]);
+    let two = Fleet { latency: (0, 0), in_turn: true, ..Fleet::of(2, 1, &[(Down, 1), (Asked, 1)]) };
+    holds(&two, &[search::CONFIRMED]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, outage::OutageEvent};
 
 use super::{
     super::*,
@@ -166,7 +166,8 @@ fn faults(world: &World, steps: &mut Vec<Step>) {
                 steps.extend(first.map(|number| Step::Fault(*fault, number)));
             }
             Fault::Killed => steps.extend((0..world.processes.len()).map(|number| Step::Fault(*fault, number))),
-            Fault::NoMoney => {}
+            Fault::Asked if world.row.is_open() => steps.push(Step::Fault(*fault, 0)),
+            Fault::NoMoney | Fault::Asked => {}
         }
     }
 }
@@ -223,7 +224,12 @@ pub(super) fn after(fleet: &Fleet, before: &World, step: Step) -> World {
     world.met.clear();
     let now = world.now;
     match step {
-        Step::Fault(fault, process) => break_down(&mut world, fault, process),
+        Step::Fault(fault, process) => {
+            break_down(&mut world, fault, process);
+            if fault == Fault::Asked && fleet.lacks(Mutant::AsksBeside) {
+                world.row.prober = None;
+            }
+        }
         Step::Recovers => {
             (world.provider, world.provider_since) = (Provider::Up, now);
         }
@@ -304,6 +310,7 @@ fn break_down(world: &mut World, fault: Fault, number: usize) {
         Fault::NoFiles => of_process(world, Ill::NoFiles),
         Fault::BadKey => of_process(world, Ill::BadKey),
         Fault::Killed => kill(world, number),
+        Fault::Asked => drop(world.row.take(world.us(now), OutageEvent::ProbeNow)),
         Fault::NoMoney => {}
     }
 }

@@ -36,6 +36,8 @@ pub(super) enum Fault {
     Killed,
     /// The budget has no room for a probe.
     NoMoney,
+    /// Nothing goes wrong: somebody wants a probe at once.
+    Asked,
 }
 
 /// How the provider answers.
@@ -226,7 +228,7 @@ impl Process {
             session,
             ill: Ill::Well,
             always_well: true,
-            route: RouteState::default(),
+            route: RouteState::new(Some(Duration::from_secs(30))),
             told: None,
             late: None,
             looked: Looked::NotYet,
@@ -401,7 +403,8 @@ impl World {
         let narrow = route.allowance.filter(|allowance| allowance.calls < self.calls.len());
         shape.put(narrow.map_or(-1, |allowance| allowance.calls as i64));
         shape.age(narrow.map(|allowance| allowance.since));
-        shape.put(i64::from(route.asking) + 2 * i64::from(route.is_open));
+        let failed_last = route.failed_last == Some((self.row.opening, self.row.failed_probes));
+        shape.put(i64::from(route.asking) + 2 * i64::from(route.is_open) + 4 * i64::from(failed_last));
         shape.order(process.confirmed);
         // how long calls took matters only for how long a silence may be
         let oldest = route.out.values().min();
