@@ -119,6 +119,8 @@ pub(crate) fn question(i: u64) -> QuestionFacts {
         outcome,
         scores,
         retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
+        hits: Some(10),
+        top1_score: None,
         empty_context: false,
         context_bytes: Some(4_000),
         judge_in_doubt: false,
@@ -149,6 +151,7 @@ fn ready(bank: u32, proven: bool) -> StoredStep {
         polls: 1,
         proven,
         stats: Default::default(),
+        canary: None,
         timing: Timing { total_us: 10, ..Timing::default() },
     };
     StoredStep { task: TaskKey::ready(bank, 0), step: StepNo::READY, facts }
