@@ -36,13 +36,20 @@ fn p45_a_judge_by_lot_is_invalid_with_the_reason_in_one_line_and_a_proper_one_is
     assert!(printed.contains("Controls: not run"), "{printed}");
     let report = bench.run(judged(&["--run-id", "controls", "--controls"])).expect_code(5).json();
     assert!(reason(&report).starts_with("the score does not depend on memory: oracle "), "{}", report["run"]);
-    let report = bench.run(judged(&["--run-id", "votes", "--votes", "3"])).expect_code(5).json();
-    assert!(reason(&report).starts_with("the judges agree no better than chance: judge (votes)"), "{}", report["run"]);
-    let printed = bench.run(["report", "votes"]).expect_code(0).stdout;
+    // votes of one model on one prompt are one lot, those of two models are two
+    let second = ["--run-id", "two", "--judge", "openai:gpt-4o"];
+    let report = bench.run(judged(&second)).expect_code(5).json();
+    assert!(
+        reason(&report).starts_with("the judges agree no better than chance: judge / judge-2"),
+        "{}",
+        report["run"]
+    );
+    let printed = bench.run(["report", "two"]).expect_code(0).stdout;
     assert!(printed.contains("INVALID\n  the judges agree no better than chance"), "{printed}");
 
     let proper = Provider::start(&["--judge", "reference"]);
-    let report = proper.bench().run(judged(&["--controls", "--votes", "3"])).expect_code(0).json();
+    let both = judged(&["--controls", "--judge", "openai:gpt-4o"]);
+    let report = proper.bench().run(both).expect_code(0).json();
     assert_eq!((&report["run"]["verdict"], &report["run"]["reasons"]), (&json!("VALID"), &json!([])));
     assert_eq!(check(&report, "instrument").0, "passed");
     assert_eq!(report["judge_agreement"][0]["kappa"], 1.0, "{}", report["judge_agreement"]);
@@ -60,7 +67,7 @@ fn with_memory(changes: &[(&str, &str)]) -> Value {
     let path = bench.path().join("memory.py");
     let adapter = format!("name: mine\ncommand: [python3, '{}']\n", path.display());
     std::fs::write(bench.path().join("mine.yaml"), adapter).expect("is written");
-    let submit = ["submit", "--dataset", "locomo-sim", "--max-banks", "3", "--sample", "10", "--exclude-category"];
+    let submit = ["submit", "--dataset", "locomo-sim", "--max-banks", "5", "--sample", "10", "--exclude-category"];
     let more = ["adversarial", "--system", "./mine.yaml", "--run-id", "r", "--json"];
     let done = bench.run(submit.iter().chain(&more));
     let mut report = done.json();
@@ -76,14 +83,14 @@ fn p45_canaries_find_banks_that_leak_systems_that_lose_and_a_clipped_k() {
     for rule in ["banks_apart", "nothing_lost", "k_served"] {
         assert_eq!(check(&healthy, rule).0, "passed", "{}", healthy["run"]["checks"]);
     }
-    assert_eq!((&healthy["canaries"]["banks"], &healthy["canaries"]["others_asked"]), (&json!(3), &json!(3)));
+    assert_eq!((&healthy["canaries"]["banks"], &healthy["canaries"]["others_asked"]), (&json!(5), &json!(5)));
     assert!(healthy["top1_score"].as_f64().is_some_and(|score| score >= 1.0), "{}", healthy["top1_score"]);
     let hit = &healthy["first"]["retrieved"][0];
     assert_eq!((&hit["placed_by"], &hit["level"]), (&json!("id"), &json!("turn")), "{hit}");
 
     let leaking = with_memory(&[("sorted(banks.get(bank, [])", "sorted(sum(banks.values(), [])")]);
     assert!(reason(&leaking).starts_with("banks leak into each other: "), "{}", leaking["run"]);
-    let first = "sorted(banks.get(bank, [])[: len(banks.get(bank, [])) // 4]";
+    let first = "sorted(banks.get(bank, [])[: len(banks.get(bank, [])) // 5]";
     let losing = with_memory(&[("sorted(banks.get(bank, [])", first)]);
     assert!(reason(&losing).starts_with("the system loses what it was given: "), "{}", losing["run"]);
     let clipping = with_memory(&[("[: r[\"k\"]]", "[:3]")]);
