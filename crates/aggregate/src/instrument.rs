@@ -41,6 +41,13 @@ impl Instrument {
         let mean = |tally: &Tally| tally.mean().unwrap_or(0.0);
         Self { n: differences.n, none: mean(&low), oracle: mean(&high), p_value: above_zero(&differences) }
     }
+
+    /// Grades of the rarer kind, passed or failed, over both controls; parts of a grade count as such.
+    #[must_use]
+    pub fn rarer(&self) -> f64 {
+        let passed = self.n as f64 * (self.none + self.oracle);
+        passed.min(2.0 * self.n as f64 - passed)
+    }
 }
 
 /// Whether a question of `none` counts.
