@@ -367,3 +367,19 @@ fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
 
 /// States from which `resume` goes on by itself.
 pub(super) const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p13_a_run_of_an_earlier_release_says_why_it_is_not_gone_on_with() {
+        assert!(lacks_start("\"1+0a1b2c3d\"", "\"1+0a1b2c3d+start.ffeeddcc\""));
+        assert!(!lacks_start("\"1+0a1b2c3d\"", "\"1+99999999+start.ffeeddcc\""), "more has changed");
+        assert!(
+            !lacks_start("\"1+0a1b2c3d+start.11111111\"", "\"1+0a1b2c3d+start.ffeeddcc\""),
+            "something else is started"
+        );
+        assert!(!lacks_start("\"1.0.0\"", "\"1.1.0\""));
+    }
+}
