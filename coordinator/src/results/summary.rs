@@ -55,8 +55,10 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     {
         input.empty_context_expected = capabilities.empty_by_design;
         input.canaries = canary::possible(&capabilities).map_or_else(Canaries::Impossible, |()| Canaries::Possible);
+        let top_k = run.spec.system.top_k;
+        // one that is asked by tokens has no k
         input.effective_k =
-            Some(capabilities.max_k.map_or(run.spec.system.top_k, |most| most.min(run.spec.system.top_k)));
+            (!capabilities.token_budget).then(|| capabilities.max_k.map_or(top_k, |most| most.min(top_k)));
     }
     let new = || Aggregator::new(input.clone());
     let mut parts =

@@ -104,8 +104,8 @@ impl Aggregator {
         let sums = &mut self.sums;
         let time = |timing: &Timing| Some(timing.total_us);
         match &step.facts {
-            StepFacts::Retained { generation, turns, usage, timing } => {
-                sums.retain(step.task.bank(), *generation, *turns);
+            StepFacts::Retained { generation, usage, timing, .. } => {
+                sums.retain(step.task.bank(), *generation);
                 sums.retain_usage += *usage;
                 sums.retain.add(time(timing));
                 self.retained.push(timing.total_us as f32);

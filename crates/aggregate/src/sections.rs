@@ -15,7 +15,7 @@ use crate::{
     agreement::{self, Votes},
     bootstrap::wild_cluster_interval,
     cells::Cell,
-    input::AggregateInput,
+    input::{AggregateInput, Canaries},
     latency::{CURVE, Spread},
     questions::{Questions, Times, has_score},
     score::{Category, FEW_CLUSTERS, Sampling, estimate},
@@ -197,11 +197,16 @@ pub(crate) fn run_summary(
     canaries: Option<&CanarySummary>,
 ) -> RunSummary {
     let top_k = input.spec.system.top_k;
+    let bounded = match (input.canaries, input.effective_k) {
+        (Canaries::Impossible(why), _) => Err(why),
+        (Canaries::Possible, None) => Err("a recall of the system is not bounded by k"),
+        (Canaries::Possible, Some(_)) => Ok(()),
+    };
     let (verdict, reasons, checks) = verdict::conclude(vec![
         ("coverage", verdict::coverage(outcomes)),
         ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
         ("effective_k", verdict::effective_k(input.effective_k, top_k)),
-        ("k_served", verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_turns(), &input.canaries)),
+        ("k_served", verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_entries(), bounded)),
         ("one_answer", verdict::one_answer(answer_variety(questions), input.empty_context_expected)),
         ("banks_ready", verdict::banks_ready(&questions.banks, &sums.proofs)),
         ("banks_apart", verdict::banks_apart(canaries, &input.canaries)),

@@ -62,8 +62,8 @@ pub(crate) struct Sums {
     stats: BTreeMap<u32, (u32, SystemStats)>,
     /// Bank number → what its canary showed.
     canaries: BTreeMap<u32, Canary>,
-    /// (bank number, generation) → turns that were retained.
-    turns: BTreeMap<(u32, i64), u64>,
+    /// (bank number, generation) → entries that were retained.
+    entries: BTreeMap<(u32, i64), u64>,
     /// Hits of a recall → questions that got so many.
     hits: BTreeMap<u32, u64>,
     /// Bank numbers of these questions.
@@ -108,8 +108,8 @@ impl Sums {
             self.say(bank, segment, &stats);
         }
         self.canaries.extend(other.canaries);
-        for (bank, turns) in other.turns {
-            *self.turns.entry(bank).or_default() += turns;
+        for (bank, entries) in other.entries {
+            *self.entries.entry(bank).or_default() += entries;
         }
         for (hits, questions) in other.hits {
             *self.hits.entry(hits).or_default() += questions;
@@ -117,13 +117,13 @@ impl Sums {
         self.hit_banks.extend(other.hit_banks);
     }
 
-    pub(crate) fn retain(&mut self, bank: u32, generation: i64, turns: u64) {
-        *self.turns.entry((bank, generation)).or_default() += turns;
+    pub(crate) fn retain(&mut self, bank: u32, generation: i64) {
+        *self.entries.entry((bank, generation)).or_default() += 1;
     }
 
-    /// Turns of the smallest bank, by its last generation; 0 without banks.
-    pub(crate) fn fewest_turns(&self) -> u64 {
-        let last: BTreeMap<u32, u64> = self.turns.iter().map(|((bank, _), turns)| (*bank, *turns)).collect();
+    /// Entries of the smallest bank, by its last generation; 0 without banks. A system may store a session as one item.
+    pub(crate) fn fewest_entries(&self) -> u64 {
+        let last: BTreeMap<u32, u64> = self.entries.iter().map(|((bank, _), entries)| (*bank, *entries)).collect();
         last.into_values().min().unwrap_or(0)
     }
 

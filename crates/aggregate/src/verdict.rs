@@ -255,13 +255,20 @@ pub(crate) struct RecallLengths {
 
 /// A recall brings as many hits as are asked for, or fewer because there are no more: the same smaller number nearly everywhere
 /// is a limit of the system that nobody was told of.
-pub(crate) fn k_served(lengths: RecallLengths, top_k: u32, fewest_turns: u64, canaries: &Canaries) -> Finding {
-    if let Canaries::Impossible(why) = canaries {
-        return not_checked(*why);
+///
+/// `fewest_entries` are those of the smallest bank; `bounded` says why k does not bound a recall, where it does not.
+pub(crate) fn k_served(
+    lengths: RecallLengths,
+    top_k: u32,
+    fewest_entries: u64,
+    bounded: Result<(), &'static str>,
+) -> Finding {
+    if let Err(why) = bounded {
+        return not_checked(why);
     }
     let RecallLengths { questions, banks, most, with_most } = lengths;
-    if questions < FEWEST_RECALLS || banks < 2 || fewest_turns < u64::from(top_k) {
-        return not_checked(format!("needs {FEWEST_RECALLS} recalls in two banks of at least {top_k} turns each"));
+    if questions < FEWEST_RECALLS || banks < 2 || fewest_entries < u64::from(top_k) {
+        return not_checked(format!("needs {FEWEST_RECALLS} recalls in two banks of at least {top_k} entries each"));
     }
     if most > 0 && most < top_k && with_most * 100 >= questions * 95 {
         return failed(format!(
@@ -473,19 +480,19 @@ mod tests {
 
     #[test]
     fn p45_a_clipped_k_is_told_from_few_memories() {
-        let of = |questions, banks, most, with_most, turns| {
+        let of = |questions, banks, most, with_most, entries| {
             let lengths = RecallLengths { questions, banks, most, with_most };
-            k_served(lengths, 10, turns, &Canaries::Possible).0
+            k_served(lengths, 10, entries, Ok(())).0
         };
         assert_eq!(of(20, 2, 5, 19, 10), Failed);
         assert_eq!(of(20, 2, 5, 18, 10), Passed, "the numbers differ: a threshold, no limit");
         assert_eq!(of(20, 2, 10, 20, 10), Passed);
         assert_eq!(of(20, 2, 0, 20, 10), Passed, "empty contexts have a rule of their own");
-        for (questions, banks, turns) in [(19, 2, 10), (20, 1, 10), (20, 2, 9)] {
-            assert_eq!(of(questions, banks, 5, questions, turns), NotChecked);
+        for (questions, banks, entries) in [(19, 2, 10), (20, 1, 10), (20, 2, 9)] {
+            assert_eq!(of(questions, banks, 5, questions, entries), NotChecked);
         }
         let whole = RecallLengths { questions: 99, banks: 9, most: 5, with_most: 99 };
-        assert_eq!(k_served(whole, 10, 99, &Canaries::Impossible("built in")).0, NotChecked);
+        assert_eq!(k_served(whole, 10, 99, Err("built in")).0, NotChecked);
     }
 
     #[test]
