@@ -14,7 +14,7 @@ use bench_proto::{
     facts::{PhaseTimes, PhaseUsage, QuestionFacts},
     ids::TaskKey,
     spec::RunSpec,
-    step::{RankHits, Retrieval, StepText},
+    step::{Retrieval, StepText},
     summary::{JudgementLine, QuestionLine, Summary},
 };
 use bench_store::{RunRow, Store};
@@ -278,8 +278,7 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
 }
 
 fn facts_of(line: &QuestionLine) -> QuestionFacts {
-    let ids = line.retrieved.iter().map(|hit| hit.id.as_str());
-    let sessions = line.retrieved.iter().map(|hit| hit.session_id.as_str());
+    let hits = line.retrieved.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
     QuestionFacts {
         task: TaskKey::question(0, 0),
         question_id: line.question_id.clone(),
@@ -287,11 +286,9 @@ fn facts_of(line: &QuestionLine) -> QuestionFacts {
         category: line.category.clone(),
         outcome: line.outcome,
         scores: line.scores.iter().map(|(metric, score)| (metric.clone(), *score)).collect(),
-        retrieval: (!line.retrieved.is_empty()).then(|| Retrieval {
-            turn: RankHits::of(ids, line.evidence.iter().map(String::as_str)),
-            session: RankHits::of(sessions, line.evidence_sessions.iter().map(String::as_str)),
-            unretained: 0,
-        }),
+        retrieval: (!line.retrieved.is_empty()).then(|| Retrieval::of(hits, &line.evidence, &line.evidence_sessions)),
+        hits: u32::try_from(line.retrieved.len()).ok(),
+        top1_score: line.retrieved.first().and_then(|hit| hit.score),
         empty_context: false,
         finish: None,
         context_bytes: None,

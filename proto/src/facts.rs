@@ -100,6 +100,12 @@ pub struct QuestionFacts {
     /// Ranks of the evidence; absent when nothing was recalled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrieval: Option<Retrieval>,
+    /// Number of hits; absent when nothing was recalled or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u32>,
+    /// Score that the system gave its best hit, on its own scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top1_score: Option<f64>,
     /// The answerer had an empty context.
     #[serde(default, skip_serializing_if = "is_default")]
     pub empty_context: bool,
@@ -167,6 +173,8 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
         outcome: Outcome::Scored,
         scores: Vec::new(),
         retrieval: None,
+        hits: None,
+        top1_score: None,
         empty_context: false,
         context_bytes: None,
         judge_in_doubt: false,
@@ -185,8 +193,10 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
     for stored in steps {
         let of_judge = stored.task.kind() == TaskKind::Judge;
         let timing = match &stored.facts {
-            StepFacts::Recalled { retrieval, context_bytes, usage, timing, .. } => {
+            StepFacts::Recalled { retrieval, hits, top1_score, context_bytes, usage, timing, .. } => {
                 facts.retrieval = Some(retrieval.clone());
+                facts.hits = Some(*hits);
+                facts.top1_score = *top1_score;
                 facts.empty_context = *context_bytes == 0;
                 facts.context_bytes = Some(*context_bytes);
                 facts.usage.recall += *usage;

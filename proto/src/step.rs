@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::{CallRecord, Usage},
+    call::{CallRecord, Usage, is_default},
     failure::Failure,
     ids::{RunNo, TaskKey},
     server::ServerAddress,
@@ -123,6 +123,9 @@ pub enum StepFacts {
         /// What the system said about itself and the bank then.
         #[serde(default, skip_serializing_if = "SystemStats::is_empty")]
         stats: SystemStats,
+        /// What its canary showed; absent where none was sent in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        canary: Option<Canary>,
         /// Where the time went.
         timing: Timing,
     },
@@ -136,6 +139,9 @@ pub enum StepFacts {
         effective_k: u32,
         /// Length of the context handed to the answerer, in bytes.
         context_bytes: u64,
+        /// Score that the system gave its best hit, on its own scale.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        top1_score: Option<f64>,
         /// Ranks of the gold evidence.
         retrieval: Retrieval,
         /// Usage that the system reported.
@@ -279,6 +285,27 @@ pub struct Retrieval {
     pub unretained: u32,
 }
 
+impl Retrieval {
+    /// The ranks of gold evidence among `hits`: (id, session, level) each, best first.
+    ///
+    /// Where hits came and none of them is known to be a turn, nothing can be said at the level of turns: it has no ground truth.
+    #[must_use]
+    pub fn of<'a>(
+        hits: impl Iterator<Item = (&'a str, &'a str, Option<HitLevel>)> + Clone,
+        evidence_turns: &'a [String],
+        evidence_sessions: &'a [String],
+    ) -> Self {
+        let is_turn = |level: Option<HitLevel>| matches!(level, None | Some(HitLevel::Turn));
+        let no_turns = hits.clone().next().is_some() && !hits.clone().any(|(_, _, level)| is_turn(level));
+        let turns = if no_turns { &[][..] } else { evidence_turns };
+        Self {
+            turn: RankHits::of(hits.clone().map(|(id, ..)| id), turns.iter().map(String::as_str)),
+            session: RankHits::of(hits.map(|(_, session, _)| session), evidence_sessions.iter().map(String::as_str)),
+            unretained: 0,
+        }
+    }
+}
+
 /// Ranks of gold ids in a deduplicated ranked list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -308,6 +335,29 @@ impl RankHits {
         }
         hits
     }
+}
+
+/// What a few recalls in a bank that was just proven ready have shown (P45): whether it holds what it was given, and whether
+/// another bank holds it too.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Canary {
+    /// Stored turns that were looked for by a half of their own words.
+    pub asked: u32,
+    /// Those of which a hit held the other half.
+    pub found: u32,
+    /// Those for which no hit came at all.
+    pub empty: u32,
+    /// A hit held a whole turn as it was stored: the system does not rewrite.
+    pub verbatim: bool,
+    /// Id of another bank that was asked for what only this one was given; absent when none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<String>,
+    /// And it had it.
+    pub leaked: bool,
+    /// Usage that the system reported.
+    #[serde(skip_serializing_if = "is_default")]
+    pub usage: Usage,
 }
 
 /// What a memory system says about itself and one bank.
@@ -364,7 +414,7 @@ pub enum StepText {
 }
 
 /// One hit of a recall.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RetrievedHit {
     /// Id of the turn or memory.
     pub id: String,
@@ -375,6 +425,35 @@ pub struct RetrievedHit {
     pub score: Option<f64>,
     /// The text that is handed to the answerer.
     pub text: String,
+    /// How it is known what of the dataset it is. Absent where it is not known, where a built-in system made it from the stored
+    /// turn itself, and in what was stored before this was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed_by: Option<PlacedBy>,
+    /// How exactly it is known; absent as above, and then taken for a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<HitLevel>,
+}
+
+/// How a hit was found again among what was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlacedBy {
+    /// By an id that the system handed back, or that stood before its text.
+    Id,
+    /// By its text: it is that of a stored item, letter by letter.
+    Text,
+}
+
+/// What of the dataset a hit is known to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HitLevel {
+    /// A turn, or a single memory.
+    Turn,
+    /// Something of a session.
+    Session,
+    /// Nothing is known of it.
+    Unknown,
 }
 
 impl StepFacts {
@@ -427,5 +506,26 @@ mod tests {
     fn ranks_count_each_id_once() {
         let hits = RankHits::of(["a", "b", "a", "c", "d"], ["c", "a", "x"]);
         assert_eq!(hits, RankHits { gold: 3, ranked: 4, ranks: vec![1, 3] });
+    }
+
+    #[test]
+    fn p45_hits_without_a_turn_say_nothing_about_turns() {
+        let (turns, sessions) = (["D1:3".to_owned()], ["D1".to_owned()]);
+        let of = |hits: &[(&'static str, HitLevel)]| {
+            Retrieval::of(hits.iter().map(|(id, level)| (*id, "D1", Some(*level))), &turns, &sessions)
+        };
+        let by_session = of(&[("hit-1", HitLevel::Session), ("hit-2", HitLevel::Unknown)]);
+        assert_eq!((by_session.turn.gold, by_session.session.ranks), (0, vec![1]));
+        let mixed = of(&[("hit-1", HitLevel::Session), ("D1:3", HitLevel::Turn)]);
+        assert_eq!((mixed.turn.gold, mixed.turn.ranks), (1, vec![2]));
+        assert_eq!(of(&[]).turn, RankHits { gold: 1, ranked: 0, ranks: vec![] }, "what was not found was not found");
+    }
+
+    #[test]
+    fn a_hit_that_an_earlier_release_stored_is_read_and_a_plain_one_is_written_as_it_was() {
+        let old = r#"{"id":"D1:3","session_id":"D1","score":1.5,"text":"Ann: hello"}"#;
+        let hit: RetrievedHit = serde_json::from_str(old).expect("reads");
+        assert_eq!((hit.placed_by, hit.level), (None, None));
+        assert_eq!(serde_json::to_string(&hit).expect("writes"), old);
     }
 }

@@ -19,7 +19,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use memory::{ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary};
+pub use memory::{
+    BankLeak, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
+    RetrievalSummary,
+};
 pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, TimingLine};
 pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
@@ -90,6 +93,9 @@ pub struct Summary {
     pub replies: BTreeMap<String, u64>,
     /// Controls that were run beside it.
     pub controls: Vec<ControlScore>,
+    /// What canaries have shown; absent where none was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canaries: Option<CanarySummary>,
     /// Latency percentiles in milliseconds.
     pub latency_ms: LatencySummary,
     /// The same as curves; null when no question was timed.

@@ -14,7 +14,10 @@ use bench_worker::{
     answerer::answer_prompt as answer_prompt_of,
     models::{capabilities, prices, tokens::Encoding},
     prompts,
-    systems::vector::{self, EmbeddingModel},
+    systems::{
+        canary::{self, CANARY_BANKS, CANARY_RECALLS},
+        vector::{self, EmbeddingModel},
+    },
 };
 use serde_json::json;
 
@@ -87,6 +90,8 @@ pub(crate) struct RunEstimate {
     /// Expected intervals.
     pub announcement: Announcement,
     questions: u64,
+    /// Recalls of the memory system that its canaries make beside those of the questions, at most.
+    canary_recalls: u64,
     cap_usd: Option<f64>,
 }
 
@@ -121,7 +126,13 @@ impl RunEstimate {
         let answer = || rehearsal.answer.unwrap_or_else(|| answer_prompt(planned, counting));
         let answer = spec.answerer.is_remote().then(answer);
         let embeddings = rehearsal.embeddings;
-        Self::of_prompts(app, spec, answer, embeddings, &rehearsal.judges, counting, announce(&planned.sample)).await
+        let announcement = announce(&planned.sample);
+        let all = Self::of_prompts(app, spec, answer, embeddings, &rehearsal.judges, counting, announcement).await;
+        let canary_recalls = match canary::possible(&planned.capabilities) {
+            Ok(()) => spec.sample.banks.min(CANARY_BANKS.into()) * u64::from(CANARY_RECALLS),
+            Err(_) => 0,
+        };
+        Self { canary_recalls, ..all }
     }
 
     /// The estimate of a run whose prompts were measured: of its answers, when they are to be made, of its embeddings, and per
@@ -174,6 +185,7 @@ impl RunEstimate {
             controls: Vec::new(),
             announcement,
             questions: spec.sample.n,
+            canary_recalls: 0,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
         }
     }
@@ -192,6 +204,16 @@ impl RunEstimate {
             1 => " with its control".to_owned(),
             n => format!(" with its {n} controls"),
         }
+    }
+
+    /// What canaries ask of the memory system, which may cost something where a recall does.
+    fn canaries(&self) -> Option<String> {
+        (self.canary_recalls > 0).then(|| {
+            format!(
+                "canaries: up to {} recalls of the memory system beside those of the questions",
+                self.canary_recalls
+            )
+        })
     }
 
     /// One or two lines for the start of a run.
@@ -249,6 +271,7 @@ impl RunEstimate {
             let mut all = of(&self.total);
             all["questions"] = json!(self.questions);
             all["usd_cap"] = json!(self.cap_usd);
+            all["canary_recalls"] = json!(self.canary_recalls);
             all["phases"] = json!(phases);
             all["interval"] = json!(self.announcement);
             all["measured"] = of(&self.estimate);
@@ -276,6 +299,7 @@ impl RunEstimate {
                 let cap = self.cap_usd.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
                 lines.push(format!("  total{}: {}{cap}", self.what(), of(&self.total)));
             }
+            lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
             lines.push(format!("  about {}", crate::progress::duration(self.total.minutes * 60.0)));
             lines.push(format!("  95 % interval to expect: {}", half_width(&self.announcement)));
             lines.push(format!(

@@ -304,6 +304,7 @@ fn step_facts(facts: &QuestionFacts, step: StepNo, text: &StepText) -> Option<St
             context_bytes: facts.context_bytes.unwrap_or_else(|| {
                 if facts.empty_context { 0 } else { hits.iter().map(|h| h.text.len() as u64).sum::<u64>().max(1) }
             }),
+            top1_score: facts.top1_score,
             retrieval: facts.retrieval.clone().unwrap_or_default(),
             usage: saved(&facts.usage.recall),
             timing: timing(facts.times.recall_us),

@@ -1,15 +1,18 @@
 //! `import`: results made elsewhere become a finished run, so that other people's numbers get our intervals.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::Path,
+};
 
 use bench_datasets::Dataset;
 use bench_proto::{
-    dataset::{GoldRecord, Question, QuestionOutline},
+    dataset::{BankContent, GoldRecord, Question, QuestionOutline, StreamEntry},
     facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts, answer_hash},
     failure::Failure,
     ids::{RunId, TaskKey},
     spec::{DatasetSpec, IMPORTED_SYSTEM, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
-    step::{RankHits, Retrieval, RetrievedHit, StepNo, StepText},
+    step::{HitLevel, PlacedBy, Retrieval, RetrievedHit, StepNo, StepText},
 };
 use bench_store::{NewRun, RunState};
 use bench_worker::scorers::{self, ScoreCase, Scorer, abstention::is_abstention};
@@ -30,6 +33,8 @@ use crate::{
     runs::current_user,
 };
 
+/// Items of a prepared bank; the first is its content.
+const ITEMS_OF_BANK: usize = 3;
 /// Metric of grades that name none.
 const UNNAMED_METRIC: &str = "imported";
 
@@ -85,7 +90,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         },
         sample: sample.spec.clone(),
         system: SystemSpec {
-            name: args.system.clone().unwrap_or_else(|| IMPORTED_SYSTEM.to_owned()),
+            name: system_of(args),
             version: IMPORTED_SYSTEM.to_owned(),
             top_k: app.settings().run.top_k,
             settings: BTreeMap::new(),
@@ -121,11 +126,13 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let mut left: HashMap<&str, &Line> = lines.iter().map(|(id, line)| (id.as_str(), line)).collect();
     let mut prepared = planner::prepare(dataset.as_ref(), &banks, 0, None, usize::MAX)?;
     let mut imported = Vec::with_capacity(lines.len());
-    for (bank_no, bank) in (0..).zip(&prepared.parts) {
+    for ((bank_no, bank), content) in (0..).zip(&prepared.parts).zip(prepared.items.iter().step_by(ITEMS_OF_BANK)) {
+        let known = KnownIds::read(&content.bytes)?;
         for (question, gold) in bank.questions.iter().zip(&bank.gold) {
             if let Some(line) = left.remove(question.question_id.as_str()) {
                 let task = TaskKey::question(bank_no, question.index);
-                imported.push(grade(task, &bank.bank_id, question, gold, line, metric.as_deref(), &scorers, phrases));
+                let parts = (&known, bank.bank_id.as_str(), question, gold);
+                imported.push(grade(task, parts, line, metric.as_deref(), &scorers, phrases));
             }
         }
     }
@@ -141,6 +148,57 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     store.finish_plan(run_no).await?;
     store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
     results::finish(app, store.as_ref(), run_no, args.json, args.output_dir.as_deref()).await
+}
+
+/// Names of files and folders that say nothing about whose results are in them.
+const GENERIC: [&str; 14] = [
+    "answers",
+    "data",
+    "eval",
+    "evaluation",
+    "graded",
+    "grades",
+    "judged",
+    "locomo",
+    "output",
+    "outputs",
+    "predictions",
+    "questions",
+    "results",
+    "scores",
+];
+
+/// The memory system that the answers are of: as it was named, else after the file, so that results of several systems do not
+/// pass for those of one.
+fn system_of(args: &ImportArgs) -> String {
+    if let Some(named) = &args.system {
+        return named.clone();
+    }
+    let derived = system_from(&args.answers.canonicalize().unwrap_or_else(|_| args.answers.clone()));
+    out::note(&format!(
+        "no --system NAME is given: the results count as those of '{derived}', after the file; runs with one name are one system"
+    ));
+    derived
+}
+
+/// A system's name from a path: the file's name without its endings, behind the folder's where the file's says nothing.
+fn system_from(path: &Path) -> String {
+    let clean = |name: &str| {
+        let fine = |c: char| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let name: String = name.chars().map(fine).collect();
+        name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+    };
+    let mut names = path.iter().rev().filter_map(|name| name.to_str());
+    let file = names.next().unwrap_or_default();
+    let stem = clean(file.split_once('.').map_or(file, |(stem, _)| if stem.is_empty() { file } else { stem }));
+    let says =
+        |stem: &str| stem.split('-').any(|word| !GENERIC.contains(&word) && !word.chars().all(|c| c.is_ascii_digit()));
+    if says(&stem) {
+        return stem;
+    }
+    let folder = names.next().map(clean).filter(|name| !name.is_empty());
+    let parts: Vec<String> = folder.into_iter().chain((!stem.is_empty()).then_some(stem)).collect();
+    if parts.is_empty() { IMPORTED_SYSTEM.to_owned() } else { parts.join("-") }
 }
 
 /// Reads all lines, and the metric when they bring grades of their own.
@@ -259,12 +317,55 @@ fn by_question(banks: &[KnownBank], lines: Vec<Line>) -> Result<Lines, ImportErr
 
 type Graded = (QuestionFacts, Vec<(StepNo, StepText)>);
 
-#[expect(clippy::too_many_arguments, reason = "one call site; the parts of one line and what it is graded against")]
+/// Ids of what a bank was given.
+struct KnownIds {
+    sessions: HashSet<String>,
+    /// Turn or memory → its session.
+    session_of: HashMap<String, String>,
+}
+
+impl KnownIds {
+    /// Those of a bank's content as it is stored.
+    fn read(content: &[u8]) -> Result<Self, CliError> {
+        let content: BankContent = serde_json::from_slice(content)
+            .map_err(|e| CliError::infrastructure(format!("a bank that was just prepared cannot be read: {e}")))?;
+        let mut known = Self { sessions: HashSet::new(), session_of: HashMap::new() };
+        for entry in content.entries {
+            match entry {
+                StreamEntry::Session(session) => {
+                    let turns = session.turns.into_iter().map(|turn| (turn.id, session.id.clone()));
+                    known.session_of.extend(turns);
+                    known.sessions.insert(session.id);
+                }
+                StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
+                    known.session_of.insert(memory.id.clone(), memory.id);
+                }
+                StreamEntry::Update { memory: None, .. } => {}
+            }
+        }
+        Ok(known)
+    }
+
+    fn hit(&self, id: &str) -> RetrievedHit {
+        let by_name = || id.split_once(':').map_or(id, |(session, _)| session).to_owned();
+        let level = match (self.session_of.contains_key(id), self.sessions.contains(id)) {
+            (true, _) => HitLevel::Turn,
+            (false, true) => HitLevel::Session,
+            (false, false) => HitLevel::Unknown,
+        };
+        RetrievedHit {
+            id: id.to_owned(),
+            session_id: self.session_of.get(id).cloned().unwrap_or_else(by_name),
+            placed_by: (level != HitLevel::Unknown).then_some(PlacedBy::Id),
+            level: Some(level),
+            ..RetrievedHit::default()
+        }
+    }
+}
+
 fn grade(
     task: TaskKey,
-    bank_id: &str,
-    question: &Question,
-    gold: &GoldRecord,
+    (known, bank_id, question, gold): (&KnownIds, &str, &Question, &GoldRecord),
     line: &Line,
     metric: Option<&str>,
     scorers: &[&'static dyn Scorer],
@@ -281,24 +382,11 @@ fn grade(
         texts.push((StepNo::ANSWER, StepText::Answered { answer: answer.clone(), raw: None, citations: Vec::new() }));
     }
     let retrieval = line.retrieved.as_ref().map(|ids| {
-        let session_of = |id: &str| id.split_once(':').map_or_else(|| id.to_owned(), |(session, _)| session.to_owned());
-        let sessions: Vec<String> = ids.iter().map(|id| session_of(id)).collect();
-        let hits = ids.iter().zip(&sessions);
-        let hit = |(id, session): (&String, &String)| RetrievedHit {
-            id: id.clone(),
-            session_id: session.clone(),
-            score: None,
-            text: String::new(),
-        };
-        texts.push((StepNo::RECALL, StepText::Recalled { hits: hits.map(hit).collect() }));
-        Retrieval {
-            turn: RankHits::of(ids.iter().map(String::as_str), gold.evidence_turns.iter().map(String::as_str)),
-            session: RankHits::of(
-                sessions.iter().map(String::as_str),
-                gold.evidence_sessions.iter().map(String::as_str),
-            ),
-            unretained: 0,
-        }
+        let hits: Vec<RetrievedHit> = ids.iter().map(|id| known.hit(id)).collect();
+        let placed = hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+        let retrieval = Retrieval::of(placed, &gold.evidence_turns, &gold.evidence_sessions);
+        texts.push((StepNo::RECALL, StepText::Recalled { hits }));
+        retrieval
     });
     let failed = line.grade == Grade::Failed;
     if failed {
@@ -318,6 +406,8 @@ fn grade(
         },
         scores,
         retrieval,
+        hits: line.retrieved.as_ref().and_then(|ids| u32::try_from(ids.len()).ok()),
+        top1_score: None,
         empty_context: false,
         context_bytes: None,
         judge_in_doubt: false,
@@ -330,4 +420,35 @@ fn grade(
         kept: None,
     };
     (facts, texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_is_named_after_its_file_and_folder() {
+        for (path, name) in [
+            ("/x/mem0_locomo.jsonl", "mem0-locomo"),
+            ("/x/Zep Cloud.json.gz", "zep-cloud"),
+            ("/x/mem0/results.json", "mem0-results"),
+            ("/x/zep/results_2.json", "zep-results-2"),
+            ("/x/hindsight/2026-10-01.csv", "hindsight-2026-10-01"),
+            ("/x/mem0", "mem0"),
+            ("/x/y/.json", "json"),
+            ("/", "imported"),
+        ] {
+            assert_eq!(system_from(Path::new(path)), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn p45_an_imported_hit_is_a_turn_a_session_or_unknown() {
+        let content = br#"{"bank_id":"b","speakers":[],"entries":[{"kind":"session","id":"D1","turns":[{"id":"D1:1","speaker":"A","text":"x"}]}]}"#;
+        let known = KnownIds::read(content).expect("reads");
+        let seen = |id: &str| (known.hit(id).level, known.hit(id).session_id);
+        assert_eq!(seen("D1:1"), (Some(HitLevel::Turn), "D1".to_owned()));
+        assert_eq!(seen("D1"), (Some(HitLevel::Session), "D1".to_owned()));
+        assert_eq!(seen("D9:1"), (Some(HitLevel::Unknown), "D9".to_owned()));
+    }
 }

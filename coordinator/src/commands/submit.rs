@@ -9,6 +9,7 @@ use bench_proto::{
 };
 use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
 use bench_telemetry::{process, process_span};
+use bench_worker::systems::adapter::file::STARTED;
 use tracing::Instrument as _;
 
 use crate::{
@@ -240,6 +241,12 @@ pub(super) async fn conclude(
     }
 }
 
+/// Whether two versions of an adapter's system differ in nothing but that the older one does not say what is started.
+fn lacks_start(old: &str, new: &str) -> bool {
+    let (old, new) = (old.trim_matches('"'), new.trim_matches('"'));
+    !old.contains(STARTED) && new.split_once(STARTED).is_some_and(|(said, _)| said == old)
+}
+
 /// P30: the same id and fingerprint attach; another fingerprint is refused with its differences.
 pub(super) async fn attach(
     app: &App,
@@ -252,8 +259,14 @@ pub(super) async fn attach(
     if !differences.is_empty() {
         let list: Vec<String> =
             differences.iter().take(12).map(|d| format!("\n  {}: {} there, {} here", d.key, d.left, d.right)).collect();
+        let older = differences.iter().any(|d| d.key == "system.version" && lacks_start(&d.left, &d.right));
+        let why = if older {
+            "\n  (the run was made before what is started for it was a part of its fingerprint; it can be compared with runs of its time)"
+        } else {
+            ""
+        };
         return Err(CliError::usage(format!(
-            "run {} exists with other settings; choose another --run-id, or make them equal:{}",
+            "run {} exists with other settings; choose another --run-id, or make them equal:{}{why}",
             existing.run_id,
             list.concat()
         )));
@@ -351,3 +364,19 @@ fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
 
 /// States from which `resume` goes on by itself.
 pub(super) const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p13_a_run_of_an_earlier_release_says_why_it_is_not_gone_on_with() {
+        assert!(lacks_start("\"1+0a1b2c3d\"", "\"1+0a1b2c3d+start.ffeeddcc\""));
+        assert!(!lacks_start("\"1+0a1b2c3d\"", "\"1+99999999+start.ffeeddcc\""), "more has changed");
+        assert!(
+            !lacks_start("\"1+0a1b2c3d+start.11111111\"", "\"1+0a1b2c3d+start.ffeeddcc\""),
+            "something else is started"
+        );
+        assert!(!lacks_start("\"1.0.0\"", "\"1.1.0\""));
+    }
+}

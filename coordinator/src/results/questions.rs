@@ -6,12 +6,15 @@ use bench_proto::{
     dataset::{GoldRecord, Question},
     facts::{Outcome, QuestionFacts},
     ids::{RunNo, TaskKey, TaskKind, trace_id},
-    step::StepText,
+    step::{HitLevel, PlacedBy, RetrievedHit, StepText},
     summary::{JudgementLine, QuestionLine, RetrievedLine},
 };
 use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, RunRow, Store};
-use bench_worker::banks::{BankData, BankQuestions};
+use bench_worker::{
+    banks::{BankData, BankQuestions},
+    systems::adapter::ADAPTER,
+};
 use tokio::runtime::Handle;
 
 use super::ahead;
@@ -146,11 +149,15 @@ fn question_line(
     for text in texts {
         match text {
             StepText::Recalled { hits } => {
-                let hit = |h: bench_proto::step::RetrievedHit| RetrievedLine {
+                // built-in systems make their hits of the stored turns themselves
+                let built_in = !run.imported && !run.spec.system.settings.contains_key(ADAPTER);
+                let hit = |h: RetrievedHit| RetrievedLine {
                     id: h.id,
                     session_id: h.session_id,
                     score: h.score,
                     text: h.text,
+                    placed_by: h.placed_by.or(built_in.then_some(PlacedBy::Id)),
+                    level: h.level.or(built_in.then_some(HitLevel::Turn)),
                 };
                 line.retrieved = hits.into_iter().map(hit).collect();
             }

@@ -2,8 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use bench_aggregate::{AggregateInput, Aggregator, Finished, RunIdentity, SelfCheck};
+use bench_aggregate::{
+    AggregateInput, Aggregator, Canaries, Finished, RunIdentity, SelfCheck,
+    compare::RunFacts,
+    instrument::{self, Instrument},
+};
 use bench_proto::{
+    facts::QuestionFacts,
     ids::{TaskKey, TaskKind},
     money::PicoUsd,
     step::StepText,
@@ -13,7 +18,7 @@ use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store};
 use bench_telemetry::{process, process_span};
 use bench_worker::{
     banks::BankData,
-    systems::{BuildContext, registry as systems},
+    systems::{BuildContext, canary, registry as systems},
 };
 
 use tracing::Instrument as _;
@@ -36,7 +41,9 @@ async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
 async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
     let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
     input.self_check = self_check(store, run).await?;
-    input.controls = controls(app, store, run).await?;
+    let controls = control_runs(store, run).await?;
+    input.controls = controls_of(app, store, &controls).await?;
+    input.instrument = instrument(store, run, &controls).await?;
     if !run.imported {
         input.ledger = Some(store.ledger(run).await?);
     }
@@ -47,8 +54,11 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
         systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default())
     {
         input.empty_context_expected = capabilities.empty_by_design;
+        input.canaries = canary::possible(&capabilities).map_or_else(Canaries::Impossible, |()| Canaries::Possible);
+        let top_k = run.spec.system.top_k;
+        // one that is asked by tokens has no k
         input.effective_k =
-            Some(capabilities.max_k.map_or(run.spec.system.top_k, |most| most.min(run.spec.system.top_k)));
+            (!capabilities.token_budget).then(|| capabilities.max_k.map_or(top_k, |most| most.min(top_k)));
     }
     let new = || Aggregator::new(input.clone());
     let mut parts =
@@ -150,26 +160,52 @@ pub(crate) async fn group_of(store: &dyn Store, run: &RunRow) -> Result<GroupSum
     })
 }
 
-/// Scores of the control runs that belong to a run.
-async fn controls(app: &App, store: &dyn Store, run: &RunRow) -> Result<Vec<ControlScore>, CliError> {
+/// The controls of a run that have ended.
+async fn control_runs(store: &dyn Store, run: &RunRow) -> Result<Vec<RunRow>, CliError> {
     if run.control_of.is_some() {
         return Ok(Vec::new());
     }
     let filter = RunFilter { control_of: Some(run.run_no), controls: true, ..RunFilter::default() };
+    let all = store.list_runs(&filter).await?;
+    Ok(all.into_iter().filter(|control| control.state == RunState::Finished).collect())
+}
+
+/// Their scores.
+async fn controls_of(app: &App, store: &dyn Store, runs: &[RunRow]) -> Result<Vec<ControlScore>, CliError> {
     let mut controls = Vec::new();
-    for control in store.list_runs(&filter).await? {
-        if control.state == RunState::Finished {
-            let summary = Box::pin(summarize(app, store, &control)).await?;
-            controls.push(ControlScore {
-                name: control.spec.system.name.clone(),
-                metric: summary.headline.metric,
-                value: summary.headline.value,
-                n: summary.headline.n,
-            });
-        }
+    for control in runs {
+        let summary = Box::pin(summarize(app, store, control)).await?;
+        controls.push(ControlScore {
+            name: control.spec.system.name.clone(),
+            metric: summary.headline.metric,
+            value: summary.headline.value,
+            n: summary.headline.n,
+        });
     }
     controls.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(controls)
+}
+
+/// `oracle` against `none`, question by question; one of them may be the measured run itself.
+async fn instrument(store: &dyn Store, run: &RunRow, controls: &[RunRow]) -> Result<Option<Instrument>, CliError> {
+    let named = |name: &str| controls.iter().chain([run]).find(|row| row.spec.system.name == name);
+    let (Some(none), Some(oracle)) = (named("none"), named("oracle")) else { return Ok(None) };
+    let metric = run.spec.headline_metric();
+    let read = async |row: &RunRow, counts: fn(&QuestionFacts) -> bool| -> Result<RunFacts, CliError> {
+        let new = || RunFacts::new(&metric, 1);
+        let add = |part: &mut RunFacts, facts: QuestionFacts| {
+            if counts(&facts) {
+                part.add(&facts);
+            }
+        };
+        let mut parts = shards::read_facts(store, row, new, add, RunFacts::settle).await?.into_iter();
+        let mut all = parts.next().unwrap_or_else(new);
+        parts.for_each(|part| all.merge(part));
+        Ok(all)
+    };
+    let none = read(none, instrument::counts_of_none).await?;
+    let oracle = read(oracle, instrument::counts_of_oracle).await?;
+    Ok(Some(Instrument::of(&none, &oracle)))
 }
 
 /// Ids of the sample's questions that never ended. Banks that were not planned yet count through the sample's size.

@@ -40,6 +40,8 @@ pub struct Aggregator {
     retained: Vec<f32>,
     /// Bytes of each context.
     contexts: Vec<f32>,
+    /// Scores of best hits, on the system's own scale.
+    best_hits: Vec<f64>,
     votes: Votes,
     sums: Sums,
 }
@@ -55,6 +57,7 @@ impl Aggregator {
             questions: Questions::default(),
             retained: Vec::new(),
             contexts: Vec::new(),
+            best_hits: Vec::new(),
             votes: Votes::default(),
             sums: Sums::default(),
         }
@@ -73,6 +76,8 @@ impl Aggregator {
         if let Some(retrieval) = &facts.retrieval {
             sums.retrieval.add(retrieval, self.input.spec.system.top_k);
         }
+        sums.recalled(facts.task.bank(), facts.hits);
+        self.best_hits.extend(facts.top1_score);
         if let Some(attribution) = attribute(facts, &self.headline_metric, self.input.pass_threshold) {
             attribution.count(&mut sums.attribution);
         }
@@ -99,7 +104,8 @@ impl Aggregator {
         let sums = &mut self.sums;
         let time = |timing: &Timing| Some(timing.total_us);
         match &step.facts {
-            StepFacts::Retained { usage, timing, .. } => {
+            StepFacts::Retained { generation, usage, timing, .. } => {
+                sums.retain(step.task.bank(), *generation);
                 sums.retain_usage += *usage;
                 sums.retain.add(time(timing));
                 self.retained.push(timing.total_us as f32);
@@ -108,7 +114,10 @@ impl Aggregator {
                 sums.consolidate_usage += *usage;
                 sums.consolidate.add(time(timing));
             }
-            StepFacts::Ready { proven, stats, timing, .. } => {
+            StepFacts::Ready { proven, stats, canary, timing, .. } => {
+                if let Some(canary) = canary {
+                    sums.sing(step.task.bank(), canary);
+                }
                 sums.ready.add(time(timing));
                 sums.prove(step.task.bank(), *proven);
                 sums.say(step.task.bank(), step.task.index(), stats);
@@ -157,6 +166,7 @@ impl Aggregator {
         self.questions.merge(other.questions);
         self.retained.extend(other.retained);
         self.contexts.extend(other.contexts);
+        self.best_hits.extend(other.best_hits);
         self.votes.merge(other.votes);
         self.sums.merge(other.sums);
     }
@@ -199,7 +209,13 @@ impl Aggregator {
             sections::headline(&self.headline_metric, &headline_cells, &categories, sampling, input.stats_seed);
         let without_adversarial =
             sections::without_adversarial(&self.headline_metric, &headline_cells, &categories, sampling);
-        let warnings = sections::warnings(input, &outcomes, &headline, scores.first());
+        let agreements = sections::agreements(input, &self.votes, questions);
+        let warnings = sections::warnings(input, &outcomes, &headline, scores.first(), &agreements);
+        let bank_name = |number| {
+            let bank = questions.banks.iter().find(|bank| bank.number == number);
+            bank.map_or_else(|| format!("bank {number}"), |bank| bank.name.clone())
+        };
+        let canaries = sums.canaries(bank_name);
         let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
         let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref());
@@ -208,7 +224,7 @@ impl Aggregator {
         let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric);
         let summary = Summary {
             schema_version: REPORT_SCHEMA_VERSION,
-            run: sections::run_summary(input, &outcomes, questions, &sums.proofs),
+            run: sections::run_summary(input, &outcomes, questions, sums, &agreements, canaries.as_ref()),
             dataset: DatasetSummary::from(&input.spec),
             spec: SpecSummary::from(&input.spec),
             labels: sections::labels(input),
@@ -219,12 +235,13 @@ impl Aggregator {
             retrieval: sums.retrieval.finish(input.spec.system.top_k),
             failure_attribution: sums.attribution.clone(),
             recall_answer: sums.recall_answer,
-            judge_agreement: sections::agreements(input, &self.votes, questions),
+            judge_agreement: agreements,
             context: sections::context(&self.contexts, sums),
             usd_per_correct: sections::usd_per_correct(usage.total.usd_list, &sums.recall_answer),
             errors: sums.errors.clone(),
             replies: sums.replies.clone(),
             controls: input.controls.clone(),
+            canaries,
             latency_ms,
             latency_curves,
             total: usage.total.clone(),
@@ -242,7 +259,7 @@ impl Aggregator {
             },
             outages: Vec::new(),
             system_stats: sums.system_stats(),
-            top1_score: input.top1_score,
+            top1_score: sections::mean_in_order(&mut self.best_hits),
             warnings,
             result_digest: sections::digest(questions),
             outcomes,

@@ -2,8 +2,18 @@
 //!
 //! Several votes: Fleiss' kappa (1971), (P̄ − P̄e) / (1 − P̄e) with P_i = (Σ_j n_ij² − n) / (n (n − 1)) per answer and P̄e = Σ_j p_j².
 //! Two judges: Cohen's kappa (1960), (p_o − p_e) / (1 − p_e).
+//!
+//! Both are 1 − D_o / D_e, the disagreement seen over that by chance. Their standard error is that of the linearised statistic,
+//! √(Σ u_i² / (n (n − 1))) with u_i = ((1 − κ) · (D_e's change with answer i) − (d_i − D_o)) / D_e: Gwet 2021, which is
+//! Fleiss, Cohen and Everitt 1969 for two judges up to n / (n − 1). Answers are the units: whether graders agree by chance is a
+//! question about them, not about the banks.
 
-use bench_proto::{ids::TaskKey, summary::Agreement};
+use bench_proto::{
+    ids::TaskKey,
+    summary::{Agreement, Interval},
+};
+
+use crate::interval::t_quantile;
 
 /// From which grade a vote passes an answer.
 const PASS: f64 = 0.5;
@@ -49,9 +59,16 @@ fn fleiss(between: &str, raters: u32, passes: &[u32]) -> Agreement {
         (yes * yes + no * no - n) / (n * (n - 1.0))
     };
     let observed = passes.iter().map(|passes| pairs(*passes)).sum::<f64>() / items;
-    let share = passes.iter().map(|passes| f64::from(*passes)).sum::<f64>() / (items * n);
+    let passed: u64 = passes.iter().map(|passes| u64::from(*passes)).sum();
+    let share = passed as f64 / (items * n);
     let by_chance = share * share + (1.0 - share) * (1.0 - share);
-    agreement(between, raters, passes.len() as u64, observed, by_chance, "Fleiss")
+    let answer = |passes: &u32| Answer {
+        times: 1.0,
+        disagrees: 1.0 - pairs(*passes),
+        by_chance: 2.0 * (1.0 - 2.0 * share) * (f64::from(*passes) / n - share),
+    };
+    let seen = Seen { raters, n: passes.len() as u64, passed, observed, by_chance };
+    agreement(between, "Fleiss", &seen, passes.iter().map(answer))
 }
 
 /// Two graders of the same answers: `pairs` of grades.
@@ -66,18 +83,59 @@ pub(crate) fn cohen(between: &str, pairs: impl Iterator<Item = (f64, f64)>) -> O
     let observed = share(table[0][0] + table[1][1]);
     let (a, b) = (share(table[1][0] + table[1][1]), share(table[0][1] + table[1][1]));
     let by_chance = a * b + (1.0 - a) * (1.0 - b);
-    Some(agreement(between, 2, n, observed, by_chance, "Cohen"))
+    let answer = |(x, y): (usize, usize)| Answer {
+        times: table[x][y] as f64,
+        disagrees: f64::from(u8::from(x != y)),
+        by_chance: (1.0 - 2.0 * b) * (x as f64 - a) + (1.0 - 2.0 * a) * (y as f64 - b),
+    };
+    let passed = table[1][0] + table[0][1] + 2 * table[1][1];
+    let seen = Seen { raters: 2, n, passed, observed, by_chance };
+    Some(agreement(between, "Cohen", &seen, [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter().map(answer)))
 }
 
-fn agreement(between: &str, raters: u32, n: u64, observed: f64, by_chance: f64, statistic: &str) -> Agreement {
+/// Sums over all answers.
+struct Seen {
+    raters: u32,
+    n: u64,
+    /// Grades that passed.
+    passed: u64,
+    observed: f64,
+    by_chance: f64,
+}
+
+/// What answers of one kind bring to the standard error.
+struct Answer {
+    /// Answers of this kind.
+    times: f64,
+    /// d_i: share of disagreeing pairs of grades.
+    disagrees: f64,
+    /// Change of the disagreement by chance.
+    by_chance: f64,
+}
+
+fn agreement(between: &str, statistic: &str, seen: &Seen, answers: impl Iterator<Item = Answer>) -> Agreement {
+    let Seen { raters, n, passed, observed, by_chance } = *seen;
     // every grade the same: chance agrees as often, and nothing beyond it can be seen
     let kappa = (n > 0 && by_chance < 1.0).then(|| (observed - by_chance) / (1.0 - by_chance));
+    let interval = |kappa: f64| {
+        let part = |answer: Answer| {
+            let u = ((1.0 - kappa) * answer.by_chance - (answer.disagrees - (1.0 - observed))) / (1.0 - by_chance);
+            answer.times * u * u
+        };
+        let freedom = n - 1;
+        let error = (answers.map(part).sum::<f64>() / (n as f64 * freedom as f64)).sqrt();
+        let half = t_quantile(freedom as f64) * error;
+        let method = format!("linearised, t, {freedom} df");
+        Interval { low: (kappa - half).max(-1.0), high: (kappa + half).min(1.0), method }
+    };
     Agreement {
         between: between.to_owned(),
         raters,
         n,
         agreement: (n > 0).then_some(observed),
         kappa,
+        kappa_ci95: kappa.filter(|_| n > 1).map(interval),
+        rarer: (n > 0).then(|| passed.min(n * u64::from(raters) - passed)),
         statistic: statistic.to_owned(),
     }
 }
@@ -96,7 +154,24 @@ mod tests {
         let pairs = counts.into_iter().flat_map(|(pair, n)| std::iter::repeat_n(pair, n));
         let got = cohen("judge / judge-2", pairs).expect("has pairs");
         assert!((got.kappa.expect("has one") - 0.4).abs() < 1e-12, "{got:?}");
-        assert_eq!(got.agreement, Some(0.7));
+        assert_eq!((got.agreement, got.rarer), (Some(0.7), Some(45)));
+    }
+
+    #[test]
+    fn p45_the_intervals_of_kappas_match_statsmodels_and_numpy() {
+        let error = |agreement: &Agreement| {
+            let ci = agreement.kappa_ci95.as_ref().expect("has one");
+            (agreement.kappa.expect("has one") - ci.low) / t_quantile(agreement.n as f64 - 1.0)
+        };
+        let counts = [((0.0, 0.0), 20), ((0.0, 1.0), 5), ((1.0, 0.0), 10), ((1.0, 1.0), 15)];
+        let pairs = counts.into_iter().flat_map(|(pair, n)| std::iter::repeat_n(pair, n));
+        let cohen = cohen("judge / judge-2", pairs).expect("has pairs");
+        // inter_rater.cohens_kappa([[20, 5], [10, 15]]).std_kappa, which divides by n instead of n - 1
+        assert!((error(&cohen) - 0.126_996_062_931_100_33 * (50.0_f64 / 49.0).sqrt()).abs() < 1e-12);
+        // the same formula in numpy
+        let fleiss = fleiss("judge (votes)", 3, &[3, 2, 0, 1, 3, 3, 1]);
+        assert!((error(&fleiss) - 0.262_197_964_103_991_8).abs() < 1e-12, "{fleiss:?}");
+        assert_eq!(fleiss.rarer, Some(8));
     }
 
     const FLEISS: f64 = 0.39423076923076905;

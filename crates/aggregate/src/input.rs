@@ -7,6 +7,8 @@ use bench_proto::{
     summary::{ControlScore, GroupSummary},
 };
 
+use crate::instrument::Instrument;
+
 /// Seed of the bootstrap when the user gives none (`stats.seed`).
 pub const DEFAULT_STATS_SEED: u64 = 20_240_229;
 
@@ -42,6 +44,15 @@ pub enum SelfCheck {
     Failed(String),
 }
 
+/// Whether canaries can say anything about the run's memory system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Canaries {
+    /// They can.
+    Possible,
+    /// They cannot, for this reason.
+    Impossible(&'static str),
+}
+
 /// All of it. Start from [`AggregateInput::new`] and set what is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateInput {
@@ -61,14 +72,16 @@ pub struct AggregateInput {
     pub self_check: SelfCheck,
     /// Controls that were run beside it.
     pub controls: Vec<ControlScore>,
+    /// The controls `oracle` and `none`, question by question, when both have ended.
+    pub instrument: Option<Instrument>,
+    /// Whether canaries can be sent into its banks.
+    pub canaries: Canaries,
     /// What the store's ledger says of it; `None` where nothing was booked (imported grades).
     pub ledger: Option<Ledger>,
     /// The runs that were started with it.
     pub group: Option<GroupSummary>,
     /// Ids of other runs whose stored replies it used.
     pub calls_of: Vec<String>,
-    /// Mean of the score that the system gave its best hit.
-    pub top1_score: Option<f64>,
     /// Seed of the bootstrap.
     pub stats_seed: u64,
 }
@@ -87,10 +100,11 @@ impl AggregateInput {
             effective_k: None,
             self_check: SelfCheck::NotRun,
             controls: Vec::new(),
+            instrument: None,
+            canaries: Canaries::Impossible("the system is not known"),
             ledger: None,
             group: None,
             calls_of: Vec::new(),
-            top1_score: None,
             stats_seed: DEFAULT_STATS_SEED,
         }
     }

@@ -12,6 +12,7 @@
 //! | `cells`, `design`, `interval`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
 //! | `score` | which of these stand where in the report? |
 //! | `retrieval`, `latency`, `extremes`, `agreement`, [`attribution`] | the other tables |
+//! | [`instrument`] | does a score depend on what was remembered? |
 //! | `verdict` | may the result be used? |
 //! | [`compare`], [`gate`] | is one run better than another, and does that pass? |
 
@@ -19,6 +20,7 @@ pub mod attribution;
 pub mod compare;
 pub mod gate;
 pub mod input;
+pub mod instrument;
 
 mod aggregator;
 mod agreement;
@@ -38,4 +40,4 @@ mod verdict;
 
 pub use aggregator::{Aggregator, Finished};
 pub use extremes::fill_worst;
-pub use input::{AggregateInput, RunIdentity, SelfCheck};
+pub use input::{AggregateInput, Canaries, RunIdentity, SelfCheck};

@@ -8,7 +8,7 @@ use bench_proto::{
     summary::{RetrievalAtK, RetrievalSummary},
 };
 
-use crate::exact::ExactSum;
+use crate::{compare::TurnsSeen, exact::ExactSum};
 
 const METRICS: usize = 6;
 
@@ -58,21 +58,25 @@ impl LevelSums {
 pub(crate) struct RetrievalSums {
     turn: LevelSums,
     session: LevelSums,
+    turns: TurnsSeen,
 }
 
 impl RetrievalSums {
     pub(crate) fn add(&mut self, retrieval: &Retrieval, top_k: u32) {
         self.turn.add(&retrieval.turn, top_k);
         self.session.add(&retrieval.session, top_k);
+        self.turns.add(retrieval);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.turn.merge(&other.turn);
         self.session.merge(&other.session);
+        self.turns.merge(other.turns);
     }
 
     pub(crate) fn finish(&self, top_k: u32) -> RetrievalSummary {
-        RetrievalSummary { turn: self.turn.finish(top_k), session: self.session.finish(top_k) }
+        let turn = if self.turns.can_be_told() { self.turn.finish(top_k) } else { LevelSums::default().finish(top_k) };
+        RetrievalSummary { turn, session: self.session.finish(top_k) }
     }
 }
 
@@ -98,6 +102,23 @@ mod tests {
         assert!(close(at.recall, 5.0 / 3.0) && close(at.precision, 0.4 + 0.2), "{at:?}");
         assert!(close(at.ndcg, 1.017_782_560_8 / 2.130_929_753_6 + 1.0), "{at:?}");
         assert_eq!((summary.turn[&1].recall_any, summary.session[&5].recall), (Some(0.5), Some(0.5)));
+    }
+
+    #[test]
+    fn p45_turn_metrics_of_a_run_whose_hits_carry_no_turn_are_null() {
+        let by_session = Retrieval { turn: hits(0, &[]), session: hits(1, &[1]), unretained: 0 };
+        let nothing = RankHits { gold: 1, ranked: 0, ranks: vec![] };
+        let empty = Retrieval { turn: nothing.clone(), session: nothing, unretained: 0 };
+        let mut sums = RetrievalSums::default();
+        [&by_session, &empty].into_iter().for_each(|retrieval| sums.add(retrieval, 5));
+        let summary = sums.finish(5);
+        assert_eq!((summary.turn[&5].n, summary.turn[&5].recall), (0, None));
+        assert_eq!((summary.session[&5].n, summary.session[&5].recall), (2, Some(0.5)));
+        // a system that brings turns and sometimes nothing is measured by both
+        let mut sums = RetrievalSums::default();
+        let by_turn = Retrieval { turn: hits(1, &[1]), session: hits(1, &[1]), unretained: 0 };
+        [&by_turn, &empty].into_iter().for_each(|retrieval| sums.add(retrieval, 5));
+        assert_eq!((sums.finish(5).turn[&5].n, sums.finish(5).turn[&5].recall), (2, Some(0.5)));
     }
 
     #[test]

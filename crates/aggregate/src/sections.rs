@@ -6,8 +6,8 @@ use bench_proto::{
     digest::ResultDigest,
     facts::Outcome,
     summary::{
-        ADVERSARIAL, Agreement, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencyCurves,
-        LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary,
+        ADVERSARIAL, Agreement, CanarySummary, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET,
+        LatencyCurves, LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary,
     },
 };
 
@@ -15,12 +15,12 @@ use crate::{
     agreement::{self, Votes},
     bootstrap::wild_cluster_interval,
     cells::Cell,
-    input::AggregateInput,
+    input::{AggregateInput, Canaries},
     latency::{CURVE, Spread},
     questions::{Questions, Times, has_score},
     score::{Category, FEW_CLUSTERS, Sampling, estimate},
     sums::Sums,
-    verdict,
+    verdict::{self, FEWEST_OF_RARER, Variety},
 };
 
 /// Of the votes of each judge, and of every pair of judges.
@@ -192,16 +192,28 @@ pub(crate) fn run_summary(
     input: &AggregateInput,
     outcomes: &Outcomes,
     questions: &Questions,
-    proofs: &BTreeMap<u32, bool>,
+    sums: &Sums,
+    agreements: &[Agreement],
+    canaries: Option<&CanarySummary>,
 ) -> RunSummary {
-    let (most_common, answers) = answer_variety(questions);
+    let top_k = input.spec.system.top_k;
+    let bounded = match (input.canaries, input.effective_k) {
+        (Canaries::Impossible(why), _) => Err(why),
+        (Canaries::Possible, None) => Err("a recall of the system is not bounded by k"),
+        (Canaries::Possible, Some(_)) => Ok(()),
+    };
     let (verdict, reasons, checks) = verdict::conclude(vec![
         ("coverage", verdict::coverage(outcomes)),
         ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
-        ("effective_k", verdict::effective_k(input.effective_k, input.spec.system.top_k)),
-        ("one_answer", verdict::one_answer(most_common, answers)),
-        ("banks_ready", verdict::banks_ready(&questions.banks, proofs)),
+        ("effective_k", verdict::effective_k(input.effective_k, top_k)),
+        ("k_served", verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_entries(), bounded)),
+        ("one_answer", verdict::one_answer(answer_variety(questions), input.empty_context_expected)),
+        ("banks_ready", verdict::banks_ready(&questions.banks, &sums.proofs)),
+        ("banks_apart", verdict::banks_apart(canaries, &input.canaries)),
+        ("nothing_lost", verdict::nothing_lost(canaries, &input.canaries)),
         ("self_check", verdict::self_check(&input.self_check)),
+        ("judges", verdict::judges(agreements)),
+        ("instrument", verdict::instrument(input.instrument.as_ref(), &input.controls)),
     ]);
     RunSummary {
         id: input.run.id.0.clone(),
@@ -220,20 +232,30 @@ pub(crate) fn run_summary(
     }
 }
 
-/// How often the most common answer that is no abstention occurs, and how many answers there are.
-fn answer_variety(questions: &Questions) -> (u64, u64) {
-    let mut answers = 0;
+/// Mean of figures that came in any order; null for none.
+pub(crate) fn mean_in_order(figures: &mut [f64]) -> Option<f64> {
+    figures.sort_unstable_by(f64::total_cmp);
+    (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
+}
+
+/// How often the most common answer that is no abstention occurs, how many answers there are, and whether they differ at all.
+fn answer_variety(questions: &Questions) -> Variety {
+    let adversarial = questions.categories.iter().position(|name| name == ADVERSARIAL);
+    let mut variety = Variety { all_same: true, ..Variety::default() };
+    let mut first = None;
     // sorted, not counted by hash: a map of a million answers would be the largest thing in memory
     let mut scored: Vec<u64> = Vec::new();
     for row in questions.unordered().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
-        answers += 1;
+        variety.answers += 1;
+        variety.all_same &= *first.get_or_insert(row.answer_hash) == row.answer_hash;
+        variety.should_differ |= Some(usize::from(row.category)) != adversarial;
         if row.outcome == Outcome::Scored {
             scored.push(row.answer_hash);
         }
     }
     scored.sort_unstable();
-    let most_common = scored.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
-    (most_common.unwrap_or(0) as u64, answers)
+    variety.most_common = scored.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0) as u64;
+    variety
 }
 
 pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
@@ -247,6 +269,7 @@ pub(crate) fn warnings(
     outcomes: &Outcomes,
     headline: &Headline,
     scores: Option<&MetricScore>,
+    agreements: &[Agreement],
 ) -> Vec<String> {
     let mut lines = Vec::new();
     let by_category = scores.map_or(&[][..], |score| score.by_category.as_slice());
@@ -272,6 +295,15 @@ pub(crate) fn warnings(
     if input.run.code_versions.len() > 1 {
         lines.push(format!("several builds worked on this run: {}", input.run.code_versions.join(", ")));
     }
+    let in_doubt = |agreement: &&Agreement| {
+        agreement.rarer.is_some_and(|rarer| rarer < FEWEST_OF_RARER) && verdict::is_chance(agreement)
+    };
+    lines.extend(agreements.iter().filter(in_doubt).map(|agreement| {
+        format!(
+            "judges may agree no better than chance, too few verdicts to tell: {}",
+            verdict::agreement_line(agreement)
+        )
+    }));
     let planned = input.spec.sample.n;
     if planned != outcomes.sample {
         lines.push(format!("the sample has {planned} questions, {} are accounted for", outcomes.sample));

@@ -1,17 +1,17 @@
 //! What is summed while questions come in; all of it integers, so that order cannot show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     call::Usage,
     facts::PhaseUsage,
-    step::SystemStats,
-    summary::{FailureAttribution, PassCount, RecallAnswer},
+    step::{Canary, SystemStats},
+    summary::{BankLeak, CanarySummary, FailureAttribution, PassCount, RecallAnswer},
 };
 
 use serde_json::Value;
 
-use crate::retrieval::RetrievalSums;
+use crate::{retrieval::RetrievalSums, verdict::RecallLengths};
 
 /// Number and sum of some times in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,6 +60,14 @@ pub(crate) struct Sums {
     pub(crate) proofs: BTreeMap<u32, bool>,
     /// Bank number → (segment, what the system said when it was ready): the last segment counts.
     stats: BTreeMap<u32, (u32, SystemStats)>,
+    /// Bank number → what its canary showed.
+    canaries: BTreeMap<u32, Canary>,
+    /// (bank number, generation) → entries that were retained.
+    entries: BTreeMap<(u32, i64), u64>,
+    /// Hits of a recall → questions that got so many.
+    hits: BTreeMap<u32, u64>,
+    /// Bank numbers of these questions.
+    hit_banks: BTreeSet<u32>,
 }
 
 impl Sums {
@@ -99,6 +107,59 @@ impl Sums {
         for (bank, (segment, stats)) in other.stats {
             self.say(bank, segment, &stats);
         }
+        self.canaries.extend(other.canaries);
+        for (bank, entries) in other.entries {
+            *self.entries.entry(bank).or_default() += entries;
+        }
+        for (hits, questions) in other.hits {
+            *self.hits.entry(hits).or_default() += questions;
+        }
+        self.hit_banks.extend(other.hit_banks);
+    }
+
+    pub(crate) fn retain(&mut self, bank: u32, generation: i64) {
+        *self.entries.entry((bank, generation)).or_default() += 1;
+    }
+
+    /// Entries of the smallest bank, by its last generation; 0 without banks. A system may store a session as one item.
+    pub(crate) fn fewest_entries(&self) -> u64 {
+        let last: BTreeMap<u32, u64> = self.entries.iter().map(|((bank, _), entries)| (*bank, *entries)).collect();
+        last.into_values().min().unwrap_or(0)
+    }
+
+    pub(crate) fn recalled(&mut self, bank: u32, hits: Option<u32>) {
+        if let Some(hits) = hits {
+            *self.hits.entry(hits).or_default() += 1;
+            self.hit_banks.insert(bank);
+        }
+    }
+
+    pub(crate) fn recall_lengths(&self) -> RecallLengths {
+        let (most, with_most) = self.hits.last_key_value().map_or((0, 0), |(most, n)| (*most, *n));
+        RecallLengths { questions: self.hits.values().sum(), banks: self.hit_banks.len() as u64, most, with_most }
+    }
+
+    pub(crate) fn sing(&mut self, bank: u32, canary: &Canary) {
+        self.usage.recall += canary.usage;
+        self.canaries.insert(bank, canary.clone());
+    }
+
+    /// What all canaries have shown; `name` is the dataset's id of a bank by its number.
+    pub(crate) fn canaries(&self, name: impl Fn(u32) -> String) -> Option<CanarySummary> {
+        if self.canaries.is_empty() {
+            return None;
+        }
+        let mut seen = CanarySummary { banks: self.canaries.len() as u64, ..CanarySummary::default() };
+        for (bank, canary) in &self.canaries {
+            seen.asked += u64::from(canary.asked);
+            seen.found += u64::from(canary.found);
+            seen.empty += u64::from(canary.empty);
+            seen.verbatim |= canary.verbatim;
+            seen.others_asked += u64::from(canary.other.is_some());
+            let leak = canary.other.iter().filter(|_| canary.leaked);
+            seen.leaks.extend(leak.map(|asked| BankLeak { asked: asked.clone(), given: name(*bank) }));
+        }
+        Some(seen)
     }
 
     pub(crate) fn say(&mut self, bank: u32, segment: u32, stats: &SystemStats) {

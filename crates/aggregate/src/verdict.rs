@@ -1,11 +1,29 @@
 //! May the result be used? One small pure function per rule; a rule without data is `not checked`.
 
-use bench_proto::summary::{CheckState, Outcomes, Verdict, VerdictCheck};
+use bench_proto::summary::{Agreement, CanarySummary, CheckState, ControlScore, Outcomes, Verdict, VerdictCheck};
+use statrs::distribution::{Binomial, DiscreteCDF};
 
-use crate::{input::SelfCheck, questions::Bank};
+use crate::{
+    input::{Canaries, SelfCheck},
+    instrument::Instrument,
+    questions::Bank,
+};
 
 /// Fewer answers than this say nothing about their variety.
 const FEWEST_ANSWERS: u64 = 10;
+/// The chance at which `oracle` counts as above `none`.
+const CHANCE: f64 = 0.05;
+/// Where nearly all grades are the same, so many questions tell a dead instrument from an answerer that is hardly ever right.
+const ENOUGH_COMPARED: u64 = 200;
+/// A difference that is no sign of a dead instrument, however few questions leave it to chance.
+const WORTH_SEEING: f64 = 0.1;
+/// Fewer verdicts of the rarer kind than this make a warning of judges that agree no better than chance.
+pub(crate) const FEWEST_OF_RARER: u64 = 20;
+/// Stored turns that a system which does not rewrite finds at least, and how sure it must be that one finds fewer.
+const FINDS: f64 = 0.8;
+const SURELY: f64 = 0.001;
+/// Fewer questions than this say nothing about the length of recalls.
+const FEWEST_RECALLS: u64 = 20;
 
 /// A rule's result before it has its name.
 type Finding = (CheckState, String);
@@ -80,8 +98,23 @@ pub(crate) fn effective_k(effective: Option<u32>, top_k: u32) -> Finding {
     }
 }
 
-/// No normalised answer, abstentions apart, stands on more than 90 % of the questions. `most_common` is its number.
-pub(crate) fn one_answer(most_common: u64, answers: u64) -> Finding {
+/// How the answers of a run differ.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Variety {
+    /// Answers.
+    pub(crate) answers: u64,
+    /// Times of the most common one that is no abstention.
+    pub(crate) most_common: u64,
+    /// Every answer is the same, abstentions too.
+    pub(crate) all_same: bool,
+    /// That is what some question of the sample should get: one that is not adversarial.
+    pub(crate) should_differ: bool,
+}
+
+/// No normalised answer, abstentions apart, stands on more than 90 % of the questions, and not every answer is the same: who
+/// abstains everywhere has not been measured, unless nothing else is asked for or there is no memory by design.
+pub(crate) fn one_answer(variety: Variety, no_memory: bool) -> Finding {
+    let Variety { answers, most_common, all_same, should_differ } = variety;
     if answers < FEWEST_ANSWERS {
         return not_checked(format!("fewer than {FEWEST_ANSWERS} answers to compare"));
     }
@@ -91,7 +124,158 @@ pub(crate) fn one_answer(most_common: u64, answers: u64) -> Finding {
             percent(most_common, answers)
         ));
     }
+    if all_same && should_differ && !no_memory {
+        return failed(format!("all {answers} questions got the same answer, an abstention"));
+    }
     passed(format!("the most common answer stands on {most_common} of {answers} questions"))
+}
+
+/// `oracle`, which is given the evidence, is above `none` by more than chance.
+pub(crate) fn instrument(seen: Option<&Instrument>, controls: &[ControlScore]) -> Finding {
+    let Some(seen) = seen else {
+        return not_checked(if controls.is_empty() {
+            "controls were not run: --controls shows whether the score depends on memory"
+        } else {
+            "the controls none and oracle have not both been run to their end"
+        });
+    };
+    let Instrument { n, none, oracle, p_value } = *seen;
+    if n == 0 {
+        return not_checked("the sample has no question that evidence could help");
+    }
+    let figures = format!(
+        "oracle {:.1} %, none {:.1} % on {n} questions that evidence could help (one-sided p {p_value:.3})",
+        100.0 * oracle,
+        100.0 * none
+    );
+    let enough = n >= ENOUGH_COMPARED || seen.rarer() >= FEWEST_OF_RARER as f64;
+    match p_value < CHANCE {
+        true => passed(figures),
+        false if enough && oracle - none < WORTH_SEEING => {
+            failed(format!("the score does not depend on memory: {figures}"))
+        }
+        false => not_checked(format!("too few grades to tell: {figures}")),
+    }
+}
+
+/// Whether graders agree no better than chance, as far as can be seen.
+pub(crate) fn is_chance(agreement: &Agreement) -> bool {
+    agreement.kappa_ci95.as_ref().is_some_and(|ci| ci.low <= 0.0)
+}
+
+/// How graders agree, for people.
+pub(crate) fn agreement_line(agreement: &Agreement) -> String {
+    let Agreement { between, kappa, kappa_ci95, rarer, n, .. } = agreement;
+    let figures = kappa.zip(kappa_ci95.as_ref()).map_or_else(
+        || "every verdict is the same".to_owned(),
+        |(kappa, ci)| format!("kappa {kappa:.3}, 95 % interval {:.3} to {:.3}", ci.low, ci.high),
+    );
+    format!("{between}: {figures}, {n} answers, {} verdicts of the rarer kind", rarer.unwrap_or(0))
+}
+
+/// Judges, and votes of a judge, agree better than chance.
+pub(crate) fn judges(agreements: &[Agreement]) -> Finding {
+    if agreements.is_empty() {
+        return not_checked("one grade for each answer: nobody to agree with");
+    }
+    let enough = |agreement: &&Agreement| agreement.rarer.unwrap_or(0) >= FEWEST_OF_RARER;
+    let dead: Vec<String> = agreements.iter().filter(enough).filter(|one| is_chance(one)).map(agreement_line).collect();
+    if !dead.is_empty() {
+        return failed(format!("the judges agree no better than chance: {}", dead.join("; ")));
+    }
+    if agreements.iter().any(|agreement| enough(&agreement)) {
+        return passed(agreements.iter().map(agreement_line).collect::<Vec<_>>().join("; "));
+    }
+    not_checked(format!("fewer than {FEWEST_OF_RARER} verdicts of the rarer kind"))
+}
+
+fn no_canary(canaries: &Canaries) -> Finding {
+    match canaries {
+        Canaries::Impossible(why) => not_checked(*why),
+        Canaries::Possible => not_checked("no canary was sent"),
+    }
+}
+
+/// No bank brought back what only another had been given.
+pub(crate) fn banks_apart(seen: Option<&CanarySummary>, canaries: &Canaries) -> Finding {
+    let Some(seen) = seen else { return no_canary(canaries) };
+    if let Some(leak) = seen.leaks.first() {
+        return failed(format!(
+            "banks leak into each other: {} brought back what only {} had been given ({} of {} banks that were asked)",
+            leak.asked,
+            leak.given,
+            seen.leaks.len(),
+            seen.others_asked
+        ));
+    }
+    if seen.others_asked == 0 {
+        return not_checked("there was no other bank to ask");
+    }
+    passed(format!(
+        "{} banks were asked for what only another had been given, and had nothing of it",
+        seen.others_asked
+    ))
+}
+
+/// The system holds what it was given. One that rewrites cannot be held to its words; one that hands turns back as they were
+/// stored finds most of them by a half of their words.
+pub(crate) fn nothing_lost(seen: Option<&CanarySummary>, canaries: &Canaries) -> Finding {
+    let Some(seen) = seen else { return no_canary(canaries) };
+    let CanarySummary { asked, found, empty, verbatim, .. } = *seen;
+    let what = format!("{found} of {asked} stored turns were found by a half of their words");
+    if asked == 0 {
+        return not_checked("no stored turn had words of its own to look for");
+    }
+    if empty == asked {
+        return failed(format!("the system loses what it was given: no hit came for any of {asked} stored turns"));
+    }
+    // the only error of `new` is a probability outside [0, 1]
+    let chance = Binomial::new(FINDS, asked).map_or(1.0, |finds| finds.cdf(found));
+    if verbatim && chance < SURELY {
+        return failed(format!("the system loses what it was given: {what}"));
+    }
+    if !verbatim {
+        return not_checked(format!("the system does not hand back what was stored word by word ({what})"));
+    }
+    passed(what)
+}
+
+/// How many hits the questions of a run got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RecallLengths {
+    /// Questions whose number of hits is known.
+    pub(crate) questions: u64,
+    /// Banks of them.
+    pub(crate) banks: u64,
+    /// The most hits that any of them got.
+    pub(crate) most: u32,
+    /// How many got so many.
+    pub(crate) with_most: u64,
+}
+
+/// A recall brings as many hits as are asked for, or fewer because there are no more: the same smaller number nearly everywhere
+/// is a limit of the system that nobody was told of.
+///
+/// `fewest_entries` are those of the smallest bank; `bounded` says why k does not bound a recall, where it does not.
+pub(crate) fn k_served(
+    lengths: RecallLengths,
+    top_k: u32,
+    fewest_entries: u64,
+    bounded: Result<(), &'static str>,
+) -> Finding {
+    if let Err(why) = bounded {
+        return not_checked(why);
+    }
+    let RecallLengths { questions, banks, most, with_most } = lengths;
+    if questions < FEWEST_RECALLS || banks < 2 || fewest_entries < u64::from(top_k) {
+        return not_checked(format!("needs {FEWEST_RECALLS} recalls in two banks of at least {top_k} entries each"));
+    }
+    if most > 0 && most < top_k && with_most * 100 >= questions * 95 {
+        return failed(format!(
+            "k is clipped: {with_most} of {questions} recalls brought {most} hits and none brought more, the run asks for {top_k}"
+        ));
+    }
+    passed(format!("recalls brought up to {most} hits, the run asks for {top_k}"))
 }
 
 /// Every bank with scored questions was proven ready. `proofs` says so by bank number, for the banks that were asked.
@@ -184,9 +368,131 @@ mod tests {
 
     #[test]
     fn one_answer_on_more_than_nine_tenths() {
-        assert_eq!(one_answer(90, 100).0, Passed);
-        assert_eq!(one_answer(91, 100).0, Failed);
-        assert_eq!(one_answer(3, 3).0, NotChecked);
+        let variety = |most_common, answers| Variety { answers, most_common, ..Variety::default() };
+        assert_eq!(one_answer(variety(90, 100), false).0, Passed);
+        assert_eq!(one_answer(variety(91, 100), false).0, Failed);
+        assert_eq!(one_answer(variety(3, 3), false).0, NotChecked);
+    }
+
+    #[test]
+    fn p45_who_abstains_everywhere_has_not_been_measured() {
+        let abstains = Variety { answers: 12, most_common: 0, all_same: true, should_differ: true };
+        let (state, detail) = one_answer(abstains, false);
+        assert_eq!((state, detail.as_str()), (Failed, "all 12 questions got the same answer, an abstention"));
+        assert_eq!(one_answer(abstains, true).0, Passed, "the control none");
+        let adversarial = Variety { should_differ: false, ..abstains };
+        assert_eq!(one_answer(adversarial, false).0, Passed, "nothing else was asked for");
+        assert_eq!(one_answer(Variety { answers: 9, ..abstains }, false).0, NotChecked);
+    }
+
+    #[test]
+    fn p45_oracle_must_be_above_none_by_more_than_chance() {
+        let seen = |n, p_value| Instrument { n, none: 0.706, oracle: 0.7, p_value };
+        let (state, detail) = instrument(Some(&seen(1_540, 0.7)), &[]);
+        assert_eq!(
+            (state, detail.as_str()),
+            (
+                Failed,
+                "the score does not depend on memory: oracle 70.0 %, none 70.6 % on 1540 questions that evidence could help \
+                 (one-sided p 0.700)"
+            )
+        );
+        assert_eq!(instrument(Some(&seen(34, 0.05)), &[]).0, Failed, "20.2 grades of the rarer kind");
+        assert_eq!(instrument(Some(&seen(34, 0.049)), &[]).0, Passed);
+        assert_eq!(instrument(Some(&seen(33, 1.0)), &[]).0, NotChecked, "too few to tell");
+        assert_eq!(instrument(Some(&seen(0, 1.0)), &[]).0, NotChecked, "adversarial questions only");
+        // published LoCoMo, extractive answers: 48 questions of category open-domain, of which few are ever right
+        let weak = Instrument { n: 48, none: 0.021, oracle: 0.081, p_value: 0.059 };
+        assert_eq!(instrument(Some(&weak), &[]).0, NotChecked);
+        assert_eq!(instrument(Some(&Instrument { n: 200, oracle: 0.0, none: 0.0, p_value: 1.0 }), &[]).0, Failed);
+        let large = Instrument { oracle: 0.81, ..seen(60, 0.08) };
+        assert_eq!(instrument(Some(&large), &[]).0, NotChecked, "a difference worth seeing");
+        let (state, detail) = instrument(None, &[]);
+        assert!(state == NotChecked && detail.starts_with("controls were not run"), "{detail}");
+    }
+
+    fn votes(low: f64, rarer: u64) -> Agreement {
+        Agreement {
+            between: "judge (votes)".into(),
+            raters: 3,
+            n: 50,
+            agreement: Some(0.6),
+            kappa: Some(low + 0.1),
+            kappa_ci95: Some(bench_proto::summary::Interval { low, high: low + 0.2, method: String::new() }),
+            rarer: Some(rarer),
+            statistic: "Fleiss".into(),
+        }
+    }
+
+    #[test]
+    fn p45_judges_must_agree_better_than_chance() {
+        let (state, detail) = judges(&[votes(-0.1, 20)]);
+        assert_eq!(
+            (state, detail.as_str()),
+            (
+                Failed,
+                "the judges agree no better than chance: judge (votes): kappa 0.000, 95 % interval -0.100 to 0.100, 50 answers, \
+                 20 verdicts of the rarer kind"
+            )
+        );
+        assert_eq!(judges(&[votes(0.01, 20)]).0, Passed);
+        assert_eq!(judges(&[votes(-0.1, 19)]).0, NotChecked, "a warning says it");
+        assert_eq!(judges(&[votes(0.4, 30), votes(-0.1, 30)]).0, Failed, "one of several");
+        assert_eq!(judges(&[]).0, NotChecked);
+        let unanimous = Agreement { kappa: None, kappa_ci95: None, rarer: Some(0), ..votes(0.0, 0) };
+        assert_eq!(judges(&[unanimous]).0, NotChecked);
+    }
+
+    fn canary(asked: u64, found: u64, verbatim: bool) -> CanarySummary {
+        CanarySummary { banks: asked / 3, asked, found, empty: 0, verbatim, others_asked: 2, leaks: vec![] }
+    }
+
+    #[test]
+    fn p45_a_leak_makes_a_run_invalid() {
+        let leak = bench_proto::summary::BankLeak { asked: "conv-30".into(), given: "conv-26".into() };
+        let leaking = CanarySummary { leaks: vec![leak], ..canary(6, 6, true) };
+        let (state, detail) = banks_apart(Some(&leaking), &Canaries::Possible);
+        assert_eq!(
+            (state, detail.as_str()),
+            (
+                Failed,
+                "banks leak into each other: conv-30 brought back what only conv-26 had been given (1 of 2 banks that were asked)"
+            )
+        );
+        assert_eq!(banks_apart(Some(&canary(6, 6, true)), &Canaries::Possible).0, Passed);
+        assert_eq!(
+            banks_apart(Some(&CanarySummary { others_asked: 0, ..canary(3, 3, true) }), &Canaries::Possible).0,
+            NotChecked
+        );
+        assert_eq!(banks_apart(None, &Canaries::Impossible("no")), (NotChecked, "no".to_owned()));
+    }
+
+    #[test]
+    fn p45_a_system_that_loses_what_it_was_given_makes_a_run_invalid() {
+        let of = |seen: CanarySummary| nothing_lost(Some(&seen), &Canaries::Possible).0;
+        // scipy.stats.binom.cdf(16, 30, 0.8) = 0.0009, of 17 = 0.0031
+        assert_eq!((of(canary(30, 16, true)), of(canary(30, 17, true))), (Failed, Passed));
+        assert_eq!((of(canary(6, 0, true)), of(canary(6, 1, true)), of(canary(3, 0, true))), (Failed, Passed, Passed));
+        assert_eq!(of(canary(30, 0, false)), NotChecked, "a system that rewrites is not held to its words");
+        assert_eq!(of(CanarySummary { empty: 3, ..canary(3, 0, false) }), Failed, "nothing comes of what was stored");
+        assert_eq!(of(canary(0, 0, false)), NotChecked);
+    }
+
+    #[test]
+    fn p45_a_clipped_k_is_told_from_few_memories() {
+        let of = |questions, banks, most, with_most, entries| {
+            let lengths = RecallLengths { questions, banks, most, with_most };
+            k_served(lengths, 10, entries, Ok(())).0
+        };
+        assert_eq!(of(20, 2, 5, 19, 10), Failed);
+        assert_eq!(of(20, 2, 5, 18, 10), Passed, "the numbers differ: a threshold, no limit");
+        assert_eq!(of(20, 2, 10, 20, 10), Passed);
+        assert_eq!(of(20, 2, 0, 20, 10), Passed, "empty contexts have a rule of their own");
+        for (questions, banks, entries) in [(19, 2, 10), (20, 1, 10), (20, 2, 9)] {
+            assert_eq!(of(questions, banks, 5, questions, entries), NotChecked);
+        }
+        let whole = RecallLengths { questions: 99, banks: 9, most: 5, with_most: 99 };
+        assert_eq!(k_served(whole, 10, 99, Err("built in")).0, NotChecked);
     }
 
     #[test]

@@ -99,6 +99,8 @@ fn question(i: u64) -> QuestionFacts {
         outcome: Outcome::Scored,
         scores: vec![("locomo-f1".to_owned(), (i % 1_001) as f64 / 1_000.0), ("judge".to_owned(), (i % 2) as f64)],
         retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
+        hits: Some(10),
+        top1_score: None,
         empty_context: false,
         context_bytes: Some(4_000),
         judge_in_doubt: false,

@@ -5,7 +5,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use bench_proto::summary::{
-    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Percentiles, Summary, Verdict,
+    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Percentiles, RetrievalAtK, Summary, Verdict,
 };
 
 use crate::figures::{
@@ -113,6 +113,9 @@ fn top(summary: &Summary) -> Vec<Block> {
         counted(dataset.questions, "question")
     )];
     lines.extend(sample.notes.iter().map(|note| format!("Sample note: {note}.")));
+    if summary.controls.is_empty() {
+        lines.push("Controls: not run; --controls shows whether the score depends on memory.".to_owned());
+    }
     lines.extend(summary.warnings.iter().map(|warning| format!("Warning: {warning}.")));
     blocks.push(Block::List(lines));
     blocks
@@ -305,6 +308,12 @@ fn retrieval(summary: &Summary) -> Vec<Block> {
     }
     let columns = ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">MRR", ">NDCG", ">n"];
     let mut blocks = vec![heading("Retrieval"), table(&columns, rows)];
+    let measured = |by_k: &BTreeMap<u32, RetrievalAtK>| by_k.values().any(|at| at.n > 0);
+    if !measured(&summary.retrieval.turn) {
+        blocks.push(Block::Text(
+            "Nothing is known of turns: the hits carry none, or the dataset names none. Evidence is looked for by session.".to_owned(),
+        ));
+    }
     let lost = &summary.failure_attribution;
     let failed = lost.evidence_missing
         + lost.evidence_partial
@@ -366,10 +375,14 @@ fn agreement(summary: &Summary) -> Vec<Block> {
             agreement.between.clone(),
             percent_or_none(agreement.agreement),
             format!("{} ({})", fraction(agreement.kappa), agreement.statistic),
+            agreement.kappa_ci95.as_ref().map_or_else(
+                || NONE.to_owned(),
+                |ci| format!("{} to {}", fraction(Some(ci.low)), fraction(Some(ci.high))),
+            ),
             count(agreement.n),
         ]
     });
-    vec![heading("Agreement"), table(&["Between", ">Agree", ">Kappa", ">n"], rows.collect())]
+    vec![heading("Agreement"), table(&["Between", ">Agree", ">Kappa", ">95 %", ">n"], rows.collect())]
 }
 
 fn controls(summary: &Summary) -> Vec<Block> {

@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use bench_sim::{
-    AnswerMode, ConfigError, FaultConfig, KeyConfig, LatencyConfig, LimitConfig, LiveConfig, Outage, Price, SimConfig,
-    TokenCounter, Window,
+    AnswerMode, ConfigError, FaultConfig, JudgeMode, KeyConfig, LatencyConfig, LimitConfig, LiveConfig, Outage, Price,
+    SimConfig, TokenCounter, Window,
 };
 use clap::Parser;
 
@@ -56,7 +56,10 @@ pub(crate) struct Args {
     /// Probability of "No information available" instead of an extract
     #[arg(long, value_name = "P", default_value_t = 0.05, help_heading = "Replies")]
     abstain: f64,
-    /// Probability that a judge accepts
+    /// Judge by lot, or by whether the answer has the words of the reference in the request (reference)
+    #[arg(long, value_name = "lot|reference", default_value = "lot", help_heading = "Replies")]
+    judge: JudgeMode,
+    /// Probability that a judge by lot accepts
     #[arg(long, value_name = "P", default_value_t = 0.7, help_heading = "Replies")]
     judge_accept: f64,
     /// Count tokens with OpenAI's tables (o200k for chats, cl100k for embeddings), or as bytes / 4 (cheap)
@@ -183,6 +186,7 @@ impl Args {
             unknown_models: self.unknown_models.clone(),
             answer: self.answer.clone(),
             abstain: self.abstain,
+            judge: self.judge,
             judge_accept: self.judge_accept,
             tokens: self.tokens,
             max_context: self.max_context,

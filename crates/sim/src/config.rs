@@ -21,7 +21,9 @@ pub struct SimConfig {
     pub answer: AnswerMode,
     /// Probability that an extracted answer is "No information available" instead.
     pub abstain: f64,
-    /// Probability that a judge accepts.
+    /// How a judge comes to its verdict.
+    pub judge: JudgeMode,
+    /// Probability that a judge by lot accepts.
     pub judge_accept: f64,
     /// How tokens are counted.
     pub tokens: TokenCounter,
@@ -50,6 +52,7 @@ impl Default for SimConfig {
             unknown_models: Vec::new(),
             answer: AnswerMode::Extract,
             abstain: 0.05,
+            judge: JudgeMode::Lot,
             judge_accept: 0.7,
             tokens: TokenCounter::O200k,
             max_context: 128_000,
@@ -352,6 +355,28 @@ impl std::str::FromStr for AnswerMode {
                 Some(fixed) => Ok(Self::Fixed(fixed.to_owned())),
                 None => Err(ConfigError(format!("unknown answer mode '{text}': use echo, extract or fixed:TEXT"))),
             },
+        }
+    }
+}
+
+/// How a judge comes to its verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JudgeMode {
+    /// By lot, whatever the answer is: accepts with the probability `judge_accept`.
+    Lot,
+    /// By the reference: accepts an answer with at least half of the reference's words; where no reference is shown, one that
+    /// says that it does not know. What it cannot read it judges by lot.
+    Reference,
+}
+
+impl std::str::FromStr for JudgeMode {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        match text {
+            "lot" => Ok(Self::Lot),
+            "reference" => Ok(Self::Reference),
+            _ => Err(ConfigError(format!("unknown judge '{text}': use lot or reference"))),
         }
     }
 }

@@ -33,7 +33,8 @@ mod tokens;
 mod wire;
 
 pub use config::{
-    AnswerMode, FaultConfig, KeyConfig, LatencyConfig, LimitConfig, LiveConfig, Price, SimConfig, TokenCounter, Window,
+    AnswerMode, FaultConfig, JudgeMode, KeyConfig, LatencyConfig, LimitConfig, LiveConfig, Price, SimConfig,
+    TokenCounter, Window,
 };
 pub use error::{ConfigError, StartError};
 pub use fault::FaultKind;

@@ -1,9 +1,9 @@
 //! What a chat request is answered with: a pure function of (seed, request, draw), see P17.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::BTreeSet, ops::Range};
 
 use crate::{
-    config::{AnswerMode, SimConfig},
+    config::{AnswerMode, JudgeMode, SimConfig},
     draw::{Purpose, bits, unit},
     fault::FaultKind,
     request::{ChatRequest, ReplyForm},
@@ -129,8 +129,27 @@ fn whitespace_len(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
+/// Whether the answer of a request agrees with its reference; `None` when it holds no answer that can be read.
+fn agrees(request: &ChatRequest<'_>) -> Option<bool> {
+    let case: serde_json::Value = serde_json::from_str(request.last_user_text()).ok()?;
+    let words = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let answer = case.get("answer")?.as_str()?;
+    let Some(reference) = case.get("reference").and_then(serde_json::Value::as_str) else {
+        return Some(contains_any(&answer.to_lowercase(), &["no information available", "not mentioned"]));
+    };
+    let (reference, answer) = (words(reference), words(answer));
+    Some(!reference.is_empty() && 2 * reference.intersection(&answer).count() >= reference.len())
+}
+
 fn verdict(config: &SimConfig, request: &ChatRequest<'_>, form: JudgeForm, index: u64) -> String {
-    let accept = unit(config.seed, request.key, Purpose::Verdict, index) < config.judge_accept;
+    let by_lot = || unit(config.seed, request.key, Purpose::Verdict, index) < config.judge_accept;
+    let accept = match config.judge {
+        JudgeMode::Lot => by_lot(),
+        JudgeMode::Reference => agrees(request).unwrap_or_else(by_lot),
+    };
     match form {
         JudgeForm::Schema => {
             let ReplyForm::JsonSchema(schema) = &request.form else {
@@ -283,6 +302,24 @@ mod tests {
                 .count();
             assert!((650..750).contains(&accepted), "form {n}: {accepted} of 1000");
         }
+    }
+
+    #[test]
+    fn p45_a_judge_by_the_reference_reads_what_it_judges() {
+        let judge = SimConfig { judge: JudgeMode::Reference, ..config() };
+        let verdict = |case: serde_json::Value| {
+            let mut body = user(&case.to_string());
+            body["response_format"] = serde_json::json!({"type": "json_object"});
+            body["messages"][0]["role"] = "user".into();
+            ask(&judge, body, None).content
+        };
+        let of = |reference: &str, answer: &str| {
+            verdict(serde_json::json!({"question": "When?", "reference": reference, "answer": answer}))
+        };
+        assert_eq!(of("8 May 2023", "On May 8"), r#"{"label":"yes"}"#);
+        assert_eq!(of("8 May 2023", "In June 2023"), r#"{"label":"no"}"#);
+        assert_eq!(verdict(serde_json::json!({"answer": "Not mentioned."})), r#"{"label":"yes"}"#);
+        assert_eq!(verdict(serde_json::json!({"answer": "In June"})), r#"{"label":"no"}"#);
     }
 
     #[test]

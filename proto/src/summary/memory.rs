@@ -74,6 +74,34 @@ pub struct RecallAnswer {
     pub no_ground_truth: PassCount,
 }
 
+/// What canaries have shown: a few recalls in the first banks of a system that is another process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CanarySummary {
+    /// Banks into which one was sent.
+    pub banks: u64,
+    /// Stored turns that were looked for by a half of their own words.
+    pub asked: u64,
+    /// Those of which a hit held the other half.
+    pub found: u64,
+    /// Those for which no hit came at all.
+    pub empty: u64,
+    /// A hit held a whole turn as it was stored.
+    pub verbatim: bool,
+    /// Banks that were asked for what only another had been given.
+    pub others_asked: u64,
+    /// Those that had it, in the order of the banks.
+    pub leaks: Vec<BankLeak>,
+}
+
+/// A bank that holds what another was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BankLeak {
+    /// The dataset's id of the bank that brought it back.
+    pub asked: String,
+    /// The dataset's id of the bank that it was given to.
+    pub given: String,
+}
+
 /// Contexts handed to the answerer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextSummary {

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::UsageFigures;
-use crate::facts::{Outcome, PhaseTimes, PhaseUsage};
+use crate::{
+    facts::{Outcome, PhaseTimes, PhaseUsage},
+    step::{HitLevel, PlacedBy},
+};
 
 /// A question with its texts. The JSON Schema is published as `proto/schema/question.schema.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +70,12 @@ pub struct RetrievedLine {
     pub score: Option<f64>,
     /// The text.
     pub text: String,
+    /// How it is known what of the dataset it is; null when it is not known, or was not noted.
+    #[serde(default)]
+    pub placed_by: Option<PlacedBy>,
+    /// What of the dataset it is known to be; null when it was not noted.
+    #[serde(default)]
+    pub level: Option<HitLevel>,
 }
 
 /// One vote of one judge.

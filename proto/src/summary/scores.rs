@@ -206,6 +206,12 @@ pub struct Agreement {
     pub agreement: Option<f64>,
     /// Agreement beyond chance; null when every grade is the same.
     pub kappa: Option<f64>,
+    /// By answers; null where `kappa` is.
+    #[serde(default)]
+    pub kappa_ci95: Option<Interval>,
+    /// Grades of the rarer kind, passed or failed, over all of them.
+    #[serde(default)]
+    pub rarer: Option<u64>,
     /// `Fleiss` or `Cohen`.
     pub statistic: String,
 }

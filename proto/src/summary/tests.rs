@@ -203,6 +203,8 @@ fn a_question_line_has_the_keys_of_the_contract() {
             session_id: "D1".into(),
             score: None,
             text: "A: hi".into(),
+            placed_by: Some(crate::step::PlacedBy::Text),
+            level: Some(crate::step::HitLevel::Turn),
         }],
         evidence: vec!["D1:1".into()],
         evidence_sessions: vec!["D1".into()],

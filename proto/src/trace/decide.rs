@@ -229,6 +229,8 @@ mod tests {
             outcome: Outcome::Scored,
             scores: vec![],
             retrieval: None,
+            hits: None,
+            top1_score: None,
             empty_context: false,
             context_bytes: None,
             judge_in_doubt: false,

@@ -354,6 +354,7 @@ mod tests {
             session_id: "D1".to_owned(),
             score: None,
             text: (*text).to_owned(),
+            ..RetrievedHit::default()
         };
         texts.iter().enumerate().map(hit).collect()
     }

@@ -125,8 +125,20 @@ fn without_letter(choice: &str, letter: char) -> &str {
 #[must_use]
 pub fn prompt_hashes() -> PromptHashes {
     let hits = [
-        RetrievedHit { id: "D1:2".into(), session_id: "D1".into(), score: None, text: "Ann: I left yesterday.".into() },
-        RetrievedHit { id: "D2:1".into(), session_id: "D2".into(), score: None, text: "Ben: Hello!".into() },
+        RetrievedHit {
+            id: "D1:2".into(),
+            session_id: "D1".into(),
+            score: None,
+            text: "Ann: I left yesterday.".into(),
+            ..RetrievedHit::default()
+        },
+        RetrievedHit {
+            id: "D2:1".into(),
+            session_id: "D2".into(),
+            score: None,
+            text: "Ben: Hello!".into(),
+            ..RetrievedHit::default()
+        },
     ];
     let context = group_by_session(&hits, |id| (id == "D1").then_some("1:56 pm on 8 May, 2023"));
     let choices = ["(a) first".to_owned(), "second".to_owned()];
@@ -146,7 +158,13 @@ mod tests {
     use super::*;
 
     fn hit(id: &str, session_id: &str, text: &str) -> RetrievedHit {
-        RetrievedHit { id: id.into(), session_id: session_id.into(), score: Some(1.0), text: text.into() }
+        RetrievedHit {
+            id: id.into(),
+            session_id: session_id.into(),
+            score: Some(1.0),
+            text: text.into(),
+            ..RetrievedHit::default()
+        }
     }
 
     /// When this fails, the prompt has changed: raise [`VERSION`], then write down the new hashes.

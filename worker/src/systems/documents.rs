@@ -56,7 +56,13 @@ impl<'a> Document<'a> {
 
     /// The document as a hit.
     pub(super) fn hit(self, score: Option<f64>) -> RetrievedHit {
-        RetrievedHit { id: self.id().to_owned(), session_id: self.session_id().to_owned(), score, text: self.text() }
+        RetrievedHit {
+            id: self.id().to_owned(),
+            session_id: self.session_id().to_owned(),
+            score,
+            text: self.text(),
+            ..RetrievedHit::default()
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod adapter;
 mod bm25;
+pub mod canary;
 pub mod check;
 #[cfg(test)]
 mod conformance;

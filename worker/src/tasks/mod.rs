@@ -1,5 +1,6 @@
 //! The four kinds of task, one file each (P6). A task runs in a slot and ends in one of the ways of [`TaskEnd`].
 
+mod canary;
 mod judge;
 mod question;
 mod ready;

@@ -5,9 +5,7 @@ use bench_proto::{
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
     ids::TaskKey,
-    step::{
-        Effect, Opens, RankHits, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing,
-    },
+    step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
 
@@ -193,18 +191,16 @@ async fn recall(
         server: context.server(&bank, paid.timing.server).await,
         ..clock.timing(&task, clock.elapsed_us())
     };
-    let ids = recall.hits.iter().map(|h| h.id.as_str());
-    let sessions = recall.hits.iter().map(|h| h.session_id.as_str());
+    let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
     let retrieval = Retrieval {
-        turn: RankHits::of(ids, gold.evidence_turns.iter().map(String::as_str)),
-        session: RankHits::of(sessions, gold.evidence_sessions.iter().map(String::as_str)),
         unretained: unretained(context, data, query.visible_entries, &gold.evidence_turns),
+        ..Retrieval::of(hits, &gold.evidence_turns, &gold.evidence_sessions)
     };
     let stored = |hit: &RetrievedHit| RetrievedHit {
+        text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
         id: hit.id.clone(),
         session_id: hit.session_id.clone(),
-        score: hit.score,
-        text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
+        ..*hit
     };
     let hits = recall.hits.iter().map(stored).collect();
     records.push(StepRecord {
@@ -217,6 +213,7 @@ async fn recall(
             hits: u32::try_from(recall.hits.len()).unwrap_or(u32::MAX),
             effective_k: recall.effective_k,
             context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
+            top1_score: recall.hits.first().and_then(|hit| hit.score).filter(|score| score.is_finite()),
             retrieval,
             usage: recall.usage,
             timing,

@@ -5,7 +5,7 @@ use bench_proto::step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing};
 use bench_store::{ClaimedTask, StoreError};
 use tracing::debug;
 
-use super::{StepClock, TaskEnd, TaskResult};
+use super::{StepClock, TaskEnd, TaskResult, canary};
 use crate::{
     context::RunContext,
     engine::{Shared, store_failure},
@@ -20,6 +20,7 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let segment = row.segments.get(task.task.index() as usize);
     let until =
         segment.ok_or_else(|| store_failure(&StoreError::Corrupt(format!("{:?} has no segment", task.task))))?.until;
+    let is_last = task.task.index() as usize + 1 == row.segments.len();
     let bank = context.bank_ref(&row, &data);
     let system = context.system();
     let mut proven = is_ready(context, &bank, until).await?;
@@ -40,12 +41,14 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     }
     let stats = stats_of(system, &bank, counted).await;
     let timing = Timing { server: system.server(&bank).await, ..clock.timing(&task, clock.elapsed_us()) };
+    // its time is nobody's phase
+    let canary = if is_last { canary::send(shared, context, &data, &bank).await } else { None };
     let record = StepRecord {
         run: task.run,
         task: task.task,
         step: StepNo::READY,
         epoch: task.epoch,
-        facts: StepFacts::Ready { polls: 1, proven, stats, timing },
+        facts: StepFacts::Ready { polls: 1, proven, stats, canary, timing },
         text: None,
         calls: Vec::new(),
         effect: Effect::Done { opens: Opens::SegmentQuestions },

@@ -7,13 +7,15 @@ use bench_proto::{
     ids::{RunId, TaskKey},
     money::PicoUsd,
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
-    step::{RankHits, Retrieval, StepNo},
-    summary::{CheckState, ControlScore, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencySummary, Verdict},
+    step::{Canary, RankHits, Retrieval, StepNo},
+    summary::{
+        BankLeak, CheckState, ControlScore, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencySummary, Verdict,
+    },
 };
 use proptest::prelude::*;
 
 use super::*;
-use crate::input::{RunIdentity, SelfCheck};
+use crate::input::{Canaries, RunIdentity, SelfCheck};
 
 /// Categories of the tests with their population.
 const CATEGORIES: [(&str, u64); 3] = [("adversarial", 446), ("single-hop", 841), ("temporal", 321)];
@@ -119,6 +121,8 @@ pub(crate) fn question(i: u64) -> QuestionFacts {
         outcome,
         scores,
         retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
+        hits: Some(10),
+        top1_score: None,
         empty_context: false,
         context_bytes: Some(4_000),
         judge_in_doubt: false,
@@ -149,6 +153,7 @@ fn ready(bank: u32, proven: bool) -> StoredStep {
         polls: 1,
         proven,
         stats: Default::default(),
+        canary: None,
         timing: Timing { total_us: 10, ..Timing::default() },
     };
     StoredStep { task: TaskKey::ready(bank, 0), step: StepNo::READY, facts }
@@ -273,10 +278,53 @@ fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed(
     assert_eq!(summary.run.verdict, Verdict::Valid);
     let not_checked: Vec<&str> =
         summary.run.checks.iter().filter(|c| c.state == CheckState::NotChecked).map(|c| c.rule.as_str()).collect();
-    assert_eq!(not_checked, ["empty_context", "effective_k", "one_answer", "banks_ready", "self_check"]);
+    let without_data = [
+        "empty_context",
+        "effective_k",
+        "k_served",
+        "one_answer",
+        "banks_ready",
+        "banks_apart",
+        "nothing_lost",
+        "self_check",
+        "judges",
+        "instrument",
+    ];
+    assert_eq!(not_checked, without_data);
     assert_eq!(summary.scores[0].metric, "imported");
     assert_eq!((summary.scores[1].micro, summary.scores[1].n), (None, 0), "planned, but nothing has it");
     assert_eq!(summary.retrieval.turn[&1].recall, None);
+}
+
+#[test]
+fn p45_canaries_and_best_hits_are_told_whatever_their_order() {
+    let sung = |bank, found, leaked| {
+        let mut step = ready(bank, true);
+        let StepFacts::Ready { canary, .. } = &mut step.facts else { unreachable!("a ready step") };
+        let other = (bank > 0).then(|| "conv-0".to_owned());
+        *canary = Some(Canary { asked: 3, found, verbatim: true, other, leaked, ..Canary::default() });
+        step
+    };
+    let of = |order: [u32; 3]| {
+        let mut aggregator = Aggregator::new(AggregateInput { canaries: Canaries::Possible, ..input(60) });
+        for i in 0..60 {
+            let best = (i % 2 == 0).then_some(i as f64 / 10.0);
+            aggregator.add(&QuestionFacts { top1_score: best, hits: Some(5), ..question(i) });
+        }
+        for bank in order {
+            (0..10).for_each(|_| aggregator.add_retain_step(&retained(bank, 1)));
+            aggregator.add_retain_step(&sung(bank, 3, bank == 2));
+        }
+        aggregator.finish(NONE).summary
+    };
+    let summary = of([0, 1, 2]);
+    assert_eq!(summary, of([2, 0, 1]));
+    assert_eq!(summary.top1_score, Some(2.9), "of those that have one");
+    let seen = summary.canaries.expect("canaries were sent");
+    assert_eq!((seen.banks, seen.asked, seen.found, seen.others_asked), (3, 9, 9, 2));
+    assert_eq!(seen.leaks, [BankLeak { asked: "conv-0".into(), given: "conv-2".into() }]);
+    let failed = |rule: &str| summary.run.checks.iter().any(|c| c.rule == rule && c.state == CheckState::Failed);
+    assert!(failed("banks_apart") && failed("k_served") && !failed("nothing_lost"), "{:?}", summary.run.checks);
 }
 
 #[test]

@@ -27,6 +27,7 @@ use bench_proto::{
     summary::{Estimator, MetricScore, Summary, Verdict},
 };
 
+pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, RunFacts};
 
 use self::{

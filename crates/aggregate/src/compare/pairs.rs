@@ -6,7 +6,7 @@ use bench_proto::{
     comparison::Unpaired,
     facts::QuestionFacts,
     retrieval::{RetrievalMetrics, cutoffs},
-    step::RankHits,
+    step::{RankHits, Retrieval},
 };
 
 use crate::questions::has_score;
@@ -77,6 +77,34 @@ pub struct RunFacts {
     ids: Ids,
     banks: Names,
     categories: Names,
+    turns: TurnsSeen,
+}
+
+/// Whether hits of a run carry turns at all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TurnsSeen {
+    /// Ids in the ranked lists of the questions that have ground truth at the level of turns.
+    ranked: u64,
+    /// Questions whose hits carried no turn.
+    without: u64,
+}
+
+impl TurnsSeen {
+    pub(crate) fn add(&mut self, retrieval: &Retrieval) {
+        let hits_of_sessions = retrieval.session.gold > 0 && retrieval.session.ranked > 0;
+        self.without += u64::from(retrieval.turn.gold == 0 && hits_of_sessions);
+        self.ranked += if retrieval.turn.gold == 0 { 0 } else { u64::from(retrieval.turn.ranked) };
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.ranked += other.ranked;
+        self.without += other.without;
+    }
+
+    /// Whether turn metrics can be told: recalls without any hit say nothing about turns where no hit of the run carries one.
+    pub(crate) fn can_be_told(self) -> bool {
+        self.ranked > 0 || self.without == 0
+    }
 }
 
 /// Names by number of first appearance.
@@ -109,6 +137,7 @@ impl RunFacts {
             ids: Ids::default(),
             banks: Names::default(),
             categories: Names::default(),
+            turns: TurnsSeen::default(),
         }
     }
 
@@ -117,6 +146,7 @@ impl RunFacts {
         let score = facts.scores.iter().find(|(name, _)| *name == self.metric).map(|(_, score)| *score);
         let recall =
             |hits: &RankHits| RetrievalMetrics::at(hits, self.k).map_or(f32::NAN, |metrics| metrics.recall as f32);
+        facts.retrieval.iter().for_each(|retrieval| self.turns.add(retrieval));
         let row = Row {
             id: self.ids.add(&facts.question_id),
             score: score.filter(|_| has_score(facts.outcome)).unwrap_or(f64::NAN),
@@ -147,6 +177,7 @@ impl RunFacts {
         let banks: Vec<u32> = other.banks.list.iter().map(|name| self.banks.number(name)).collect();
         let categories: Vec<u16> =
             other.categories.list.iter().map(|name| self.categories.number(name) as u16).collect();
+        self.turns.merge(other.turns);
         let before = self.ids.0.len() as u32;
         self.ids.0.push_str(&other.ids.0);
         self.rows.extend(other.rows.into_iter().map(|row| Row {
@@ -167,6 +198,7 @@ impl RunFacts {
         let mut counts: Vec<[u32; 3]> =
             mean.rows.iter().map(|row| row.figures().map(|f| u32::from(!f.is_nan()))).collect();
         for run in runs {
+            mean.turns.merge(run.turns);
             for row in run.rows {
                 let id = run.ids.get(row.id);
                 let place = *places.entry(id.into()).or_insert_with(|| {
@@ -234,6 +266,9 @@ impl<'a> PairedFacts<'a> {
                 Some((_, other)) => joined.join(id, row, other),
                 None => joined.unpaired.only_a += u64::from(!row.score.is_nan()),
             }
+        }
+        if !(a.turns.can_be_told() && b.turns.can_be_told()) {
+            joined.turn_recall.clear();
         }
         joined.unpaired.only_b += rest.filter(|(_, row)| !row.score.is_nan()).count() as u64;
         joined

@@ -337,3 +337,33 @@ fn paired_intervals_cover_the_truth_and_naive_ones_do_not() {
     assert!((0.93..=0.97).contains(&clustered), "clustered intervals cover {clustered}");
     assert!(naive < 0.9, "naive intervals cover {naive}");
 }
+
+#[test]
+fn p45_turns_are_not_compared_with_a_run_whose_hits_carry_none() {
+    let facts = |carries: bool| {
+        let mut run = RunFacts::new("locomo-f1", 10);
+        for i in 0..60 {
+            let mut facts = question(i);
+            // a recall without any hit is no sign of turns
+            if let Some(retrieval) = facts.retrieval.as_mut().filter(|_| !carries) {
+                let empty = i % 4 == 3;
+                retrieval.turn = if empty {
+                    bench_proto::step::RankHits { gold: 1, ..Default::default() }
+                } else {
+                    Default::default()
+                };
+            }
+            run.add(&facts);
+        }
+        run
+    };
+    let levels = |a: &RunFacts, b: &RunFacts| {
+        let joined = PairedFacts::of(a, b);
+        (joined.turn_recall.len(), joined.session_recall.len())
+    };
+    let (with, without) = (facts(true), facts(false));
+    let (turns, sessions) = levels(&with, &with);
+    assert!(turns > 0 && turns == sessions);
+    assert_eq!(levels(&with, &without), (0, sessions));
+    assert_eq!(levels(&without, &with), (0, sessions));
+}

@@ -44,7 +44,7 @@ fn judging_again_calls_the_judge_alone() {
 
 #[test]
 fn two_judges_grade_the_same_answers_and_their_agreement_is_told() {
-    let provider = Provider::start(&[]);
+    let provider = Provider::start(&["--judge", "reference"]);
     let bench = provider.bench();
     let _ = bench.run(provider.submit(&["--run-id", "first"])).expect_code(0);
     let args = ["rejudge", "first", "--judge", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o", "--json"];

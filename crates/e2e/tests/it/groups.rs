@@ -8,7 +8,8 @@ use bench_testkit::{
 };
 use serde_json::Value;
 
-const PRICED: [&str; 2] = ["--price", "gpt-4o-mini=0.15/0.60"];
+/// A judge by lot would make runs with controls invalid (P45).
+const PRICED: [&str; 4] = ["--price", "gpt-4o-mini=0.15/0.60", "--judge", "reference"];
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))

@@ -13,6 +13,7 @@ mod embeddings;
 mod forks;
 mod full_disk;
 mod groups;
+mod instrument;
 mod kill;
 mod local_runs;
 mod models;

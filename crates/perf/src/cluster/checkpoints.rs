@@ -63,6 +63,7 @@ fn records(run: RunNo, task: TaskKey, epoch: i64) -> [StepRecord; 3] {
             task.index(),
             task.bank()
         ),
+        ..RetrievedHit::default()
     };
     let recall = StepText::Recalled { hits: (0..10).map(hit).collect() };
     [

@@ -120,6 +120,7 @@ fn said(i: u32) -> Vec<(StepNo, StepText)> {
             1 + i % 31,
             i.wrapping_mul(2_654_435_761) % 1_000_003
         ),
+        ..RetrievedHit::default()
     };
     let answer = format!("{} May 2023", 1 + i % 31);
     vec![
@@ -140,6 +141,8 @@ fn question(i: u32, variant: u32) -> QuestionFacts {
         outcome: Outcome::Scored,
         scores: vec![(METRIC.to_owned(), f64::from(turned) / 1_000.0)],
         retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
+        hits: Some(10),
+        top1_score: None,
         empty_context: false,
         context_bytes: Some(u64::from(1_000 + i % 3_000)),
         judge_in_doubt: false,

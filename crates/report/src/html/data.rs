@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use bench_proto::{
     facts::Outcome,
-    summary::{QuestionLine, Summary},
+    step::{HitLevel, PlacedBy},
+    summary::{QuestionLine, RetrievedLine, Summary},
 };
 use serde::Serialize;
 
@@ -24,6 +25,9 @@ pub(super) struct Data<'a> {
     questions: Vec<Question<'a>>,
 }
 
+/// (id, session, score, text number, 1 when it is evidence, 1 when it was placed by its text).
+type Hit<'a> = (&'a str, &'a str, Option<f64>, usize, u8, u8);
+
 #[derive(Serialize)]
 struct Question<'a> {
     id: &'a str,
@@ -37,8 +41,7 @@ struct Question<'a> {
     out: &'static str,
     /// (metric, score).
     s: Vec<(&'a str, f64)>,
-    /// (id, session, score, text number, 1 when it is evidence).
-    hits: Vec<(&'a str, &'a str, Option<f64>, usize, u8)>,
+    hits: Vec<Hit<'a>>,
     /// Evidence that is not among the hits.
     miss: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -107,9 +110,15 @@ impl<'a> Data<'a> {
             self.categories.push(&line.category);
             self.categories.len() - 1
         });
+        // evidence is looked for by turns, or by sessions where the dataset or the hits say nothing of turns
+        let is_turn = |hit: &RetrievedLine| matches!(hit.level, None | Some(HitLevel::Turn));
+        let by_turns = !line.evidence.is_empty() && (line.retrieved.is_empty() || line.retrieved.iter().any(is_turn));
         let is_evidence = |id: &str, session: &str| {
-            line.evidence.iter().any(|e| e == id)
-                || (line.evidence.is_empty() && line.evidence_sessions.iter().any(|e| e == session))
+            if by_turns {
+                line.evidence.iter().any(|e| e == id)
+            } else {
+                line.evidence_sessions.iter().any(|e| e == session)
+            }
         };
         let mut number = |text: &'a str| {
             *numbers.entry(text).or_insert_with(|| {
@@ -122,10 +131,13 @@ impl<'a> Data<'a> {
             .iter()
             .map(|hit| {
                 let marked = u8::from(is_evidence(&hit.id, &hit.session_id));
-                (hit.id.as_str(), hit.session_id.as_str(), hit.score, number(&hit.text), marked)
+                let by_text = u8::from(hit.placed_by == Some(PlacedBy::Text));
+                (hit.id.as_str(), hit.session_id.as_str(), hit.score, number(&hit.text), marked, by_text)
             })
             .collect();
-        let found = |id: &&String| line.retrieved.iter().all(|hit| hit.id != **id);
+        let named = if by_turns || line.evidence.is_empty() { &line.evidence } else { &line.evidence_sessions };
+        let of = |hit: &RetrievedLine| if by_turns { hit.id.clone() } else { hit.session_id.clone() };
+        let missing = |id: &&String| line.retrieved.iter().all(|hit| of(hit) != **id);
         let t = &line.timing_ms;
         let timed = line.outcome != Outcome::NotRun;
         Question {
@@ -138,7 +150,7 @@ impl<'a> Data<'a> {
             out: line.outcome.name(),
             s: line.scores.iter().map(|(metric, score)| (metric.as_str(), *score)).collect(),
             hits,
-            miss: line.evidence.iter().filter(found).map(String::as_str).collect(),
+            miss: named.iter().filter(missing).map(String::as_str).collect(),
             fail: line.failures.iter().map(String::as_str).collect(),
             j: line.judgements.iter().map(|j| (j.judge.as_str(), j.vote, j.verdict.as_str(), cut(&j.raw))).collect(),
             err: line.error.as_deref(),

@@ -124,9 +124,9 @@
     put("trace", trace(q.tr, q.tu));
     const box = element("div", { class: "detail" }, list);
     box.append(element("strong", {}, q.hits.length + " retrieved" + (q.miss.length ? ", not among them: " + q.miss.join(", ") : "")));
-    box.append(element("ol", { class: "hits" }, ...q.hits.map(([id, session, score, text, evidence]) =>
+    box.append(element("ol", { class: "hits" }, ...q.hits.map(([id, session, score, text, evidence, byText]) =>
       element("li", { class: evidence ? "evidence" : null, title: evidence ? "evidence" : null },
-        element("code", {}, id + (session && session !== id ? " (" + session + ")" : "") + (score === null ? "" : " " + score.toFixed(3)) + " "),
+        element("code", {}, id + (session && session !== id ? " (" + session + ")" : "") + (score === null ? "" : " " + score.toFixed(3)) + (byText ? " placed by text" : "") + " "),
         data.texts[text]))));
     return box;
   }

@@ -138,7 +138,10 @@ fn cards(summary: &Summary) -> String {
     let outcomes = &summary.outcomes;
     let p50 = |p: &Option<Percentiles>| p.as_ref().map_or_else(|| "–".to_owned(), |p| format!("{} ms", ms(p.p50)));
     let p95 = |p: &Option<Percentiles>| p.as_ref().map(|p| format!("median; p95 {} ms", ms(p.p95))).unwrap_or_default();
-    let deepest = summary.retrieval.turn.iter().next_back().filter(|(_, at)| at.n > 0);
+    // of sessions where nothing is known of turns
+    let levels = [("turn", &summary.retrieval.turn), ("session", &summary.retrieval.session)];
+    let mut deepest = levels.into_iter().filter_map(|(level, by_k)| Some((level, by_k.iter().next_back()?)));
+    let deepest = deepest.find(|(_, (_, at))| at.n > 0);
     let mut cards = vec![(
         "coverage".to_owned(),
         percent_down(outcomes.coverage),
@@ -148,9 +151,9 @@ fn cards(summary: &Summary) -> String {
         },
     )];
     cards.push(("abstained".to_owned(), count(outcomes.abstained), "scored by the dataset's rule".to_owned()));
-    cards.extend(deepest.map(|(k, at)| {
+    cards.extend(deepest.map(|(level, (k, at))| {
         (
-            format!("turn recall@{k}"),
+            format!("{level} recall@{k}"),
             percent_or_none(at.recall),
             format!("any of it {}", percent_or_none(at.recall_any)),
         )

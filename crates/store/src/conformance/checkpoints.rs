@@ -133,6 +133,7 @@ pub async fn p3_the_first_result_stays(fresh: &Fresh) {
         hits: 99,
         effective_k: 10,
         context_bytes: 1,
+        top1_score: None,
         retrieval: Default::default(),
         usage: Default::default(),
         timing: Default::default(),

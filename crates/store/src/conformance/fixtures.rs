@@ -131,7 +131,7 @@ pub fn retained(generation: i64) -> StepFacts {
 /// Facts of a proven segment.
 #[must_use]
 pub fn proven() -> StepFacts {
-    StepFacts::Ready { polls: 1, proven: true, stats: Default::default(), timing: Timing::default() }
+    StepFacts::Ready { polls: 1, proven: true, stats: Default::default(), canary: None, timing: Timing::default() }
 }
 
 /// Facts of a recall.
@@ -142,6 +142,7 @@ pub fn recalled() -> StepFacts {
         hits: 1,
         effective_k: 10,
         context_bytes: 20,
+        top1_score: None,
         retrieval: Retrieval::default(),
         usage: Usage::default(),
         timing: Timing { total_us: 5, attempts: 1, ..Timing::default() },
@@ -175,7 +176,8 @@ pub fn answer_text(answer: &str) -> StepText {
 /// The text of a recall.
 #[must_use]
 pub fn recall_text(text: &str) -> StepText {
-    let hit = RetrievedHit { id: "t1".into(), session_id: "s1".into(), score: Some(0.5), text: text.into() };
+    let (id, session_id, text) = ("t1".into(), "s1".into(), text.into());
+    let hit = RetrievedHit { id, session_id, score: Some(0.5), text, ..RetrievedHit::default() };
     StepText::Recalled { hits: vec![hit] }
 }
 
@@ -208,6 +210,8 @@ pub fn question_facts(task: TaskKey, outcome: Outcome, score: f64) -> QuestionFa
         outcome,
         scores: if outcome == Outcome::Scored { vec![(HEADLINE.into(), score)] } else { vec![] },
         retrieval: None,
+        hits: None,
+        top1_score: None,
         empty_context: false,
         context_bytes: None,
         judge_in_doubt: false,

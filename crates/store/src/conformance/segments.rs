@@ -104,10 +104,10 @@ pub async fn p5_recalls_of_an_old_generation_are_refused(fresh: &Fresh) {
     scene.make_ready(0, 1).await;
     let question = TaskKey::question(0, 0);
     let epoch = scene.claim(question).await.epoch;
-    let StepFacts::Recalled { hits, effective_k, context_bytes, retrieval, usage, timing, .. } = recalled() else {
-        unreachable!("the facts of a recall")
-    };
-    let old = StepFacts::Recalled { generation: 0, hits, effective_k, context_bytes, retrieval, usage, timing };
+    let mut old = recalled();
+    if let StepFacts::Recalled { generation, .. } = &mut old {
+        *generation = 0;
+    }
     let last = ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), Opens::Nothing);
     let outcome = scene.commit(&[record(scene.run, question, StepNo::RECALL, epoch, old), last.clone()]).await;
     assert_eq!((outcome.refused, outcome.to_conclude), (vec![0, 1], vec![]));

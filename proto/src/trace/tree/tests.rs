@@ -45,6 +45,7 @@ fn steps() -> Vec<StoredSpan> {
         hits: 10,
         effective_k: 10,
         context_bytes: 900,
+        top1_score: None,
         retrieval: Retrieval::default(),
         usage: Usage::default(),
         timing: Timing {

@@ -9,7 +9,7 @@ use super::{
     http,
     items::ITEM_VARS,
     path::Path,
-    spec::{AdapterSpec, CallSpec, HitsSpec, Permission, ReadyRule},
+    spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
     template::Template,
     time,
 };
@@ -41,15 +41,45 @@ pub fn parse(text: &str) -> Result<AdapterSpec, String> {
     })
 }
 
-/// Hash of what can change a score: all but the place of the system and how it is started.
+/// Marks the part of a fingerprint that says what is started.
+pub const STARTED: &str = "+start.";
+
+/// Hash of what can change a score: all but the place of the system. Of what the runner starts itself, program, image,
+/// environment and files have a hash of their own behind [`STARTED`], with variables as they are written.
 #[must_use]
 pub fn fingerprint(spec: &AdapterSpec) -> String {
+    let started = spec.start.as_ref().map(|start| format!("{STARTED}{}", hash_of(&identity(start))));
+    format!("{}{}", hash_of(&conversation(spec)), started.unwrap_or_default())
+}
+
+fn hash_of<T: serde::Serialize>(what: &T) -> String {
+    Sha256Hash::of(&serde_json::to_vec(what).unwrap_or_default()).hex()[..8].to_owned()
+}
+
+/// How a system is started, as far as it can change a score: not where it listens, nor how many of it there are at a time.
+fn identity(start: &StartSpec) -> StartSpec {
+    StartSpec {
+        command: start.command.clone(),
+        image: start.image.clone(),
+        image_port: None,
+        port: PortSpec::default(),
+        env: start.env.clone(),
+        files: start.files.clone(),
+        timeout: None,
+        version: start.version.clone(),
+        per: start.per,
+        at_once: None,
+        kept: None,
+    }
+}
+
+/// What is said to a system and read of it.
+fn conversation(spec: &AdapterSpec) -> AdapterSpec {
     let mut spec = spec.clone();
     (spec.url, spec.start, spec.auth, spec.timeout) = (None, None, None, None);
     (spec.description, spec.traps, spec.allow, spec.statistics) = (String::new(), Vec::new(), Vec::new(), None);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
-    let json = serde_json::to_vec(&spec).unwrap_or_default();
-    Sha256Hash::of(&json).hex()[..8].to_owned()
+    spec
 }
 
 /// An adapter whose calls are compiled. Secrets and places are not looked at yet.
@@ -384,5 +414,23 @@ reset: {request: 'DELETE /users/{bank}'}
         assert_eq!(fingerprint(&spec), fingerprint(&other));
         let other = parse(&SMALL.replace("'{query}'", "'x {query}'")).expect("reads");
         assert_ne!(fingerprint(&spec), fingerprint(&other));
+    }
+
+    #[test]
+    fn p13_what_is_started_is_part_of_the_fingerprint_and_of_what_is_not_started_nothing_changes() {
+        let of = |text: &str| fingerprint(&parse(text).expect("reads"));
+        let started = |start: &str| of(&SMALL.replace("url: http://127.0.0.1:9", &format!("start: {start}")));
+        let small = "{image: 'mem:1', env: {EMBEDDER: 'small-${env:KIND}'}, files: {c.toml: 'k = 1'}}";
+        let first = started(small);
+        // what is said to it is hashed as it always was: runs of earlier releases have this part alone
+        assert_eq!(first.split_once(STARTED).expect("is started").0, of(SMALL));
+        for (from, to) in
+            [("mem:1", "mem:2"), ("small-", "large-"), ("k = 1", "k = 2"), ("image: 'mem:1'", "command: [mem]")]
+        {
+            assert_ne!(started(&small.replace(from, to)), first, "{to}");
+        }
+        for more in ["port: 4711", "at_once: 3", "kept: 2", "timeout: 9s", "image_port: 80"] {
+            assert_eq!(started(&small.replace("{image", &format!("{{{more}, image"))), first, "{more}");
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! From what a system hands back to the dataset's ids: by id, by the tag that `{tagged}` puts before a text, by the text.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use bench_proto::{
     dataset::{BankContent, StreamEntry},
     ids::Sha256Hash,
+    step::{HitLevel, PlacedBy, RetrievedHit},
 };
 
 use super::{
@@ -21,19 +22,37 @@ const KEPT: usize = 32;
 /// The ids and texts of a bank.
 #[derive(Debug, Default)]
 pub(super) struct BankIndex {
+    /// Sessions, and what is in them.
     session_of: HashMap<String, String>,
+    /// Single memories: they are in no session.
+    memories: HashSet<String>,
     id_of: HashMap<String, String>,
+}
+
+/// What a system hands back of a hit.
+#[derive(Debug, Default)]
+pub(super) struct Handed {
+    pub(super) id: Option<String>,
+    pub(super) session: Option<String>,
+    pub(super) text: String,
+    pub(super) score: Option<f64>,
 }
 
 impl BankIndex {
     fn build(content: &BankContent, unit: Unit) -> Self {
         let mut index = Self::default();
         for entry in &content.entries {
-            if let StreamEntry::Session(session) = entry {
-                index.session_of.insert(session.id.clone(), session.id.clone());
-                for turn in &session.turns {
-                    index.session_of.insert(turn.id.clone(), session.id.clone());
+            match entry {
+                StreamEntry::Session(session) => {
+                    index.session_of.insert(session.id.clone(), session.id.clone());
+                    for turn in &session.turns {
+                        index.session_of.insert(turn.id.clone(), session.id.clone());
+                    }
                 }
+                StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
+                    index.memories.insert(memory.id.clone());
+                }
+                StreamEntry::Update { memory: None, .. } => {}
             }
         }
         for item in items_of(&content.entries, unit, None) {
@@ -45,18 +64,40 @@ impl BankIndex {
         index
     }
 
-    /// (id, session, text) of a hit. What is not known keeps the system's own id.
-    pub(super) fn place(&self, id: Option<String>, session: Option<String>, text: String) -> (String, String, String) {
+    /// The hit number `at` (from 0) of a recall, placed among what was stored. What is not known keeps the system's own id.
+    pub(super) fn place(&self, at: usize, handed: Handed) -> RetrievedHit {
+        let Handed { id, session, text, score } = handed;
         let (tag, text) = match untag(&text) {
-            Some((tag, rest)) if self.session_of.contains_key(whole_id(tag)) => (Some(tag.to_owned()), rest.to_owned()),
+            Some((tag, rest)) if self.knows(tag) => (Some(tag.to_owned()), rest.to_owned()),
             _ => (None, text),
         };
-        let known = |id: &String| self.session_of.contains_key(whole_id(id));
-        let by_text = || self.id_of.get(text.trim()).cloned();
-        let found = id.clone().filter(known).or(tag).or_else(by_text).or(session.clone().filter(known)).or(id);
+        let known = |id: &String| self.knows(id);
+        let by_id = id.clone().filter(known).or(tag);
+        let by_text = if by_id.is_none() { self.id_of.get(text.trim()).cloned() } else { None };
+        let placed_by = if by_text.is_some() { PlacedBy::Text } else { PlacedBy::Id };
+        let found = by_id.or(by_text).or(session.clone().filter(known)).or(id);
         let id = found.map(|id| whole_id(&id).to_owned()).unwrap_or_default();
-        let session = self.session_of.get(&id).cloned().or(session).unwrap_or_default();
-        (id, session, text)
+        let level = self.level(&id, session.as_deref());
+        let session_id = self.session_of.get(&id).cloned().or(session).unwrap_or_default();
+        let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
+        let placed_by = (level != HitLevel::Unknown).then_some(placed_by);
+        RetrievedHit { id, session_id, score, text, placed_by, level: Some(level) }
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        let id = whole_id(id);
+        self.session_of.contains_key(id) || self.memories.contains(id)
+    }
+
+    fn level(&self, id: &str, session: Option<&str>) -> HitLevel {
+        let is_session = |id: &str| self.session_of.get(id).is_some_and(|session| session == id);
+        if is_session(id) || (!self.knows(id) && session.is_some_and(is_session)) {
+            HitLevel::Session
+        } else if self.knows(id) {
+            HitLevel::Turn
+        } else {
+            HitLevel::Unknown
+        }
     }
 }
 

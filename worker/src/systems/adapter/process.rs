@@ -40,7 +40,7 @@ use super::{
     call::excerpt,
     file,
     http::SHAPE,
-    index::Indexes,
+    index::{Handed, Indexes},
     items::{Item, items_of},
     managed,
     spec::{AdapterSpec, ReadyRule},
@@ -532,9 +532,7 @@ impl MemorySystem for ProcessSystem {
         let used = usage(&reply);
         let index = self.indexes.of(bank.content_hash, bank.content.as_deref(), self.spec.unit);
         let place = |(at, hit): (usize, ProcessHit)| {
-            let (id, session_id, text) = index.place(hit.id, hit.session_id, hit.text);
-            let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
-            RetrievedHit { id, session_id, score: hit.score, text }
+            index.place(at, Handed { id: hit.id, session: hit.session_id, text: hit.text, score: hit.score })
         };
         let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
         let mut hits: Vec<RetrievedHit> = found.into_iter().enumerate().map(place).collect();

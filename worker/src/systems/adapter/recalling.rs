@@ -9,7 +9,7 @@ use super::{
     super::{BankRef, NativeAnswer, Recall, RecallQuery},
     call::{Call, Read},
     file::Hits,
-    index::Indexes,
+    index::{Handed, Indexes},
     path::{Path, kind},
     spec::{CallSpec, Merge, Unit},
     system::{HttpSystem, bank_vars},
@@ -111,10 +111,9 @@ pub(super) fn hits_of(
             None => return Err(call.shape(format!("field '{}' of hit {at} is missing", hits.text.shown()))),
         };
         let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
-        let (id, session_id, text) = index.place(read_path(&hits.id), read_path(&hits.session), text);
-        let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
         let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
-        found.push(RetrievedHit { id, session_id, score, text });
+        let (id, session) = (read_path(&hits.id), read_path(&hits.session));
+        found.push(index.place(at, Handed { id, session, text, score }));
     }
     Ok(found)
 }

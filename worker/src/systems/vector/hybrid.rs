@@ -97,7 +97,13 @@ mod tests {
 
     #[test]
     fn ranks_are_added_up() {
-        let hit = |id: &str| RetrievedHit { id: id.into(), session_id: "s".into(), score: None, text: id.into() };
+        let hit = |id: &str| RetrievedHit {
+            id: id.into(),
+            session_id: "s".into(),
+            score: None,
+            text: id.into(),
+            ..RetrievedHit::default()
+        };
         let fused = fuse([vec![hit("a"), hit("b"), hit("c")], vec![hit("c"), hit("b"), hit("d")]], 60.0, 3);
         let scores: Vec<(String, f64)> = fused.into_iter().map(|h| (h.id, h.score.expect("has one"))).collect();
         let expected = [("c", 1.0 / 63.0 + 1.0 / 61.0), ("b", 2.0 / 62.0), ("a", 1.0 / 61.0)];

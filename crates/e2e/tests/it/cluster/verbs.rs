@@ -216,7 +216,9 @@ fn controls_run_beside_the_measured_run() {
 #[test]
 fn p41_controls_of_a_cluster_share_what_the_measured_run_leaves() {
     const CAP: f64 = 0.02;
-    let provider = Provider::start(&["--price", "gpt-4o-mini=0.15/0.60", "--latency-ms", "10"]);
+    // a judge by lot would make a run with controls invalid (P45)
+    let priced = ["--price", "gpt-4o-mini=0.15/0.60", "--latency-ms", "10", "--judge", "reference"];
+    let provider = Provider::start(&priced);
     let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
     let stage = Stage::of(Size::Small, provider, cluster);
     let (_coordinator, _workers) = stage.people(2);
