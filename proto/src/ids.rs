@@ -183,6 +183,9 @@ impl TaskKey {
     /// No task: calls that serve a run as a whole are booked under it. No plan reaches this key.
     pub const OVERHEAD: Self = Self((4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS)) - 1);
 
+    /// The run's latency probe (P43): a task of the question role, in a bank that no plan has.
+    pub const PROBE: Self = Self::question(Self::MAX_BANKS - 1, 0);
+
     /// What the task does.
     ///
     /// # Panics

@@ -166,7 +166,7 @@ impl Tree<'_> {
             && timing.calls.is_empty()
             && timing.provider_us > 0
         {
-            let (begin, end) = place(0, timing.provider_us);
+            let (begin, end) = place(timing.build_us + timing.build_wait_us, timing.provider_us);
             let system = &self.input.spec.system.name;
             let span = call(0, &format!("{operation} {system}"), begin, end);
             calls.push(attributes::database(span, system, operation, None));
