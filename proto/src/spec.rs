@@ -412,6 +412,7 @@ mod tests {
             concurrency: Some(4),
             retries: 5,
             pool: "gpu".into(),
+            latency_probe: ProbePlan { recalls: 7, rates: vec![1.0] },
             ..Limits::default()
         };
         changed.answerer.account = "other".into();
