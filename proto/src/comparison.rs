@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     spec::Difference,
-    summary::{Estimator, Interval, JudgementLine, LatencyProbe, LatencySummary, RetrievalSummary, UsageSummary, Verdict},
+    summary::{
+        Estimator, Interval, JudgementLine, LatencyProbe, LatencySummary, RetrievalSummary, UsageSummary, Verdict,
+    },
 };
 
 /// Version of [`Comparison`] as written.

@@ -22,8 +22,8 @@ use tokio::sync::Semaphore;
 use tracing::warn;
 
 use crate::systems::{
-    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery,
-    RetainReceipt, SystemStats, adapter::UNREACHABLE,
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, SystemStats, adapter::UNREACHABLE,
 };
 
 /// Code of a failure that never reached the system: its breaker is open. The task is parked, nothing is counted.
@@ -208,6 +208,18 @@ impl MemorySystem for Guarded {
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
         self.system.on_this_machine(bank)?;
         self.guarded("ready", self.system.readiness(bank, entries)).await
+    }
+
+    /// A part of the operation that follows: its failure counts as that one's, its success says nothing about it.
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        self.system.on_this_machine(bank)?;
+        let operation = if query.is_some() { "recall" } else { "open" };
+        self.admit(operation).await?;
+        let prepared = self.system.prepare(bank, query).await;
+        if prepared.as_ref().is_err_and(is_trouble) {
+            self.tell(operation, BreakerEvent::Failed).await;
+        }
+        prepared
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {

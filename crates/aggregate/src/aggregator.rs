@@ -15,6 +15,7 @@ use crate::{
     cells::cells_of,
     extremes,
     input::AggregateInput,
+    probe::Conditions,
     questions::Questions,
     score::{Sampling, metric_score},
     sections,
@@ -42,6 +43,7 @@ pub struct Aggregator {
     contexts: Vec<f32>,
     votes: Votes,
     sums: Sums,
+    conditions: Conditions,
 }
 
 impl Aggregator {
@@ -57,12 +59,14 @@ impl Aggregator {
             contexts: Vec::new(),
             votes: Votes::default(),
             sums: Sums::default(),
+            conditions: Conditions::default(),
         }
     }
 
     /// Adds a question that ended.
     pub fn add(&mut self, facts: &QuestionFacts) {
         self.questions.add(facts);
+        self.conditions.question(facts);
         let sums = &mut self.sums;
         sums.usage.recall += facts.usage.recall;
         sums.usage.answer += facts.usage.answer;
@@ -97,12 +101,13 @@ impl Aggregator {
             return;
         }
         let sums = &mut self.sums;
-        let time = |timing: &Timing| Some(timing.total_us);
+        let time = |timing: &Timing| Some(timing.operation_us());
         match &step.facts {
             StepFacts::Retained { usage, timing, .. } => {
                 sums.retain_usage += *usage;
                 sums.retain.add(time(timing));
-                self.retained.push(timing.total_us as f32);
+                self.retained.push(timing.operation_us() as f32);
+                self.conditions.retained(timing);
             }
             StepFacts::Consolidated { usage, timing, .. } => {
                 sums.consolidate_usage += *usage;
@@ -128,6 +133,11 @@ impl Aggregator {
         if let (TaskKind::Judge, StepFacts::Judged { score, .. }) = (step.task.kind(), &step.facts) {
             self.votes.add(step.task, *score);
         }
+    }
+
+    /// Adds what is stored of the run's latency probe; questions do not carry it.
+    pub fn add_probe(&mut self, steps: &[StoredStep]) {
+        self.conditions.probe(steps);
     }
 
     /// Puts in order what it holds. Not needed, but of large parts that come together each can do it on a thread of its own.
@@ -159,6 +169,7 @@ impl Aggregator {
         self.contexts.extend(other.contexts);
         self.votes.merge(other.votes);
         self.sums.merge(other.sums);
+        self.conditions.merge(other.conditions);
     }
 
     /// The summary; `not_run` are the ids of the sample's questions that were not added.
@@ -204,7 +215,8 @@ impl Aggregator {
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
         let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref());
 
-        let (latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
+        let (mut latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
+        [latency_ms.build, latency_ms.build_wait] = self.conditions.builds();
         let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric);
         let summary = Summary {
             schema_version: REPORT_SCHEMA_VERSION,
@@ -225,7 +237,10 @@ impl Aggregator {
             errors: sums.errors.clone(),
             replies: sums.replies.clone(),
             controls: input.controls.clone(),
+            concurrency: Some(self.conditions.concurrency(&input.spec)),
             latency_ms,
+            latency_probe: self.conditions.latency_probe(&input.spec),
+            phases: self.conditions.phases(),
             latency_curves,
             total: usage.total.clone(),
             usage,
@@ -234,6 +249,7 @@ impl Aggregator {
             worst,
             phase_seconds: PhaseSeconds {
                 retain: sums.retain.seconds(),
+                build: self.conditions.build_seconds(),
                 consolidate: sums.consolidate.seconds(),
                 ready: sums.ready.seconds(),
                 recall: sums.recall.seconds(),

@@ -29,6 +29,7 @@ mod exact;
 mod extremes;
 mod interval;
 mod latency;
+mod probe;
 mod questions;
 mod retrieval;
 mod score;

@@ -81,6 +81,7 @@ impl Tally {
             StepFacts::Answered { .. } => "answer",
             StepFacts::Scored { .. } => "score",
             StepFacts::Judged { .. } => "judge",
+            StepFacts::Probed(_) => "probe",
             StepFacts::Failed { .. } => match record.task.kind() {
                 TaskKind::Retain => "retain",
                 TaskKind::Ready => "ready",
@@ -95,7 +96,7 @@ impl Tally {
         }
         let phase = match name {
             "retain" | "consolidate" | "ready" => Phase::Retain,
-            "recall" => Phase::Recall,
+            "recall" | "probe" => Phase::Recall,
             "judge" => Phase::Judge,
             _ => Phase::Answer,
         };
