@@ -1,7 +1,7 @@
 //! The latency probe at the end of a run (P43): opened when every question has ended, and waited for.
 
 use bench_proto::{CLUSTER_DOMAIN, ids::Role, ids::TaskKey, probe::ProbePart, session::SessionInfo, task::TaskState};
-use bench_store::{RunRow, Store, StoreError};
+use bench_store::{RunRow, RunState, Store, StoreError};
 use serde::Serialize;
 
 /// How far a probe is.
@@ -43,7 +43,8 @@ async fn is_known(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
 /// What the store meets.
 pub(crate) async fn probing(store: &dyn Store, run: &RunRow) -> Result<Option<Probing>, StoreError> {
     let of = run.spec.limits.latency_probe.recalls_of(run.spec.sample.n);
-    if of == 0 || run.imported || !all_ended(run) {
+    let is_open = matches!(run.state, RunState::Running | RunState::Paused);
+    if of == 0 || !is_open || run.imported || !all_ended(run) {
         return Ok(None);
     }
     let steps = store.question_steps(run.run_no, &[TaskKey::PROBE]).await?;

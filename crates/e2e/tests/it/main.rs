@@ -14,6 +14,7 @@ mod forks;
 mod full_disk;
 mod groups;
 mod kill;
+mod latency;
 mod local_runs;
 mod models;
 mod money;

@@ -124,6 +124,7 @@ macro_rules! store_conformance {
             p25_a_systems_own_limit_bounds_its_banks_too,
             p43_a_probe_is_opened_once_and_goes_on_from_its_parts,
             p43_a_probe_that_fails_fails_alone,
+            p43_a_retry_is_probed_anew,
             p14_two_processes_share_a_store,
             p44_a_session_is_told_what_the_store_knows_of_it,
             p44_an_incarnation_changes_once_for_all_who_notice,

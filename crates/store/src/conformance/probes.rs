@@ -73,6 +73,24 @@ pub async fn p43_a_probe_is_opened_once_and_goes_on_from_its_parts(fresh: &Fresh
     assert_eq!((ledger.overhead.calls, ledger.overhead.cost.0, row.counters.spent.0), (1, 7, 7));
 }
 
+/// What is repeated is another result, with a probe of its own.
+pub async fn p43_a_retry_is_probed_anew(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1])])]).await;
+    scene.make_ready(0, 1).await;
+    scene.answer(TaskKey::question(0, 0), 0.5, Opens::Nothing).await;
+    scene.conclude(TaskKey::question(0, 0), Outcome::Scored, 0.5).await;
+    scene.give_up(TaskKey::question(0, 1), "timeout").await;
+    scene.conclude(TaskKey::question(0, 1), Outcome::InfraError, 0.0).await;
+    store.open_probe(scene.run).await.expect("is opened");
+    let epoch = scene.claim(TaskKey::PROBE).await.epoch;
+    let step = ProbePart::step(0, 0);
+    scene.commit(&[ending(scene.run, TaskKey::PROBE, step, epoch, part(0, &[50]), Opens::Nothing)]).await;
+    assert_eq!(store.reopen(scene.run, crate::RetryScope::Errors).await.expect("is reopened"), 1);
+    assert_eq!(parts(store, &scene).await, 0);
+    assert_eq!(store.open_probe(scene.run).await.expect("is opened"), TaskState::Ready);
+}
+
 /// A probe that fails takes no bank and no question with it.
 pub async fn p43_a_probe_that_fails_fails_alone(fresh: &Fresh) {
     let store = fresh.store.as_ref();

@@ -3,6 +3,7 @@
 mod broker;
 mod coordinators;
 mod failover;
+mod latency;
 mod network;
 mod outages;
 mod pooler;
