@@ -403,6 +403,25 @@ mod tests {
     }
 
     #[test]
+    fn p43_building_is_no_part_of_a_recall() {
+        let timing = Timing { total_us: 100, build_us: 60, build_wait_us: 30, in_flight: 4, ..Timing::default() };
+        let recalled = StepFacts::Recalled {
+            generation: 1,
+            hits: 0,
+            effective_k: 10,
+            context_bytes: 0,
+            retrieval: Default::default(),
+            usage: Usage::default(),
+            timing,
+        };
+        let steps = [step(TaskKey::question(3, 7), StepNo::RECALL, recalled), scored(false)];
+        let none = JudgePlan { metrics: vec![], votes: 0 };
+        let times = conclude(identity(), &steps, &none).expect("is complete").times;
+        assert_eq!((times.recall_us, times.build_us, times.build_wait_us), (Some(10), Some(60), 30));
+        assert_eq!((times.question_us, times.recall_in_flight), (10, 4));
+    }
+
+    #[test]
     fn provider_time_and_waits_are_those_of_the_answer_and_the_slowest_vote() {
         let judges = JudgePlan { metrics: vec!["judge".into()], votes: 2 };
         let timing = |total_us, provider_us| {

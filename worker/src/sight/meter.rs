@@ -112,7 +112,10 @@ impl Tally {
 
     fn times(&mut self, name: &'static str, timing: &Timing) {
         let seconds = |us: u64| us as f64 / 1e6;
-        self.record(&catalogue::STEP_SECONDS, seconds(timing.total_us), name);
+        self.record(&catalogue::STEP_SECONDS, seconds(timing.operation_us()), name);
+        if timing.build_us > 0 {
+            self.record(&catalogue::STEP_SECONDS, seconds(timing.build_us), "build");
+        }
         if timing.provider_us > 0 {
             self.record(&catalogue::PROVIDER_SECONDS, seconds(timing.provider_us), name);
         }
