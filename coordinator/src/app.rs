@@ -476,6 +476,9 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.max_cost_per_day", "--max-cost-per-day", args.limits.max_cost_per_day.as_ref());
     flags.one("run.retries", "--retries", args.limits.retries.as_ref());
     flags.one("run.outage_timeout", "--outage-timeout", args.limits.outage_timeout.as_ref());
+    let recalls = args.latency_probe.as_deref().map(|n| if n == "off" { "0" } else { n });
+    flags.one("run.latency_probe", "--latency-probe", recalls.as_ref());
+    flags.many("run.latency_probe_rate", "--latency-probe-rate", &args.latency_probe_rate);
     flags.one("run.unpriced_ok", "--unpriced-ok", args.prices.unpriced_ok.then_some(&true));
     flags.one("run.cache", "--cache", args.cache.as_ref());
     flags.one("run.pool", "--pool", args.pool.as_ref());

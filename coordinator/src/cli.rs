@@ -223,6 +223,12 @@ pub struct SubmitArgs {
     /// Worker pool [default: default]
     #[arg(long, value_name = "NAME", help_heading = "The run")]
     pub pool: Option<String>,
+    /// Recalls made one at a time when all questions have ended, for a latency that can be compared; off: none [default: 200]
+    #[arg(long, value_name = "N|off", help_heading = "The run")]
+    pub latency_probe: Option<String>,
+    /// The same begun at these rates after that, in recalls per second
+    #[arg(long, value_name = "R[,R]", value_delimiter = ',', help_heading = "The run")]
+    pub latency_probe_rate: Vec<String>,
     /// Go on from what another run has stored, with its settings unless flags say otherwise
     #[arg(long, value_name = "RUN", requires = "from", help_heading = "The run")]
     pub fork: Option<String>,

@@ -15,6 +15,7 @@ mod dispatch;
 mod display;
 mod exit;
 mod import;
+mod latency;
 mod local;
 mod lock;
 mod mirror;

@@ -20,6 +20,7 @@ use crate::{
     cluster::{past::Past, trouble::Trouble},
     dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps},
     exit::CliError,
+    latency::{self, all_ended},
     lock::OwnerLock,
     planner::{Ahead, Planner},
 };
@@ -172,7 +173,7 @@ impl LocalRun {
         let dispatcher = tokio::spawn(dispatcher.run(stop.clone()));
 
         debug!("worker started");
-        let end = self.watch(run, &worker, planning, interrupts).await;
+        let end = self.watch(run, &worker, &opened, planning, interrupts).await;
         debug!("run ended");
 
         stop.cancel();
@@ -212,12 +213,15 @@ impl LocalRun {
         &self,
         run: &RunRow,
         worker: &Worker,
+        opened: &Notify,
         mut planning: Option<JoinHandle<Result<(), CliError>>>,
         interrupts: &Interrupts,
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
         let (mut broken, mut waiting) = (worker.broken.clone(), None);
         let mut next_sweep = tokio::time::Instant::now() + SWEEP_EVERY;
+        // every question has ended, and the latency probe has not
+        let mut probing = false;
         loop {
             tokio::select! {
                 // conclusions follow each other closely, and one look at the run's row serves several of them
@@ -261,16 +265,26 @@ impl LocalRun {
                 }
                 RunState::Finished => return Ok(RunEnd::Finished),
             }
-            let all_ended = row.counters.ended() >= i64::try_from(row.spec.sample.n).unwrap_or(i64::MAX);
-            if (all_ended && row.planned) || tokio::time::Instant::now() >= next_sweep {
+            let due = tokio::time::Instant::now() >= next_sweep;
+            if !probing && (all_ended(&row) || due) {
                 let began = tokio::time::Instant::now();
-                let finished = self.sweep(&row, worker).await?;
+                probing = self.sweep(&row, worker).await?;
                 // a sweep over a very large run takes its time: it may use 5 % of it
                 next_sweep = tokio::time::Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20);
                 debug!("swept in {:?}", began.elapsed());
-                if finished {
-                    self.store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
-                    return Ok(RunEnd::Finished);
+                if !probing {
+                    continue;
+                }
+            }
+            if probing {
+                match latency::is_over(self.store.as_ref(), &row).await {
+                    Ok(true) => {
+                        self.store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
+                        return Ok(RunEnd::Finished);
+                    }
+                    Ok(false) => opened.notify_one(),
+                    Err(error) if error.is_transient() => {}
+                    Err(error) => return Err(error.into()),
                 }
             }
         }
@@ -285,7 +299,7 @@ impl LocalRun {
         };
         worker.conclude(outcome.to_conclude);
         let row = self.store.run(row.run_no).await?;
-        Ok(row.planned && row.counters.ended() >= i64::try_from(row.spec.sample.n).unwrap_or(i64::MAX))
+        Ok(all_ended(&row))
     }
 
     async fn pause(&self, run_no: RunNo, reason: &str) -> Result<RunEnd, CliError> {

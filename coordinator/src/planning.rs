@@ -11,6 +11,7 @@ use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order
 use bench_proto::{
     money::PicoUsd,
     price::ModelPrice,
+    probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
     spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
     trace::TracePolicy,
 };
@@ -253,6 +254,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         _ => {}
     }
     let priced = limits(app, user_prices(app, args)?)?;
+    let latency_probe = latency_probe(app)?;
     if let Some(model) = vector::remote_model(&system_name, &system_settings) {
         if will_call {
             app.embedding_account(&model)?;
@@ -294,7 +296,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         votes: settings.run.votes,
         scorers,
         headline: None,
-        limits: Limits { system_parallel: capabilities.max_parallel, ..priced },
+        limits: Limits { system_parallel: capabilities.max_parallel, latency_probe, ..priced },
     };
     let mut planned = PlannedRun { dataset, sample, spec, capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
@@ -338,7 +340,31 @@ pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) ->
         price_lines: price_lines(app)?,
         unpriced_ok: run.unpriced_ok,
         trace: trace_policy(app.settings())?,
+        // only runs that recall have one
+        latency_probe: ProbePlan::default(),
     })
+}
+
+/// What a run that recalls probes when its questions have ended.
+///
+/// # Errors
+/// Exit 2 for what is no rate.
+pub(crate) fn latency_probe(app: &App) -> Result<ProbePlan, CliError> {
+    let run = &app.settings().run;
+    let rate = |text: &String| match text.trim().parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= HIGHEST_RATE => Ok(rate),
+        _ => Err(CliError::usage(format!(
+            "--latency-probe-rate {text}: give recalls per second, above 0 and at most {HIGHEST_RATE}"
+        ))),
+    };
+    let rates = run.latency_probe_rate.iter().map(rate).collect::<Result<Vec<_>, _>>()?;
+    if rates.len() > MOST_RATES {
+        return Err(CliError::usage(format!("--latency-probe-rate: give at most {MOST_RATES} rates")));
+    }
+    if run.latency_probe == 0 && !rates.is_empty() {
+        return Err(CliError::usage("--latency-probe-rate needs a probe: give --latency-probe a number of recalls"));
+    }
+    Ok(ProbePlan { recalls: run.latency_probe, rates })
 }
 
 /// What a run says about its traces.

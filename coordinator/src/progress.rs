@@ -6,7 +6,7 @@ use bench_proto::{ids::RunId, money::PicoUsd};
 use bench_store::{RunCounters, RunRow};
 use serde::Serialize;
 
-use crate::outages::Away;
+use crate::{latency::Probing, outages::Away};
 
 /// What a progress view shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -51,6 +51,9 @@ pub(crate) struct Snapshot {
     pub elapsed_seconds: f64,
     /// Workers of a cluster that are alive, and how many of them hold tasks.
     pub workers: Option<(usize, usize)>,
+    /// The latency probe, once every question has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_probe: Option<Probing>,
     /// Providers that the run needs and that are away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Away>,
@@ -145,6 +148,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         eta_seconds: (per_second > 0.0 && left > 0).then(|| left as f64 / per_second),
         elapsed_seconds,
         workers: None,
+        latency_probe: None,
         outages: Vec::new(),
     }
 }
@@ -174,6 +178,9 @@ pub(crate) fn line(s: &Snapshot) -> String {
     if s.usd > 0.0 || s.usd_cap.is_some() {
         let cap = s.usd_cap.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
         parts.push(format!("${:.4}{cap}", s.usd));
+    }
+    if let Some(probe) = s.latency_probe {
+        parts.push(format!("latency probe {}/{}", probe.made, probe.of));
     }
     if let Some((alive, busy)) = s.workers {
         parts.push(format!("{alive} workers, {busy} busy"));
@@ -226,11 +233,12 @@ mod tests {
             eta_seconds: Some(1.4),
             elapsed_seconds: 3.0,
             workers: Some((4, 3)),
+            latency_probe: Some(Probing { made: 57, of: 200 }),
             outages: Vec::new(),
         };
         assert_eq!(
             line(&snapshot),
-            "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00 · 4 workers, 3 busy"
+            "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00 · latency probe 57/200 · 4 workers, 3 busy"
         );
         assert_eq!((duration(250.0).as_str(), duration(7500.0).as_str()), ("4 min 10 s", "2 h 5 min"));
     }

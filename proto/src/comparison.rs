@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     spec::Difference,
-    summary::{Estimator, Interval, JudgementLine, LatencySummary, RetrievalSummary, UsageSummary, Verdict},
+    summary::{
+        Estimator, Interval, JudgementLine, LatencyProbe, LatencySummary, RetrievalSummary, UsageSummary, Verdict,
+    },
 };
 
 /// Version of [`Comparison`] as written.
@@ -79,8 +81,11 @@ pub struct ComparedRun {
     pub result_digest: String,
     /// Retrieval against evidence ids.
     pub retrieval: RetrievalSummary,
-    /// Latency percentiles.
+    /// Latency percentiles under the load of the run: not compared.
     pub latency_ms: LatencySummary,
+    /// Latency of one recall at a time.
+    #[serde(default)]
+    pub latency_probe: Option<LatencyProbe>,
     /// Usage and cost.
     pub usage: UsageSummary,
     /// Dollars per passed question; null when none passed.
@@ -254,12 +259,28 @@ pub struct Comparison {
     pub mcnemar: McNemar,
     /// Per category, Holm-corrected.
     pub by_category: Vec<CategoryDifference>,
+    /// What the latency probes say of each other; null in comparisons of earlier builds.
+    #[serde(default)]
+    pub latency: Option<LatencyComparison>,
     /// Recall at the largest common cut-off, where the dataset has evidence.
     pub retrieval: Vec<RetrievalDifference>,
     /// Flips by direction (`won`, `lost`), counted.
     pub flip_counts: BTreeMap<String, u64>,
     /// The flips, lost ones first, as many as were asked for.
     pub flips: Vec<Flip>,
+}
+
+/// The latency probes of two runs, side by side (P43).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyComparison {
+    /// Whether they were measured under the same conditions.
+    pub compared: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// Median of the second run over that of the first; null when they are not compared.
+    pub p50_ratio: Option<f64>,
+    /// The same of the 95th percentile.
+    pub p95_ratio: Option<f64>,
 }
 
 /// Questions that are not part of the paired figures.

@@ -62,6 +62,21 @@ pub struct PhaseTimes {
     /// Judge (longest vote of the slowest judge).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge_us: Option<u64>,
+    /// Building what the recall rests on, where the question's own task did it; in no other figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_us: Option<u64>,
+    /// Waiting for another task that built the same; in no other figure.
+    #[serde(skip_serializing_if = "is_default")]
+    pub build_wait_us: u64,
+    /// Operations of the run in flight at the memory system when the recall began, in its worker; 0: not noted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub recall_in_flight: u32,
+    /// The same of the answer, at whoever answers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub answer_in_flight: u32,
+    /// The same of the judgement: the largest of its votes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub judge_in_flight: u32,
     /// Sum of the phases: the question's own time, queue waits excluded.
     #[serde(skip_serializing_if = "is_default")]
     pub question_us: u64,
@@ -200,7 +215,10 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 facts.empty_context = *context_bytes == 0;
                 facts.context_bytes = Some(*context_bytes);
                 facts.usage.recall += *usage;
-                facts.times.recall_us = Some(timing.total_us);
+                facts.times.recall_us = Some(timing.operation_us());
+                facts.times.build_us = (timing.build_us > 0).then_some(timing.build_us);
+                facts.times.build_wait_us = timing.build_wait_us;
+                facts.times.recall_in_flight = timing.in_flight;
                 facts.times.provider_us += timing.provider_us;
                 Some(timing)
             }
@@ -208,6 +226,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 facts.finish = (finish != "stop").then(|| finish.clone());
                 facts.usage.answer += *usage;
                 facts.times.answer_us = Some(timing.total_us);
+                facts.times.answer_in_flight = timing.in_flight;
                 facts.times.provider_us += timing.provider_us;
                 Some(timing)
             }
@@ -227,6 +246,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 }
                 facts.usage.judge += *usage;
                 facts.times.judge_us = facts.times.judge_us.max(Some(timing.total_us));
+                facts.times.judge_in_flight = facts.times.judge_in_flight.max(timing.in_flight);
                 slowest_vote = slowest_vote.max((timing.total_us, timing.provider_us, timing.rate_wait_us));
                 Some(timing)
             }
@@ -243,7 +263,10 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 }
                 Some(timing)
             }
-            StepFacts::Retained { .. } | StepFacts::Consolidated { .. } | StepFacts::Ready { .. } => None,
+            StepFacts::Retained { .. }
+            | StepFacts::Consolidated { .. }
+            | StepFacts::Ready { .. }
+            | StepFacts::Probed(_) => None,
         };
         if let Some(timing) = timing {
             facts.times.started_us = facts.times.started_us.min(timing.started_us);
@@ -387,6 +410,26 @@ mod tests {
         let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1 };
         let facts = conclude(identity(), &[failed(TaskKey::question(3, 7))], &judges).expect("is complete");
         assert_eq!(facts.outcome, Outcome::InfraError);
+    }
+
+    #[test]
+    fn p43_building_is_no_part_of_a_recall() {
+        let timing = Timing { total_us: 100, build_us: 60, build_wait_us: 30, in_flight: 4, ..Timing::default() };
+        let recalled = StepFacts::Recalled {
+            generation: 1,
+            hits: 0,
+            effective_k: 10,
+            context_bytes: 0,
+            top1_score: None,
+            retrieval: Default::default(),
+            usage: Usage::default(),
+            timing,
+        };
+        let steps = [step(TaskKey::question(3, 7), StepNo::RECALL, recalled), scored(false)];
+        let none = JudgePlan { metrics: vec![], votes: 0 };
+        let times = conclude(identity(), &steps, &none).expect("is complete").times;
+        assert_eq!((times.recall_us, times.build_us, times.build_wait_us), (Some(10), Some(60), 30));
+        assert_eq!((times.question_us, times.recall_in_flight), (10, 4));
     }
 
     #[test]

@@ -141,13 +141,13 @@ impl TaskKey {
     const BANK_BITS: u32 = 22;
     /// Distance between the keys of two neighbouring questions (or segments) of a bank.
     pub const INDEX_STEP: i64 = 1 << Self::SUB_BITS;
-    /// Largest number of banks in a run.
-    pub const MAX_BANKS: u32 = 1 << Self::BANK_BITS;
+    /// Largest number of banks in a run. The number after the last of them is that of no bank: the latency probe's.
+    pub const MAX_BANKS: u32 = (1 << Self::BANK_BITS) - 1;
     /// Largest number of questions in a bank.
     pub const MAX_INDEX: u32 = 1 << Self::INDEX_BITS;
 
     const fn pack(kind: TaskKind, bank: u32, index: u32, sub: u32) -> Self {
-        assert!(bank < Self::MAX_BANKS && index < Self::MAX_INDEX && sub < (1 << Self::SUB_BITS));
+        assert!(bank <= Self::MAX_BANKS && index < Self::MAX_INDEX && sub < (1 << Self::SUB_BITS));
         let key = (kind.code() << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS))
             | ((bank as i64) << (Self::INDEX_BITS + Self::SUB_BITS))
             | ((index as i64) << Self::SUB_BITS)
@@ -183,6 +183,9 @@ impl TaskKey {
     /// No task: calls that serve a run as a whole are booked under it. No plan reaches this key.
     pub const OVERHEAD: Self = Self((4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS)) - 1);
 
+    /// The run's latency probe (P43): a task of the question role, in a bank that no plan has.
+    pub const PROBE: Self = Self::question(Self::MAX_BANKS, 0);
+
     /// What the task does.
     ///
     /// # Panics
@@ -200,7 +203,7 @@ impl TaskKey {
     /// Number of the bank within the run.
     #[must_use]
     pub const fn bank(self) -> u32 {
-        ((self.0 >> (Self::INDEX_BITS + Self::SUB_BITS)) & (Self::MAX_BANKS as i64 - 1)) as u32
+        ((self.0 >> (Self::INDEX_BITS + Self::SUB_BITS)) & Self::MAX_BANKS as i64) as u32
     }
 
     /// Question index within the bank, or segment number.

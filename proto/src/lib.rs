@@ -15,6 +15,7 @@ pub mod ids;
 pub mod money;
 pub mod outage;
 pub mod price;
+pub mod probe;
 pub mod retrieval;
 pub mod server;
 pub mod session;

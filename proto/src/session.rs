@@ -34,6 +34,9 @@ pub struct SessionInfo {
     /// Its machine.
     #[serde(default)]
     pub host: String,
+    /// It knows the latency probe (P43): builds before it take the task for a question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probes: bool,
 }
 
 impl SessionInfo {
@@ -48,6 +51,7 @@ impl SessionInfo {
             code_version: crate::CODE_VERSION.to_owned(),
             pid: std::process::id(),
             host: host.to_owned(),
+            probes: true,
         }
     }
 
@@ -84,6 +88,7 @@ mod tests {
             code_version: "0.1.0".into(),
             pid: 7,
             host: "node-3".into(),
+            probes: false,
         };
         let golden = include_str!("../golden/session_info.v1.json");
         assert_eq!(serde_json::to_string_pretty(&info).expect("serialises"), golden.trim_end());

@@ -11,6 +11,7 @@ use crate::{
     ids::Sha256Hash,
     money::PicoUsd,
     price::ModelPrice,
+    probe::ProbePlan,
     trace::TracePolicy,
 };
 
@@ -206,6 +207,9 @@ pub struct Limits {
     /// Which questions keep their traces, and where people find them.
     #[serde(skip_serializing_if = "TracePolicy::is_default")]
     pub trace: TracePolicy,
+    /// What is probed when all questions have ended (P43).
+    #[serde(skip_serializing_if = "ProbePlan::is_off")]
+    pub latency_probe: ProbePlan,
 }
 
 impl Limits {
@@ -241,6 +245,7 @@ impl Default for Limits {
             price_lines: BTreeMap::new(),
             unpriced_ok: false,
             trace: TracePolicy::default(),
+            latency_probe: ProbePlan::default(),
         }
     }
 }
@@ -407,6 +412,7 @@ mod tests {
             concurrency: Some(4),
             retries: 5,
             pool: "gpu".into(),
+            latency_probe: ProbePlan { recalls: 7, rates: vec![1.0] },
             ..Limits::default()
         };
         changed.answerer.account = "other".into();

@@ -8,6 +8,7 @@ use crate::{
     call::{CallRecord, Usage, is_default},
     failure::Failure,
     ids::{RunNo, TaskKey},
+    probe::ProbePart,
     server::ServerAddress,
 };
 
@@ -177,6 +178,8 @@ pub enum StepFacts {
         /// Where the time went.
         timing: Timing,
     },
+    /// A part of the run's latency probe (P43).
+    Probed(Box<ProbePart>),
     /// The task was given up.
     Failed {
         /// Why.
@@ -211,6 +214,16 @@ pub struct Timing {
     /// Whole step, waits included, queue wait excluded.
     #[serde(rename = "t")]
     pub total_us: u64,
+    /// The part of `total_us` in which the step built what it then used: an index, embeddings of a bank, a server that it started.
+    #[serde(rename = "b", skip_serializing_if = "is_zero")]
+    pub build_us: u64,
+    /// The part of `total_us` in which it waited for another that built the same.
+    #[serde(rename = "bw", skip_serializing_if = "is_zero")]
+    pub build_wait_us: u64,
+    /// Operations of the run that this worker had in flight at the same system or model when this one began, itself counted; 0 when
+    /// nobody noted it.
+    #[serde(rename = "f", skip_serializing_if = "is_none_u32")]
+    pub in_flight: u32,
     /// Attempts made; 1 when nothing had to be repeated.
     #[serde(rename = "n")]
     pub attempts: u32,
@@ -226,6 +239,14 @@ pub struct Timing {
     /// Number of the worker session that did it; 0 when nobody noted it.
     #[serde(rename = "s", skip_serializing_if = "is_nobody")]
     pub session: i64,
+}
+
+impl Timing {
+    /// Microseconds of the step's own operation: building, and waiting for it, are a phase of their own (P43).
+    #[must_use]
+    pub const fn operation_us(&self) -> u64 {
+        self.total_us.saturating_sub(self.build_us).saturating_sub(self.build_wait_us)
+    }
 }
 
 /// What a step waited for.
@@ -468,6 +489,7 @@ impl StepFacts {
             | Self::Answered { timing, .. }
             | Self::Judged { timing, .. }
             | Self::Failed { timing, .. } => Some(timing),
+            Self::Probed(part) => Some(&part.timing),
             Self::Scored { .. } => None,
         }
     }
@@ -482,6 +504,7 @@ impl StepFacts {
             | Self::Answered { usage, .. }
             | Self::Judged { usage, .. }
             | Self::Failed { usage, .. } => Some(usage),
+            Self::Probed(part) => Some(&part.usage),
             Self::Scored { .. } | Self::Ready { .. } => None,
         }
     }

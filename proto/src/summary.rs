@@ -1,11 +1,13 @@
-//! The summary of a run: `report.json`, schema version 2 (version 1 is read too, see [`UsageTotal`]).
+//! The summary of a run: `report.json`, schema version 3. Version 1 is read too (see [`UsageTotal`]), and version 2, in which building
+//! was part of recall.
 //!
 //! Keys may be added, and are changed only with a new [`REPORT_SCHEMA_VERSION`]. Scores, shares and intervals are
 //! fractions in [0, 1]; times carry their unit in the name; money is US dollars (floats for reading only, sums are made
 //! in [`crate::money::PicoUsd`]). **A figure that was not computed is `null`, never 0.** The JSON Schema is published as
-//! `proto/schema/report.schema.json`, an example as `proto/golden/report.v2.json`.
+//! `proto/schema/report.schema.json`, an example as `proto/golden/report.v3.json`.
 
 mod memory;
+mod probe;
 mod question_line;
 mod run;
 mod scores;
@@ -23,6 +25,10 @@ pub use memory::{
     BankLeak, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
     RetrievalSummary,
 };
+pub use probe::{
+    BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, PhasesSummary, ProbeAtRate,
+    ProbeConditions,
+};
 pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, TimingLine};
 pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
@@ -34,7 +40,7 @@ pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQu
 pub use usage::{Booked, GroupSummary, UsageFigures, UsageSummary, UsageTotal};
 
 /// Version of [`Summary`] as written.
-pub const REPORT_SCHEMA_VERSION: u32 = 2;
+pub const REPORT_SCHEMA_VERSION: u32 = 3;
 /// The category whose questions have no answer in the conversation; LoCoMo is published with and without it.
 pub const ADVERSARIAL: &str = "adversarial";
 /// Label of reports whose answers come from the built-in extractive answerer.
@@ -96,8 +102,17 @@ pub struct Summary {
     /// What canaries have shown; absent where none was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<CanarySummary>,
-    /// Latency percentiles in milliseconds.
+    /// How much was in flight while `latency_ms` was measured; null in reports of earlier builds.
+    #[serde(default)]
+    pub concurrency: Option<ConcurrencySummary>,
+    /// Latency percentiles in milliseconds, under the load of the run: never compared (P43).
     pub latency_ms: LatencySummary,
+    /// Latency of one recall at a time; null when it was not wanted.
+    #[serde(default)]
+    pub latency_probe: Option<LatencyProbe>,
+    /// Phases that are no part of a question.
+    #[serde(default)]
+    pub phases: PhasesSummary,
     /// The same as curves; null when no question was timed.
     #[serde(default)]
     pub latency_curves: Option<LatencyCurves>,

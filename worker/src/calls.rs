@@ -339,7 +339,7 @@ impl RunCaller {
                 if let CallStop::Terminal(failure) = &stop {
                     self.stop_account(task, failure).await;
                 }
-                Err(self.end(stop, records, usage, timing))
+                Err(self.end(stop, records, usage, timing, task.task == TaskKey::PROBE))
             }
         }
     }
@@ -363,12 +363,19 @@ impl RunCaller {
         }
     }
 
-    fn end(&self, stop: CallStop, calls: Vec<CallRecord>, usage: Usage, timing: Timing) -> TaskEnd {
+    fn end(&self, stop: CallStop, calls: Vec<CallRecord>, usage: Usage, timing: Timing, of_probe: bool) -> TaskEnd {
         match stop {
             CallStop::Failed(failure) => TaskEnd::GiveUp(Box::new(GivenUp { failure, calls, usage, timing })),
             CallStop::Terminal(failure) => TaskEnd::HandBack { reason: failure.message, calls },
             CallStop::Stopped(StopCause::Asked(reason)) => TaskEnd::HandBack { reason, calls },
             CallStop::Stopped(StopCause::Terminal(failure)) => TaskEnd::HandBack { reason: failure.message, calls },
+            // a cap that is used up ends a probe, and not a run whose questions have all ended
+            CallStop::Budget(over_cap) if of_probe => TaskEnd::GiveUp(Box::new(GivenUp {
+                failure: Failure::permanent(BUDGET, over_cap.to_string()),
+                calls,
+                usage,
+                timing,
+            })),
             CallStop::Budget(over_cap) => {
                 let reason = format!("{BUDGET}: {over_cap}");
                 self.stop.set(StopCause::Terminal(Failure::terminal(BUDGET, reason.clone())));

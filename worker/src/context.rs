@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -74,6 +74,30 @@ pub struct StopReason {
     pub message: String,
 }
 
+/// At whom an operation is in flight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum At {
+    /// The memory system.
+    System,
+    /// The model that answers.
+    Answerer,
+    /// The models that judge.
+    Judges,
+}
+
+/// An operation in flight, until it is dropped.
+pub(crate) struct Entered<'a> {
+    counter: &'a AtomicU32,
+    /// How many there were when it began, itself counted.
+    pub(crate) in_flight: u32,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Everything that the tasks of a run need besides the task.
 pub struct RunContext {
     row: RunRow,
@@ -88,6 +112,7 @@ pub struct RunContext {
     session: SessionId,
     needs: BTreeMap<Role, Vec<Vec<RouteKey>>>,
     doubted: AtomicBool,
+    in_flight: [AtomicU32; 3],
 }
 
 impl RunContext {
@@ -142,6 +167,7 @@ impl RunContext {
             session,
             needs: routes::needs(&row.spec),
             doubted: AtomicBool::new(false),
+            in_flight: Default::default(),
             row,
         })
     }
@@ -188,6 +214,12 @@ impl RunContext {
             Some(embedded) => Some(embedded),
             None => self.system.server(bank).await,
         }
+    }
+
+    /// Counts an operation of the run among those in flight in this process (P43).
+    pub(crate) fn enter(&self, at: At) -> Entered<'_> {
+        let counter = &self.in_flight[at as usize];
+        Entered { in_flight: counter.fetch_add(1, Ordering::Relaxed) + 1, counter }
     }
 
     /// Whether this is the first time that it is not known what the run's system has stored: what would help is said once.
@@ -280,12 +312,17 @@ impl RunContext {
 
     /// How a memory system is told which bank is meant.
     pub(crate) fn bank_ref(&self, row: &BankRow, data: &BankData) -> BankRef {
+        BankRef { content: Some(Arc::clone(&data.content)), ..self.bank_at(row) }
+    }
+
+    /// The same without its content.
+    pub(crate) fn bank_at(&self, row: &BankRow) -> BankRef {
         BankRef {
             name: row.name_of(row.generation),
             handle: row.handle.clone(),
             bank_id: row.bank_id.clone(),
             content_hash: row.content,
-            content: Some(Arc::clone(&data.content)),
+            content: None,
         }
     }
 }

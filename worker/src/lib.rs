@@ -15,6 +15,7 @@ pub mod environment;
 mod guard;
 mod journal;
 mod judge;
+mod machine;
 pub mod models;
 pub mod prompts;
 pub mod routes;

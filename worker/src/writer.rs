@@ -264,6 +264,11 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
                 if part.records.iter().any(|record| record.effect != Effect::Continue) {
                     hooks.ended.notify_one();
                 }
+                let ends_probe = |r: &StepRecord| r.task == TaskKey::PROBE && r.effect != Effect::Continue;
+                if part.records.iter().any(ends_probe) {
+                    // it is the last thing of its run
+                    hooks.concluded.notify_one();
+                }
                 if let Some((journal, mark, _)) = &turn {
                     let bytes = part.records.iter().map(weight_of).sum();
                     journal.batch(mark.number, part.records, part.conclusions, bytes);

@@ -212,6 +212,8 @@ impl RegradeArgs {
             prices: PriceArgs::default(),
             cache: None,
             naming: self.naming,
+            latency_probe: None,
+            latency_probe_rate: Vec::new(),
             pool: self.pool,
             trace_url: None,
             trace_content: false,

@@ -2,7 +2,7 @@
 //! letters (P2), aggregates what is finished (P36). Everything it does is idempotent, so two of them do no harm.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,7 +19,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
 use super::{sessions::Watch, trouble::Trouble};
-use crate::{app::App, results};
+use crate::{
+    app::App,
+    latency::{self, all_ended},
+    results,
+};
 
 /// How often it looks around.
 const TICK: Duration = Duration::from_millis(250);
@@ -58,6 +62,8 @@ enum TickError {
 /// What a supervisor remembers between two ticks; all of it can be learned anew.
 struct Memory {
     next_sweep: HashMap<RunNo, Instant>,
+    /// Runs whose questions have ended, and their probe has not.
+    probing: BTreeSet<RunNo>,
     dead_letters: Option<Instant>,
     concluder: Concluder,
 }
@@ -74,6 +80,7 @@ impl Supervisor {
         let banks = Arc::new(BankCache::new(Arc::clone(&self.store)));
         let mut memory = Memory {
             next_sweep: HashMap::new(),
+            probing: BTreeSet::new(),
             dead_letters: None,
             concluder: Concluder::new(Arc::clone(&self.store), banks, self.keeper.clone()),
         };
@@ -98,6 +105,7 @@ impl Supervisor {
     async fn tick(&self, memory: &mut Memory) -> Result<(), TickError> {
         let running = self.store.running_runs(&self.domain).await?;
         memory.next_sweep.retain(|run, _| running.iter().any(|(running, _)| running == run));
+        memory.probing.retain(|run| running.iter().any(|(running, _)| running == run));
         for (run, _) in running {
             self.look_after(memory, run).await?;
         }
@@ -115,6 +123,9 @@ impl Supervisor {
         if !due && !all_ended(&row) {
             return Ok(());
         }
+        if !due && memory.probing.contains(&run) {
+            return self.end(memory, &row).await;
+        }
         let began = Instant::now();
         let span = process::started(process_span!("sweep", run = row.run_id.0.as_str()));
         let swept = self.sweep(memory, run).instrument(span.clone()).await;
@@ -127,9 +138,19 @@ impl Supervisor {
         memory.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
         let row = self.store.run(run).await?;
         if row.state == RunState::Running && all_ended(&row) {
-            self.finish(&row).await?;
+            self.end(memory, &row).await?;
         }
         Ok(())
+    }
+
+    /// All questions have ended: the latency probe is waited for, then the run is finished.
+    async fn end(&self, memory: &mut Memory, row: &RunRow) -> Result<(), TickError> {
+        if !latency::is_over(self.store.as_ref(), row).await? {
+            memory.probing.insert(row.run_no);
+            return Ok(());
+        }
+        memory.probing.remove(&row.run_no);
+        self.finish(row).await
     }
 
     async fn sweep(&self, memory: &Memory, run: RunNo) -> Result<(), TickError> {
@@ -205,9 +226,4 @@ impl Supervisor {
         }
         Ok(())
     }
-}
-
-/// By its counters every question of the sample has ended; the sweep makes sure.
-fn all_ended(row: &RunRow) -> bool {
-    row.planned && row.counters.ended() >= i64::try_from(row.spec.sample.n).unwrap_or(i64::MAX)
 }

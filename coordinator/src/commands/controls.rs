@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
-use bench_proto::ids::{RunId, RunNo};
+use bench_proto::{
+    ids::{RunId, RunNo},
+    probe::ProbePlan,
+};
 use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Store};
 use tokio::task::JoinHandle;
 
@@ -41,6 +44,8 @@ pub(super) fn plans(app: &App, planned: &PlannedRun) -> Result<Vec<PlannedRun>, 
         spec.system.name = system.to_owned();
         spec.system.version.clone_from(&built.capabilities().version);
         spec.system.settings = settings;
+        // a control is there for its score
+        spec.limits.latency_probe = ProbePlan::default();
         Ok(PlannedRun {
             dataset: Arc::clone(&planned.dataset),
             sample: planned.sample.clone(),

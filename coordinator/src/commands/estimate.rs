@@ -175,7 +175,7 @@ impl RunEstimate {
             };
             input.system = vec![
                 calls(Phase::Retain, embeds.bank_calls, embeds.bank),
-                calls(Phase::Recall, spec.sample.n, embeds.question),
+                calls(Phase::Recall, spec.sample.n + probed(spec), embeds.question),
             ];
         }
         let estimate = estimate(&input);
@@ -335,6 +335,14 @@ impl RunEstimate {
         };
         let estimate = estimate(&input);
         (estimate.expected.usd(), estimate.minutes.max(1.0))
+    }
+}
+
+/// Recalls of the latency probe, with the one that opens connections and that nobody times.
+fn probed(spec: &RunSpec) -> u64 {
+    match spec.limits.latency_probe.recalls_of(spec.sample.n) {
+        0 => 0,
+        recalls => recalls + 1,
     }
 }
 

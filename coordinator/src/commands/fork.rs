@@ -189,6 +189,9 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
     if let Some(pool) = &args.pool {
         spec.limits.pool.clone_from(pool);
     }
+    if from == ForkFrom::Recall {
+        spec.limits.latency_probe = planning::latency_probe(app)?;
+    }
     let pays = !spec.judges.is_empty() || from != ForkFrom::Judge;
     if spec.limits.max_cost.is_none() && pays && planning::is_paid(&spec) {
         spec.limits.max_cost = Some(DEFAULT_CAP);

@@ -16,9 +16,10 @@ use crate::{
         overview::Overview,
     },
     exit::{CliError, CliResult, Exit},
+    latency::{self, Probing},
     out, outages,
     outages::Away,
-    progress::{ProgressMeter, dollars, line},
+    progress::{ProgressMeter, Snapshot, dollars, line},
     results,
     runs::{Standing, find_run},
 };
@@ -76,6 +77,8 @@ struct RunStatus<'a> {
     waits_for: Option<String>,
     failed_banks: Vec<(String, String)>,
     outages: Vec<Away>,
+    /// How far its latency probe is.
+    probing: Option<Probing>,
     /// What was lost and brought back when the store went back in time.
     went_back: Vec<String>,
     group: GroupSummary,
@@ -102,6 +105,7 @@ impl<'a> RunStatus<'a> {
             standing: Standing::of(run, app.store_file().as_deref()),
             open: store.open_tasks(run.run_no).await?,
             outages: outages::away(store, run).await?,
+            probing: latency::probing(store, run).await?,
             waits_for: store.waits_for(run.run_no).await?,
             went_back: went_back(store, run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
@@ -139,9 +143,13 @@ impl<'a> RunStatus<'a> {
         (!self.run.planned).then(|| "the plan is still being written".to_owned())
     }
 
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { latency_probe: self.probing, ..ProgressMeter::default().look(self.run) }
+    }
+
     fn text(&self) -> String {
         let run = self.run;
-        let snapshot = ProgressMeter::default().look(run);
+        let snapshot = self.snapshot();
         let pid = match &self.standing {
             Standing::Running { pid: Some(pid) } => format!(" (pid {pid})"),
             _ => String::new(),
@@ -190,7 +198,7 @@ impl<'a> RunStatus<'a> {
     }
 
     fn json(&self) -> serde_json::Value {
-        let snapshot = ProgressMeter::default().look(self.run);
+        let snapshot = self.snapshot();
         let roles: serde_json::Map<String, serde_json::Value> = self
             .open
             .iter()

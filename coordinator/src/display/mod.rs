@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Display,
     cluster::client::is_alive,
-    outages,
+    latency, outages,
     progress::{ProgressMeter, Snapshot},
 };
 
@@ -70,6 +70,7 @@ pub(crate) fn follow(
                 let mut snapshot = meter.look(&row);
                 snapshot.workers = workers(store.as_ref(), &row).await;
                 snapshot.outages = outages::away(store.as_ref(), &row).await.unwrap_or_default();
+                snapshot.latency_probe = latency::probing(store.as_ref(), &row).await.unwrap_or_default();
                 view.show(&snapshot);
             }
             tokio::select! {

@@ -76,6 +76,9 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
             }
         }
     }
+    if !run.spec.limits.latency_probe.is_off() {
+        aggregator.add_probe(&store.question_steps(run.run_no, &[TaskKey::PROBE]).await?);
+    }
     if run.spec.judges.len() as u32 * run.spec.votes > 1 {
         let mut after = None;
         loop {

@@ -15,6 +15,7 @@ use crate::{
     cells::cells_of,
     extremes,
     input::AggregateInput,
+    probe::Conditions,
     questions::Questions,
     score::{Sampling, metric_score},
     sections,
@@ -44,6 +45,7 @@ pub struct Aggregator {
     best_hits: Vec<f64>,
     votes: Votes,
     sums: Sums,
+    conditions: Conditions,
 }
 
 impl Aggregator {
@@ -60,12 +62,14 @@ impl Aggregator {
             best_hits: Vec::new(),
             votes: Votes::default(),
             sums: Sums::default(),
+            conditions: Conditions::default(),
         }
     }
 
     /// Adds a question that ended.
     pub fn add(&mut self, facts: &QuestionFacts) {
         self.questions.add(facts);
+        self.conditions.question(facts);
         let sums = &mut self.sums;
         sums.usage.recall += facts.usage.recall;
         sums.usage.answer += facts.usage.answer;
@@ -102,13 +106,14 @@ impl Aggregator {
             return;
         }
         let sums = &mut self.sums;
-        let time = |timing: &Timing| Some(timing.total_us);
+        let time = |timing: &Timing| Some(timing.operation_us());
         match &step.facts {
             StepFacts::Retained { generation, usage, timing, .. } => {
                 sums.retain(step.task.bank(), *generation);
                 sums.retain_usage += *usage;
                 sums.retain.add(time(timing));
-                self.retained.push(timing.total_us as f32);
+                self.retained.push(timing.operation_us() as f32);
+                self.conditions.retained(timing);
             }
             StepFacts::Consolidated { usage, timing, .. } => {
                 sums.consolidate_usage += *usage;
@@ -137,6 +142,11 @@ impl Aggregator {
         if let (TaskKind::Judge, StepFacts::Judged { score, .. }) = (step.task.kind(), &step.facts) {
             self.votes.add(step.task, *score);
         }
+    }
+
+    /// Adds what is stored of the run's latency probe; questions do not carry it.
+    pub fn add_probe(&mut self, steps: &[StoredStep]) {
+        self.conditions.probe(steps);
     }
 
     /// Puts in order what it holds. Not needed, but of large parts that come together each can do it on a thread of its own.
@@ -169,6 +179,7 @@ impl Aggregator {
         self.best_hits.extend(other.best_hits);
         self.votes.merge(other.votes);
         self.sums.merge(other.sums);
+        self.conditions.merge(other.conditions);
     }
 
     /// The summary; `not_run` are the ids of the sample's questions that were not added.
@@ -220,7 +231,8 @@ impl Aggregator {
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
         let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref());
 
-        let (latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
+        let (mut latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
+        [latency_ms.build, latency_ms.build_wait] = self.conditions.builds();
         let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric);
         let summary = Summary {
             schema_version: REPORT_SCHEMA_VERSION,
@@ -242,7 +254,10 @@ impl Aggregator {
             replies: sums.replies.clone(),
             controls: input.controls.clone(),
             canaries,
+            concurrency: Some(self.conditions.concurrency(&input.spec)),
             latency_ms,
+            latency_probe: self.conditions.latency_probe(&input.spec),
+            phases: self.conditions.phases(),
             latency_curves,
             total: usage.total.clone(),
             usage,
@@ -251,6 +266,7 @@ impl Aggregator {
             worst,
             phase_seconds: PhaseSeconds {
                 retain: sums.retain.seconds(),
+                build: self.conditions.build_seconds(),
                 consolidate: sums.consolidate.seconds(),
                 ready: sums.ready.seconds(),
                 recall: sums.recall.seconds(),

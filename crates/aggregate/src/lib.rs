@@ -31,6 +31,7 @@ mod exact;
 mod extremes;
 mod interval;
 mod latency;
+mod probe;
 mod questions;
 mod retrieval;
 mod score;

@@ -319,6 +319,8 @@ pub(crate) fn latencies(questions: &Questions, retained: &[f32]) -> (LatencySumm
     let percentiles = |spread: &Option<Spread>| spread.as_ref().map(Spread::percentiles);
     let summary = LatencySummary {
         retain: percentiles(&Spread::of(retained.iter().copied())),
+        build: None,
+        build_wait: None,
         recall: percentiles(&recall),
         answer: percentiles(&answer),
         judge: percentiles(&judge),

@@ -49,7 +49,10 @@ impl Lab {
     /// `bench-coord submit` of a full run in a folder.
     pub(crate) fn submit(&self, folder: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(self.binaries.join("bench-coord"));
-        command.current_dir(folder).args(["submit", "--preset", "full", "--display", "none"]).args(args);
+        command
+            .current_dir(folder)
+            .args(["submit", "--preset", "full", "--latency-probe", "off", "--display", "none"])
+            .args(args);
         command.envs(self.datasets_dir.iter().map(|dir| ("BENCH_DATASETS_DIR", dir)));
         command
     }

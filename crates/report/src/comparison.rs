@@ -1,7 +1,7 @@
 //! Two runs side by side, for a terminal and for pull requests; several runs as a table of all pairs.
 
-use bench_proto::comparison::{Comparison, Flip, PairedDifference, Word};
-use bench_proto::summary::Percentiles;
+use bench_proto::comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word};
+use bench_proto::summary::{LatencyProbe, Percentiles};
 
 use crate::{
     document::{Block, heading, table},
@@ -178,6 +178,7 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
     let p = |p: &Option<Percentiles>| {
         p.as_ref().map_or_else(|| NONE.to_owned(), |p| format!("{} / {} / {}", ms(p.p50), ms(p.p95), ms(p.p99)))
     };
+    rows.extend(probes(comparison));
     let (la, lb) = (&a.latency_ms, &b.latency_ms);
     let phases = [
         ("retain", &la.retain, &lb.retain),
@@ -189,7 +190,7 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
     ];
     for (phase, x, y) in phases {
         if x.is_some() || y.is_some() {
-            rows.push(vec![format!("{phase} p50 / p95 / p99 ms"), p(x), p(y)]);
+            rows.push(vec![format!("{phase} under load, not compared, p50 / p95 / p99 ms"), p(x), p(y)]);
         }
     }
     let money = |run: &bench_proto::comparison::ComparedRun| {
@@ -204,6 +205,27 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
     let first = format!("First: {} {}", a.system, a.answerer);
     let second = format!("Second: {} {}", b.system, b.answerer);
     vec![heading("Side by side"), table(&["", &first, &second], rows)]
+}
+
+/// The latency probes of both runs, and what they say of each other (P43).
+fn probes(comparison: &Comparison) -> Vec<Vec<String>> {
+    let probe = |run: &ComparedRun| match &run.latency_probe {
+        Some(LatencyProbe { p50_ms: Some(p50), p95_ms: Some(p95), p99_ms: Some(p99), .. }) => {
+            format!("{} / {} / {}", ms(*p50), ms(*p95), ms(*p99))
+        }
+        _ => NONE.to_owned(),
+    };
+    let (a, b) = (probe(&comparison.a), probe(&comparison.b));
+    let Some(latency) = &comparison.latency else { return Vec::new() };
+    let said = match (latency.compared, latency.p50_ratio) {
+        (true, Some(ratio)) => format!("median × {ratio:.2}"),
+        (true, None) => NONE.to_owned(),
+        (false, _) => format!("not compared: {}", latency.reason.as_deref().unwrap_or("nobody knows why")),
+    };
+    vec![
+        vec!["latency probe p50 / p95 / p99 ms".to_owned(), a, b],
+        vec!["latency, second against first".to_owned(), String::new(), said],
+    ]
 }
 
 fn flips(comparison: &Comparison) -> Vec<Block> {

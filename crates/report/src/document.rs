@@ -1,11 +1,12 @@
 //! What people read of a summary, as blocks without layout.
 
+mod latency;
 mod usage;
 
 use std::collections::BTreeMap;
 
 use bench_proto::summary::{
-    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Percentiles, RetrievalAtK, Summary, Verdict,
+    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, RetrievalAtK, Summary, Verdict,
 };
 
 use crate::figures::{
@@ -75,7 +76,8 @@ pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
     blocks.extend(recall_and_answer(summary));
     blocks.extend(agreement(summary));
     blocks.extend(controls(summary));
-    blocks.extend(latency(summary));
+    blocks.extend(latency::probe(summary));
+    blocks.extend(latency::under_load(summary));
     blocks.extend(usage::usage(summary));
     blocks.extend(slowest(summary, if detail == Detail::Full { usize::MAX } else { 3 }));
     if detail == Detail::Full {
@@ -395,32 +397,6 @@ fn controls(summary: &Summary) -> Vec<Block> {
     let this = control(&format!("{} (this run)", summary.spec.system), &headline.metric, headline.value, headline.n);
     let rows = std::iter::once(this).chain(summary.controls.iter().map(|c| control(&c.name, &c.metric, c.value, c.n)));
     vec![heading("Controls"), table(&["System", "Metric", ">Score", ">n"], rows.collect())]
-}
-
-fn latency(summary: &Summary) -> Vec<Block> {
-    let l = &summary.latency_ms;
-    let phases: [(&str, &Option<Percentiles>); 9] = [
-        ("retain (per session)", &l.retain),
-        ("recall", &l.recall),
-        ("answer", &l.answer),
-        ("judge", &l.judge),
-        ("question, all phases", &l.question),
-        ("· in providers", &l.provider),
-        ("· rate-limit wait", &l.rate_wait),
-        ("· our own", &l.own),
-        ("queue wait, before it", &l.queue_wait),
-    ];
-    let rows: Vec<Vec<String>> = phases
-        .into_iter()
-        .filter_map(|(phase, p)| {
-            p.as_ref().map(|p| vec![phase.to_owned(), ms(p.p50), ms(p.p95), ms(p.p99), count(p.n)])
-        })
-        .collect();
-    if rows.is_empty() {
-        Vec::new()
-    } else {
-        vec![heading("Latency in milliseconds"), table(&["Phase", ">p50", ">p95", ">p99", ">n"], rows)]
-    }
 }
 
 fn slowest(summary: &Summary, most: usize) -> Vec<Block> {

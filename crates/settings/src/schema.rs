@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use bench_proto::probe::MOST_RECALLS;
+
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
@@ -158,6 +160,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.concurrency", Kind::Whole { min: 1, max: 100_000 }),
     key("run.retries", Kind::Whole { min: 0, max: 1000 }).common(),
     key("run.outage_timeout", Kind::Whole { min: 0, max: 604_800 }),
+    key("run.latency_probe", Kind::Whole { min: 0, max: MOST_RECALLS as i64 }),
+    key("run.latency_probe_rate", Kind::List),
     key("run.pool", Kind::Text),
     key("run.max_cost", Kind::Usd),
     key("run.max_cost_retain", Kind::Usd),

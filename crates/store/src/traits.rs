@@ -9,6 +9,7 @@ use bench_proto::{
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
     outage::OutageEvent,
     step::{StepNo, StepRecord, StepText, StoredStep},
+    task::TaskState,
     trace::{AttemptNote, StoredSpan},
 };
 
@@ -100,6 +101,9 @@ pub trait Plan: Send + Sync {
 
     /// Notes that all banks have been added.
     async fn finish_plan(&self, run: RunNo) -> StoreResult<()>;
+
+    /// Makes the run's latency probe ready unless it has been (P43); returns where it stands. Called when every question has ended.
+    async fn open_probe(&self, run: RunNo) -> StoreResult<TaskState>;
 
     /// Reads banks by number; all of them, in order, when `bank_nos` is `None`.
     async fn banks(&self, run: RunNo, bank_nos: Option<&[u32]>) -> StoreResult<Vec<BankRow>>;

@@ -5,7 +5,7 @@ use crate::{
     money::PicoUsd,
 };
 
-const GOLDEN: &str = include_str!("../../golden/report.v2.json");
+const GOLDEN: &str = include_str!("../../golden/report.v3.json");
 
 /// Compares `text` with a file of the repository; `BENCH_BLESS=1 cargo test` writes it anew.
 fn hold_to_file(path: &str, text: &str) {
@@ -33,9 +33,13 @@ fn published_schemas_are_those_of_the_types() {
 #[test]
 fn the_golden_report_is_read_and_written_unchanged() {
     let summary: Summary = serde_json::from_str(GOLDEN).expect("the golden report is a summary");
-    hold_to_file("golden/report.v2.json", &serde_json::to_string_pretty(&summary).expect("serialises"));
+    hold_to_file("golden/report.v3.json", &serde_json::to_string_pretty(&summary).expect("serialises"));
     assert_eq!(summary.schema_version, REPORT_SCHEMA_VERSION);
     // what the first and the last build of the version before wrote is the same report
+    // and so is what the version before that wrote, whose recall had building in it
+    let before: Summary = serde_json::from_str(include_str!("../../golden/report.v2.json")).expect("is a summary");
+    assert_eq!((before.schema_version, before.latency_probe.is_none(), before.concurrency.is_none()), (2, true, true));
+    assert_eq!((&before.result_digest, &before.headline), (&summary.result_digest, &summary.headline));
     for before in [include_str!("../../golden/report.v1.first.json"), include_str!("../../golden/report.v1.json")] {
         let before: Summary = serde_json::from_str(before).expect("is a summary");
         assert_eq!((before.result_digest, before.headline), (summary.result_digest.clone(), summary.headline.clone()));
@@ -57,7 +61,10 @@ const CONTRACT: &[(&str, &[&str])] = &[
             "scores",
             "retrieval",
             "controls",
+            "concurrency",
             "latency_ms",
+            "latency_probe",
+            "phases",
             "usage",
             "total",
             "slowest",
@@ -115,6 +122,10 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("/controls/0", &["name", "metric", "value", "n"]),
     ("/latency_ms", &["retain", "recall", "answer", "judge", "question", "queue_wait", "rate_wait"]),
     ("/latency_ms/question", &["p50", "p95", "p99", "n"]),
+    ("/concurrency", &["questions", "in_flight"]),
+    ("/latency_probe", &["n", "p50_ms", "p95_ms", "p99_ms", "conditions"]),
+    ("/latency_probe/conditions", &["concurrency", "recalls", "top_k", "sample", "machines", "other_tasks"]),
+    ("/phases/build", &["n", "seconds", "p50_ms", "p95_ms", "p99_ms"]),
     ("/group", &["id", "cap_usd", "booked_usd"]),
     ("/usage", &["retain", "recall", "answer", "judge", "total", "booked"]),
     ("/usage/booked", &["usd", "unfinished", "unused", "overhead", "uncertain"]),

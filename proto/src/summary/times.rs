@@ -23,6 +23,12 @@ pub struct Percentiles {
 pub struct LatencySummary {
     /// Retaining one stream entry (session).
     pub retain: Option<Percentiles>,
+    /// Building an index, embeddings of a bank, or starting a server: each build once.
+    #[serde(default)]
+    pub build: Option<Percentiles>,
+    /// Waiting for somebody else's build, per question that waited.
+    #[serde(default)]
+    pub build_wait: Option<Percentiles>,
     /// One recall.
     pub recall: Option<Percentiles>,
     /// One answer.
@@ -73,6 +79,9 @@ pub struct SlowQuestion {
 pub struct PhaseSeconds {
     /// Retaining.
     pub retain: Option<f64>,
+    /// Building, see [`LatencySummary::build`].
+    #[serde(default)]
+    pub build: Option<f64>,
     /// Consolidating; absent where it did not happen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consolidate: Option<f64>,

@@ -159,6 +159,7 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts, ta
         StepFacts::Retained { .. }
         | StepFacts::Consolidated { .. }
         | StepFacts::Ready { .. }
+        | StepFacts::Probed(_)
         | StepFacts::Scored { .. } => span,
     };
     // an embedding model is named with its calls alone: most steps of such a system are served by what is stored

@@ -138,6 +138,12 @@ impl Tree<'_> {
             let begin = timing.started_us.saturating_add(micros(offset));
             (begin, begin.saturating_add(micros(duration)))
         };
+        let builds = [("build", 0, timing.build_us), ("build_wait", timing.build_us, timing.build_wait_us)];
+        for (name, offset, duration) in builds.into_iter().filter(|(.., duration)| *duration > 0) {
+            let (begin, end) = place(offset, duration);
+            let span = self.span(parent, &format!("{path}/{name}"), name, SpanClass::Wait, begin, end);
+            self.spans.push(Span { session: timing.session, ..span });
+        }
         for (number, (offset, duration, what)) in timing.waits.iter().enumerate() {
             let (begin, end) = place(*offset, *duration);
             let mut span =
@@ -166,7 +172,7 @@ impl Tree<'_> {
             && timing.calls.is_empty()
             && timing.provider_us > 0
         {
-            let (begin, end) = place(0, timing.provider_us);
+            let (begin, end) = place(timing.build_us + timing.build_wait_us, timing.provider_us);
             let system = &self.input.spec.system.name;
             let span = call(0, &format!("{operation} {system}"), begin, end);
             calls.push(attributes::database(span, system, operation, None));

@@ -70,6 +70,11 @@ impl Active {
         self.lock().values().filter_map(|holder| holder.claim).collect()
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     fn knows(&self, task: (RunNo, TaskKey)) -> bool {
         self.lock().contains_key(&task)
     }

@@ -152,6 +152,11 @@ impl Shared {
         Ok(self.store.running_runs(&self.domain).await?.into_iter().map(|(run, _)| run).collect())
     }
 
+    /// Tasks in hand beside the one that asks.
+    pub(crate) fn others(&self) -> u32 {
+        u32::try_from(self.active.count().saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
     /// Wakes the dispatcher of this process, and the look at the runs' states.
     pub(crate) fn wake(&self) {
         self.opened.notify_one();

@@ -5,7 +5,7 @@ use std::{sync::PoisonError, time::Duration};
 use bench_proto::{
     call::CallRecord,
     failure::{Failure, FailureClass},
-    ids::{TaskKind, trace_id},
+    ids::{TaskKey, TaskKind, trace_id},
     step::StepRecord,
     task::TaskEvent,
     trace::{AttemptEnd, AttemptNote},
@@ -188,6 +188,9 @@ impl About {
 
     /// What is asked of whom: `judge conv-26:0`, `retain conv-26`.
     fn name(&self) -> String {
+        if self.task.task == TaskKey::PROBE {
+            return "the latency probe".to_owned();
+        }
         let kind = match self.task.task.kind() {
             TaskKind::Retain => "retain",
             TaskKind::Ready => "ready",

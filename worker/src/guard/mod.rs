@@ -33,8 +33,8 @@ use crate::{
     models::{caller::CallSettings, classify, stop::StopFlag},
     routes::{NotNow, Route, Routes, Way, memory_route},
     systems::{
-        BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery,
-        RetainReceipt, SystemStats,
+        BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+        RecallQuery, RetainReceipt, SystemStats,
         adapter::{NO_REPLY, UNREACHABLE},
     },
 };
@@ -351,6 +351,14 @@ impl MemorySystem for Guarded {
         let asks = self.capabilities().asked_ready;
         let asked = Asked { asks, ..Asked::of(Operation::Ready, "ready", bank, "") };
         self.guarded(asked, || self.system.readiness(bank, entries)).await
+    }
+
+    /// A part of the operation that follows: its failure counts as that one's, its success says nothing about it.
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        self.system.on_this_machine(bank)?;
+        let (operation, of) = query.map_or((Operation::Retain, ""), |query| (Operation::Recall, query.question_id));
+        let asked = Asked { asks: false, ..Asked::of(operation, "prepare", bank, of) };
+        self.guarded(asked, || self.system.prepare(bank, query)).await
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {

@@ -81,6 +81,7 @@ impl Tally {
             StepFacts::Answered { .. } => "answer",
             StepFacts::Scored { .. } => "score",
             StepFacts::Judged { .. } => "judge",
+            StepFacts::Probed(_) => "probe",
             StepFacts::Failed { .. } => match record.task.kind() {
                 TaskKind::Retain => "retain",
                 TaskKind::Ready => "ready",
@@ -95,7 +96,7 @@ impl Tally {
         }
         let phase = match name {
             "retain" | "consolidate" | "ready" => Phase::Retain,
-            "recall" => Phase::Recall,
+            "recall" | "probe" => Phase::Recall,
             "judge" => Phase::Judge,
             _ => Phase::Answer,
         };
@@ -111,7 +112,10 @@ impl Tally {
 
     fn times(&mut self, name: &'static str, timing: &Timing) {
         let seconds = |us: u64| us as f64 / 1e6;
-        self.record(&catalogue::STEP_SECONDS, seconds(timing.total_us), name);
+        self.record(&catalogue::STEP_SECONDS, seconds(timing.operation_us()), name);
+        if timing.build_us > 0 {
+            self.record(&catalogue::STEP_SECONDS, seconds(timing.build_us), "build");
+        }
         if timing.provider_us > 0 {
             self.record(&catalogue::PROVIDER_SECONDS, seconds(timing.provider_us), name);
         }

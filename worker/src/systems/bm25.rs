@@ -23,7 +23,7 @@ use tantivy::{
 };
 
 use super::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings, documents,
+    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, RecallQuery, SystemSettings, documents,
     from_items::{FromItems, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::{Setting, number},
@@ -82,6 +82,19 @@ impl Bm25 {
         let settings_key = format!("k1={k1} b={b}").into();
         Ok(Self { k1, b, settings_key, analyzer: analyzer(), cache: context.index_cache.clone() })
     }
+
+    async fn index_of(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<(Arc<Bm25Index>, Prepared), Failure> {
+        let key = IndexKey::of("bm25", bank, content, query, &self.settings_key);
+        let (k1, b, visible_entries) = (self.k1, self.b, key.visible_entries);
+        let content = content.clone();
+        let build = move || Bm25Index::build(&content, visible_entries, k1, b).map_err(failure);
+        self.cache.find_or_build(&key, build).await
+    }
 }
 
 #[async_trait]
@@ -92,12 +105,17 @@ impl Search for Bm25 {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure> {
-        let key = IndexKey::of("bm25", bank, content, query, &self.settings_key);
-        let (k1, b, visible_entries) = (self.k1, self.b, key.visible_entries);
-        let content = content.clone();
-        let build = move || Bm25Index::build(&content, visible_entries, k1, b).map_err(failure);
-        let index = self.cache.get_or_build(&key, build).await?;
+        let (index, _) = self.index_of(bank, content, query).await?;
         index.search(&words(&mut self.analyzer.clone(), query.text), query.k as usize).map_err(failure)
+    }
+
+    async fn index(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Prepared, Failure> {
+        self.index_of(bank, content, query).await.map(|(_, prepared)| prepared)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The common part of all systems that are computed from the stored items alone (P29): nothing is written on retain,
 //! everything is ready at once, and any worker can serve any question.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use bench_proto::{
@@ -12,7 +12,7 @@ use bench_proto::{
 };
 
 use super::{
-    BankRef, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, RetainReceipt,
+    BankRef, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery, RetainReceipt,
     documents::{self, Document},
 };
 
@@ -26,6 +26,16 @@ pub(super) trait Search: Send + Sync {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure>;
+
+    /// Builds the index of what the query may see, unless it is there.
+    async fn index(
+        &self,
+        _bank: &BankRef,
+        _content: &Arc<BankContent>,
+        _query: &RecallQuery<'_>,
+    ) -> Result<Prepared, Failure> {
+        Ok(Prepared::Ready)
+    }
 
     /// Does ahead, once per bank, what all searches rest on and what others can find: nothing, unless it must be paid for.
     async fn ahead(&self, _entries: &[StreamEntry]) -> Result<(), Failure> {
@@ -70,6 +80,13 @@ impl<S: Search + 'static> FromItems<S> {
     }
 }
 
+fn content_of(bank: &BankRef) -> Result<&Arc<BankContent>, Failure> {
+    bank.content.as_ref().ok_or_else(|| {
+        let message = format!("the content of bank {} was not handed to its system", bank.bank_id);
+        Failure::permanent("bank_content_missing", message)
+    })
+}
+
 #[async_trait]
 impl<S: Search> MemorySystem for FromItems<S> {
     fn capabilities(&self) -> &Capabilities {
@@ -81,21 +98,26 @@ impl<S: Search> MemorySystem for FromItems<S> {
     }
 
     async fn retain(&self, _bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+        let begun = Instant::now();
         self.search.ahead(entries).await?;
+        let build_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         let written = entries.iter().map(|entry| entry.turns() as u64).sum();
-        Ok(RetainReceipt { written, usage: Usage::default() })
+        Ok(RetainReceipt { written, build_us, usage: Usage::default() })
     }
 
     async fn readiness(&self, _bank: &BankRef, _entries: u32) -> Result<Readiness, Failure> {
         Ok(Readiness::Proven)
     }
 
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        match query {
+            Some(query) => self.search.index(bank, content_of(bank)?, query).await,
+            None => Ok(Prepared::Ready),
+        }
+    }
+
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
-        let content = bank.content.as_ref().ok_or_else(|| {
-            let message = format!("the content of bank {} was not handed to its system", bank.bank_id);
-            Failure::permanent("bank_content_missing", message)
-        })?;
-        let hits = self.search.search(bank, content, query).await?;
+        let hits = self.search.search(bank, content_of(bank)?, query).await?;
         let effective_k = if self.capabilities.ignores_k { hits.len() as u32 } else { query.k };
         Ok(Recall { hits, effective_k, usage: Usage::default() })
     }

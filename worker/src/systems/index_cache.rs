@@ -9,7 +9,7 @@ use std::{
 use bench_proto::{dataset::BankContent, failure::Failure, ids::Sha256Hash};
 use futures::{FutureExt, channel::oneshot, future::Shared};
 
-use super::{BankRef, RecallQuery, documents};
+use super::{BankRef, Prepared, RecallQuery, documents};
 
 /// Bytes that are kept when nobody says otherwise: 64 MiB.
 pub const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
@@ -115,13 +115,26 @@ impl IndexCache {
         key: &IndexKey,
         build: impl FnOnce() -> Result<T, Failure> + Send + 'static,
     ) -> Result<Arc<T>, Failure> {
+        self.find_or_build(key, build).await.map(|(index, _)| index)
+    }
+
+    /// The same, and whether it had to be built for it.
+    ///
+    /// # Errors
+    /// As [`Self::get_or_build`].
+    pub async fn find_or_build<T: BuiltIndex>(
+        &self,
+        key: &IndexKey,
+        build: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<(Arc<T>, Prepared), Failure> {
         let (flight, start) = {
             let mut inner = self.lock();
             if let Some(index) = inner.touch(key) {
-                return typed(index);
+                return Ok((typed(index)?, Prepared::Ready));
             }
             inner.board(key)
         };
+        let prepared = if start.is_some() { Prepared::Built } else { Prepared::Waited };
         if let Some(sender) = start {
             let landing = Landing { cache: self.clone(), key: key.clone() };
             tokio::task::spawn_blocking(move || {
@@ -133,7 +146,7 @@ impl IndexCache {
         let landed = flight.await.unwrap_or_else(|_| {
             Err(Failure::transient("index_build_stopped", "building the bank's index stopped before its end"))
         });
-        typed(landed?)
+        Ok((typed(landed?)?, prepared))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -261,6 +274,21 @@ mod tests {
         }
         assert_eq!(built.load(Ordering::SeqCst), 1);
         assert_eq!(cache.stats(), CacheStats { kept: 1, bytes: 1, builds: 1 });
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn p43_one_builds_the_others_wait_and_later_ones_find_it() {
+        let cache = IndexCache::default();
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(50));
+            Ok(Index(1))
+        };
+        let (first_key, second_key) = (key("a"), key("a"));
+        let both = tokio::join!(cache.find_or_build(&first_key, slow), cache.find_or_build(&second_key, slow));
+        let (first, second) = (both.0.expect("builds").1, both.1.expect("waits").1);
+        assert_eq!((first, second), (Prepared::Built, Prepared::Waited));
+        let later = cache.find_or_build(&first_key, slow).await.expect("is there").1;
+        assert_eq!(later, Prepared::Ready);
     }
 
     #[tokio::test]

@@ -163,11 +163,25 @@ pub struct Recall {
     pub usage: Usage,
 }
 
+/// What recalls rest on, when an operation asked for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Prepared {
+    /// It was there, or there is nothing to build.
+    #[default]
+    Ready,
+    /// Somebody else was building it: the operation waited.
+    Waited,
+    /// The operation built it.
+    Built,
+}
+
 /// What a retain did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RetainReceipt {
     /// Turns or memories written.
     pub written: u64,
+    /// The part of its time, in microseconds, that made what recalls rest on (embeddings of the bank).
+    pub build_us: u64,
     /// Usage that the system reported.
     pub usage: Usage,
 }
@@ -234,6 +248,12 @@ pub trait MemorySystem: Send + Sync {
 
     /// Asks whether what was retained can be found.
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure>;
+
+    /// Builds what the system needs before it can do anything (a started server) and, for a query, what the recall rests on (an
+    /// index), unless it is there. The recall does it too when nobody has asked: apart it is measured apart (P43).
+    async fn prepare(&self, _bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        Ok(Prepared::Ready)
+    }
 
     /// Searches.
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure>;

@@ -6,7 +6,7 @@ use bench_store::{ClaimedTask, StoreError};
 
 use super::{TaskInput, TaskResult};
 use crate::{
-    context::RunContext,
+    context::{At, RunContext},
     engine::{Shared, store_failure},
 };
 
@@ -20,7 +20,10 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         return Err(missing("the answer").into());
     };
     let judge = context.judge(task.task.judge_no()).ok_or_else(|| missing("the judge"))?;
-    let judged = judge.judge(&task, question, gold, answer).await?;
+    let entered = context.enter(At::Judges);
+    let mut judged = judge.judge(&task, question, gold, answer).await?;
+    judged.timing.in_flight = entered.in_flight;
+    drop(entered);
     let record = StepRecord {
         run: task.run,
         task: task.task,

@@ -1,7 +1,8 @@
-//! The four kinds of task, one file each (P6). A task runs in a slot and ends in one of the ways of [`TaskEnd`].
+//! The four kinds of task, one file each (P6), and the latency probe of a run (P43). A task runs in a slot and ends in one of the ways of [`TaskEnd`].
 
 mod canary;
 mod judge;
+mod probe;
 mod question;
 mod ready;
 mod retain;
@@ -15,12 +16,14 @@ use bench_proto::{
     call::{CallRecord, Usage},
     failure::{Failure, FailureClass},
     ids::{RunNo, TaskKey, TaskKind},
-    step::{Effect, StepFacts, StepNo, StepRecord, StepText, Timing},
+    step::{Effect, SHORTEST_WAIT_US, StepFacts, StepNo, StepRecord, StepText, Timing},
 };
 use bench_store::{ClaimedTask, StoreError};
 
 use crate::{
+    context::RunContext,
     engine::{Shared, store_failure},
+    systems::{BankRef, Prepared, RecallQuery},
     writer::WriteError,
 };
 
@@ -134,7 +137,7 @@ pub(crate) async fn prepare(
 fn needs_texts(task: &ClaimedTask) -> bool {
     match task.task.kind() {
         TaskKind::Judge => true,
-        TaskKind::Question => task.epoch > 1,
+        TaskKind::Question => task.epoch > 1 && task.task != TaskKey::PROBE,
         TaskKind::Retain | TaskKind::Ready => false,
     }
 }
@@ -161,6 +164,7 @@ pub(crate) async fn run(shared: &Shared, task: ClaimedTask, input: Result<TaskIn
             match task.task.kind() {
                 TaskKind::Retain => retain::run(shared, &context, task).await,
                 TaskKind::Ready => ready::run(shared, &context, task).await,
+                TaskKind::Question if task.task == TaskKey::PROBE => probe::run(shared, &context, task).await,
                 TaskKind::Question => question::run(shared, &context, task, &input).await,
                 TaskKind::Judge => judge::run(shared, &context, task, &input).await,
             }
@@ -223,6 +227,26 @@ impl GivenUp {
 /// Microseconds since 1970 by this machine's clock; for display only.
 pub(crate) fn now_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Makes sure of what an operation of the memory system rests on, and notes how long building it took, or waiting for somebody
+/// else who built it (P43).
+pub(crate) async fn prepared(
+    context: &RunContext,
+    bank: &BankRef,
+    query: Option<&RecallQuery<'_>>,
+    timing: &mut Timing,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let how = context.system().prepare(bank, query).await?;
+    let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    match how {
+        Prepared::Built => timing.build_us += took_us,
+        // shorter ones are no wait for a build: two looked at the same moment
+        Prepared::Waited if took_us >= SHORTEST_WAIT_US => timing.build_wait_us += took_us,
+        Prepared::Waited | Prepared::Ready => {}
+    }
+    Ok(())
 }
 
 /// Measures a step.

@@ -4,21 +4,22 @@
 use bench_proto::{
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
+    failure::Failure,
     ids::TaskKey,
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
 
-use super::{StepClock, TaskEnd, TaskInput, TaskResult, prepare};
+use super::{StepClock, TaskEnd, TaskInput, TaskResult, prepare, prepared};
 use crate::{
     answerer::Answered,
     banks::BankData,
-    context::RunContext,
+    context::{At, RunContext},
     embedder::Payer,
     engine::{Shared, keep_calls, store_failure},
     scorers::{ScoreCase, abstention::is_abstention},
     sight::traced,
-    systems::RecallQuery,
+    systems::{BankRef, Recall, RecallQuery},
 };
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
@@ -68,11 +69,15 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn answer(&self, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
         let Self { shared, context, task, data, question } = *self;
-        if context.answerer().is_system() {
-            answer_by_system(shared, context, task, data, question).await
+        let by_system = context.answerer().is_system();
+        let entered = context.enter(if by_system { At::System } else { At::Answerer });
+        let mut answered = if by_system {
+            answer_by_system(shared, context, task, data, question).await?
         } else {
-            context.answerer().answer(&task, question, hits, &data.content).await
-        }
+            context.answerer().answer(&task, question, hits, &data.content).await?
+        };
+        answered.timing.in_flight = entered.in_flight;
+        Ok(answered)
     }
 
     /// Answers while the recall that the answer rests on is stored: the call need not wait for the commit. Whoever stored a
@@ -174,22 +179,27 @@ async fn recall(
     records: &mut Vec<StepRecord>,
 ) -> Result<Vec<RetrievedHit>, TaskEnd> {
     context.check_running()?;
-    let clock = StepClock::start();
     let row = context.current_row(shared, data).await?;
     let capabilities = context.system().capabilities();
     let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
     let query = recall_query(context, question, data, evidence);
     let bank = context.bank_ref(&row, data);
-    let recalling = Payer::of(task).pays(context, context.system().recall(&bank, &query));
+    let clock = StepClock::start();
+    let recalling = Payer::of(task).pays(context, recall_prepared(context, &bank, &query));
     let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await;
-    let (mut recall, paid) = recall?;
+    let ((mut recall, own), paid) = recall?;
     recall.usage += paid.usage;
+    let spent = clock.timing(&task, 0);
     let timing = Timing {
         rate_wait_us: paid.timing.rate_wait_us,
         calls: paid.timing.calls,
         waits: paid.timing.waits,
         server: context.server(&bank, paid.timing.server).await,
-        ..clock.timing(&task, clock.elapsed_us())
+        provider_us: spent.total_us.saturating_sub(own.build_us + own.build_wait_us),
+        build_us: own.build_us,
+        build_wait_us: own.build_wait_us,
+        in_flight: own.in_flight,
+        ..spent
     };
     let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
     let retrieval = Retrieval {
@@ -223,6 +233,21 @@ async fn recall(
         effect: Effect::Continue,
     });
     Ok(recall.hits)
+}
+
+/// A recall after what it rests on, which is timed apart: how long that took, and how many recalls were in flight at the system
+/// when this one began.
+async fn recall_prepared(
+    context: &RunContext,
+    bank: &BankRef,
+    query: &RecallQuery<'_>,
+) -> Result<(Recall, Timing), Failure> {
+    let mut own = Timing::default();
+    prepared(context, bank, Some(query), &mut own).await?;
+    let entered = context.enter(At::System);
+    own.in_flight = entered.in_flight;
+    let recall = context.system().recall(bank, query).await?;
+    Ok((recall, own))
 }
 
 /// Evidence turns that are in none of the first `entries` entries. Looked at only where sessions are cut: elsewhere all of
@@ -269,7 +294,7 @@ async fn answer_by_system(
     })
 }
 
-fn recall_query<'a>(
+pub(super) fn recall_query<'a>(
     context: &RunContext,
     question: &'a Question,
     data: &BankData,

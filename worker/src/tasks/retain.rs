@@ -7,10 +7,10 @@ use bench_proto::{
 use bench_store::{BankRow, ClaimedTask, StoreError};
 use tracing::warn;
 
-use super::{StepClock, TaskEnd, TaskResult};
+use super::{StepClock, TaskEnd, TaskResult, prepared};
 use crate::{
     banks::BankData,
-    context::{CANNOT_SERVE, RunContext},
+    context::{At, CANNOT_SERVE, RunContext},
     embedder::Payer,
     engine::{Shared, store_failure},
     guard::{self, UNAVAILABLE},
@@ -35,6 +35,9 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let segment = row.segments.get(task.task.index() as usize).ok_or_else(|| missing_segment(&task))?;
     let system = context.system();
     let mut bank = context.bank_ref(&row, &data);
+    // a server that has to be started first is no part of what retaining takes
+    let mut built = Timing::default();
+    prepared(context, &bank, None, &mut built).await.map_err(|failure| context.system_end(failure))?;
     if bank.handle.is_none() {
         let handle = system.open_bank(&bank).await.map_err(|failure| context.system_end(failure))?;
         let stored = shared.store.set_bank_handle(task.run, bank_no, row.generation, &handle).await;
@@ -44,19 +47,31 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         }
         bank.handle = Some(stored);
     }
-    let batch = system.capabilities().max_batch.clamp(1, CHECKPOINTS_PER_SUBMISSION);
+    let most = system.capabilities().max_batch.clamp(1, CHECKPOINTS_PER_SUBMISSION);
     let mut position = row.position;
     while position < segment.until {
         // a worker that drains hands a bank back between two sessions (P26)
         context.check_running()?;
-        let until = segment.until.min(position + batch);
-        retain_batch(shared, context, task, &data, &bank, &row, (position, until, segment.until)).await?;
+        let until = segment.until.min(position + most);
+        let built = std::mem::take(&mut built);
+        let batch = Batch { from: position, until, end: segment.until, built };
+        retain_batch(shared, context, task, &data, &bank, &row, batch).await?;
         position = until;
     }
     if row.position >= segment.until {
         finish_empty_segment(shared, task, &row).await?;
     }
     Ok(())
+}
+
+/// Entries that are retained together.
+struct Batch {
+    from: u32,
+    until: u32,
+    /// Where the segment ends.
+    end: u32,
+    /// What had to be built before the first of them.
+    built: Timing,
 }
 
 async fn retain_batch(
@@ -66,10 +81,12 @@ async fn retain_batch(
     data: &BankData,
     bank: &BankRef,
     row: &BankRow,
-    (from, until, end): (u32, u32, u32),
+    batch: Batch,
 ) -> TaskResult {
+    let Batch { from, until, end, built } = batch;
     let clock = StepClock::start();
     let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
+    let entered = context.enter(At::System);
     let retaining = async {
         match context.system().retain(bank, entries).await {
             Err(failure) if is_in_doubt(&failure) => match leave(shared, context, task).await {
@@ -86,8 +103,15 @@ async fn retain_batch(
     receipt.usage += paid.usage;
     let count = u64::from(until - from);
     let mut spent = clock.timing(&task, clock.elapsed_us());
+    spent.in_flight = entered.in_flight;
+    drop(entered);
     spent.server = context.server(bank, paid.timing.server.take()).await;
-    let share = Timing { provider_us: spent.provider_us / count, total_us: spent.total_us / count, ..spent };
+    let share = Timing {
+        provider_us: spent.provider_us / count,
+        total_us: spent.total_us / count,
+        build_us: receipt.build_us.min(spent.total_us) / count,
+        ..spent
+    };
     let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
         run: task.run,
         task: task.task,
@@ -101,6 +125,9 @@ async fn retain_batch(
                 queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
                 rate_wait_us: if position == from { paid.timing.rate_wait_us } else { 0 },
                 dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
+                total_us: share.total_us + if position == from { built.build_us + built.build_wait_us } else { 0 },
+                build_us: share.build_us + if position == from { built.build_us } else { 0 },
+                build_wait_us: if position == from { built.build_wait_us } else { 0 },
                 ..share.clone()
             },
         },

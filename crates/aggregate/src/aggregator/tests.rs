@@ -137,6 +137,7 @@ pub(crate) fn question(i: u64) -> QuestionFacts {
             answer_us: Some(i * 700),
             judge_us: i.is_multiple_of(2).then_some(i),
             question_us: i * 801,
+            ..Default::default()
         },
         usage: PhaseUsage {
             answer: Usage { calls: 1, prompt_tokens: i, cost: PicoUsd(7), ..Usage::default() },

@@ -14,6 +14,7 @@ pub mod fingerprints;
 
 mod difference;
 mod holm;
+pub(crate) mod latency;
 mod mcnemar;
 mod pairs;
 
@@ -142,10 +143,12 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     notes.extend(shared);
     let retrieval = retrieval(a, b, &means, &facts, options);
     let (flips, flip_counts) = flips(&facts, options);
+    let (of_a, of_b) = (compared_run(a, &metric), compared_run(b, &metric));
     Comparison {
         schema_version: COMPARISON_SCHEMA_VERSION,
-        a: compared_run(a, &metric),
-        b: compared_run(b, &metric),
+        latency: Some(latency::compare(&of_a, &of_b)),
+        a: of_a,
+        b: of_b,
         comparable: reasons.is_empty(),
         reasons,
         notes,
@@ -218,6 +221,7 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         result_digest: summary.result_digest.clone(),
         retrieval: summary.retrieval.clone(),
         latency_ms: summary.latency_ms.clone(),
+        latency_probe: summary.latency_probe.clone(),
         usage: summary.usage.clone(),
         usd_per_correct: summary.usd_per_correct,
     }

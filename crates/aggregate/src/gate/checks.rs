@@ -1,12 +1,14 @@
 //! The rules of a policy, one by one.
 
 use bench_proto::{
-    comparison::{Comparison, PairedDifference},
+    comparison::{ComparedRun, Comparison, PairedDifference},
     gate::{Check, CheckOutcome, Level},
-    summary::{LatencySummary, Percentiles, Summary, UsageSummary},
+    summary::{LatencyProbe, Summary, UsageSummary},
 };
 
-use super::policy::{Floors, LatencyRule, Policy, Ratio, Tolerance};
+use crate::compare::latency::probes;
+
+use super::policy::{Floors, LatencyRule, PROBE, Policy, Ratio, Tolerance};
 
 /// Below this probability a category's change is no accident, all categories counted.
 const SIGNIFICANT: f64 = 0.05;
@@ -63,7 +65,7 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
         );
     }
     let (a, b) = (&comparison.a, &comparison.b);
-    checks.extend(policy.latency.iter().map(|rule| latency(rule, &a.latency_ms, &b.latency_ms)));
+    checks.extend(policy.latency.iter().map(|rule| latency(rule, a, b)));
     checks.extend(policy.cost.map(|rule| cost(rule, (&a.usage, a.n), (&b.usage, b.n))));
     checks
 }
@@ -99,24 +101,24 @@ fn difference(rule: String, tolerance: Tolerance, paired: &PairedDifference, sig
     Check { rule, level, outcome, value: Some(interval.low), bound, detail }
 }
 
-fn latency(rule: &LatencyRule, a: &LatencySummary, b: &LatencySummary) -> Check {
-    let of = |latency: &LatencySummary| {
-        let phase: &Option<Percentiles> = match rule.phase.as_str() {
-            "retain" => &latency.retain,
-            "recall" => &latency.recall,
-            "answer" => &latency.answer,
-            "judge" => &latency.judge,
-            _ => &latency.question,
-        };
-        phase.as_ref().map(|p| match rule.percentile.as_str() {
-            "p50" => p.p50,
-            "p99" => p.p99,
-            _ => p.p95,
-        })
-    };
+/// Latencies under load belong to their load: only probes of the same conditions are compared (P43).
+fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
     let name = format!("latency:{}:{}", rule.phase, rule.percentile);
+    let not_compared = |why: String| not_checked(name.clone(), rule.level, rule.ratio, &format!("not compared: {why}"));
+    if rule.phase != PROBE {
+        return not_compared("it was measured under the run's own load; the latency probe is compared".to_owned());
+    }
+    let (a, b) = match probes(a, b) {
+        Ok(probes) => probes,
+        Err(why) => return not_compared(why),
+    };
+    let of = |probe: &LatencyProbe| match rule.percentile.as_str() {
+        "p50" => probe.p50_ms,
+        "p99" => probe.p99_ms,
+        _ => probe.p95_ms,
+    };
     let (Some(old), Some(new)) = (of(a), of(b)) else {
-        return not_checked(name, rule.level, rule.ratio, "a run has no such latency");
+        return not_compared("a latency probe has no such figure".to_owned());
     };
     let quotient = if (new - old).abs() <= SAME_MS { 1.0 } else { new / old.max(f64::MIN_POSITIVE) };
     let unit = format!("{new:.1} ms after {old:.1} ms");

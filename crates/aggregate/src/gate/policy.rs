@@ -25,11 +25,14 @@ pub struct Ratio {
     pub level: Level,
 }
 
+/// Phase of a rule on the latency probe, the one latency that is compared (P43).
+pub const PROBE: &str = "probe";
+
 /// A rule on a latency percentile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyRule {
-    /// `retain`, `recall`, `answer`, `judge` or `question`.
+    /// [`PROBE`]; `retain`, `recall`, `answer`, `judge` and `question` are known, and said to be not compared.
     pub phase: String,
     /// `p50`, `p95` or `p99`.
     pub percentile: String,
@@ -96,7 +99,7 @@ impl Default for Policy {
             category: Some(Tolerance { tolerance: 0.03, level: Level::Supporting }),
             categories: BTreeMap::new(),
             retrieval: Some(Tolerance { tolerance: 0.03, level: Level::Supporting }),
-            latency: vec![latency("recall"), latency("question")],
+            latency: vec![latency(PROBE)],
             cost: Some(Ratio { ratio: 1.25, level: Level::Advisory }),
             floors: Floors::default(),
         }
@@ -129,11 +132,11 @@ impl Policy {
             }
         }
         for rule in &self.latency {
-            let known = ["retain", "recall", "answer", "judge", "question"].contains(&rule.phase.as_str())
+            let known = [PROBE, "retain", "recall", "answer", "judge", "question"].contains(&rule.phase.as_str())
                 && ["p50", "p95", "p99"].contains(&rule.percentile.as_str());
             if !known || rule.ratio.is_nan() || rule.ratio <= 0.0 {
                 return Err(format!(
-                    "latency: {} {} ratio {}: phases are retain, recall, answer, judge, question; percentiles p50, p95, p99; ratios above 0",
+                    "latency: {} {} ratio {}: phases are probe, retain, recall, answer, judge, question; percentiles p50, p95, p99; ratios above 0",
                     rule.phase, rule.percentile, rule.ratio
                 ));
             }

@@ -1,7 +1,7 @@
 use bench_proto::{
     comparison::{CategoryDifference, Comparison, PairedDifference},
     gate::{CheckOutcome, GateVerdict},
-    summary::{Interval, Summary, Verdict},
+    summary::{Interval, LatencyProbe, ProbeConditions, Summary, Verdict},
 };
 
 use super::*;
@@ -92,13 +92,65 @@ fn a_category_must_survive_the_correction() {
 #[test]
 fn advisory_rules_are_only_said() {
     let slow = gated(|c| {
-        let p = |p95: f64| Some(bench_proto::summary::Percentiles { p50: 1.0, p95, p99: p95, n: 10 });
-        c.a.latency_ms.question = p(100.0);
-        c.b.latency_ms.question = p(400.0);
+        c.a.latency_probe = Some(probe(100.0));
+        c.b.latency_probe = Some(probe(400.0));
     });
-    let check = slow.checks.iter().find(|check| check.rule == "latency:question:p95").expect("is checked");
+    let check = slow.checks.iter().find(|check| check.rule == "latency:probe:p95").expect("is checked");
     assert_eq!((check.outcome, slow.exit_code), (CheckOutcome::Regression, 0));
     assert_eq!(slow.severity.as_deref(), Some("warning"));
+}
+
+fn probe(ms: f64) -> LatencyProbe {
+    LatencyProbe {
+        version: 1,
+        n: 200,
+        p50_ms: Some(ms),
+        p95_ms: Some(ms),
+        p99_ms: Some(ms),
+        failed: 0,
+        failure: None,
+        conditions: ProbeConditions { concurrency: 1, recalls: 200, ..ProbeConditions::default() },
+        at_rates: Vec::new(),
+        curve: Vec::new(),
+    }
+}
+
+#[test]
+fn p43_only_probes_of_equal_conditions_are_compared() {
+    let not_compared = |change: &dyn Fn(&mut Comparison), words: &str| {
+        let report = gated(change);
+        let check = report.checks.iter().find(|check| check.rule == "latency:probe:p95").expect("is named");
+        assert_eq!((check.outcome, report.exit_code), (CheckOutcome::NotChecked, 0), "{}", check.detail);
+        assert!(check.detail.starts_with("not compared: ") && check.detail.contains(words), "{}", check.detail);
+    };
+    not_compared(&|_| {}, "the first run has no latency probe");
+    not_compared(&|c| c.a.latency_probe = Some(probe(1.0)), "the second run has no latency probe");
+    not_compared(
+        &|c| {
+            let mut other = probe(400.0);
+            other.conditions.recalls = 50;
+            (c.a.latency_probe, c.b.latency_probe) = (Some(probe(1.0)), Some(other));
+        },
+        "recalls 200 and 50",
+    );
+    not_compared(
+        &|c| {
+            let failed = LatencyProbe { failure: Some("busy".to_owned()), ..probe(1.0) };
+            (c.a.latency_probe, c.b.latency_probe) = (Some(probe(1.0)), Some(failed));
+        },
+        "not whole: busy",
+    );
+    // what was measured under load is not compared whatever a policy asks for
+    let policy: Policy =
+        serde_norway::from_str("version: 1\nlatency: [{phase: recall, percentile: p95, ratio: 1.1, level: critical}]")
+            .expect("is a policy");
+    assert_eq!(policy.check(), Ok(()));
+    let mut loaded = comparison();
+    let p = |p95: f64| Some(bench_proto::summary::Percentiles { p50: 1.0, p95, p99: p95, n: 10 });
+    (loaded.a.latency_ms.recall, loaded.b.latency_ms.recall) = (p(0.1), p(470.0));
+    let report = gate(&summary(), Some(("base".to_owned(), loaded)), &policy, GateFlags::default());
+    let check = report.checks.iter().find(|check| check.rule == "latency:recall:p95").expect("is named");
+    assert_eq!((check.outcome, report.exit_code), (CheckOutcome::NotChecked, 0));
 }
 
 #[test]

@@ -8,9 +8,20 @@ use serde_json::{Value, json};
 
 const PRICED: [&str; 4] = ["--price", "text-embedding-3-small=0.02/0", "--price", "gpt-4o-mini=0.15/0.60"];
 
-/// `submit` of 50 questions to `vector`, answered without a model.
+/// `submit` of 50 questions to `vector`, answered without a model. No probe: what its recalls embed is paid again.
 fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let fixed = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--system", "vector", "--json"];
+    let fixed = [
+        "submit",
+        "--dataset",
+        "locomo-sim",
+        "--preset",
+        "quick",
+        "--system",
+        "vector",
+        "--latency-probe",
+        "off",
+        "--json",
+    ];
     fixed.iter().chain(more).copied().collect()
 }
 

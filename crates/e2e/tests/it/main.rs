@@ -15,6 +15,7 @@ mod full_disk;
 mod groups;
 mod instrument;
 mod kill;
+mod latency;
 mod local_runs;
 mod models;
 mod money;

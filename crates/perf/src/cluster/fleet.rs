@@ -74,7 +74,10 @@ impl<'s> Fleet<'s> {
     /// `bench-coord submit` in the fleet's place.
     pub(crate) fn submit(&self, args: &[&str]) -> std::process::Command {
         let mut command = self.services.command("bench-coord", &self.place);
-        command.current_dir(self.folder.path()).args(["submit", "--preset", "full", "--display", "none"]).args(args);
+        command
+            .current_dir(self.folder.path())
+            .args(["submit", "--preset", "full", "--latency-probe", "off", "--display", "none"])
+            .args(args);
         let log = File::create(self.folder.path().join("submit.log"));
         command.stdout(Stdio::null()).stderr(log.map_or_else(|_| Stdio::null(), Stdio::from));
         command

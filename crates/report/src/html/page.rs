@@ -165,8 +165,16 @@ fn cards(summary: &Summary) -> String {
             "mean, estimated".to_owned(),
         ));
     }
-    cards.push(("time of a question".to_owned(), p50(&summary.latency_ms.question), p95(&summary.latency_ms.question)));
+    cards.push((
+        "time of a question, under load".to_owned(),
+        p50(&summary.latency_ms.question),
+        p95(&summary.latency_ms.question),
+    ));
     cards.push(("of it recall".to_owned(), p50(&summary.latency_ms.recall), p95(&summary.latency_ms.recall)));
+    cards.extend(summary.latency_probe.as_ref().and_then(|probe| {
+        let more = format!("median of {}, one at a time", count(probe.n));
+        Some(("recall latency".to_owned(), format!("{} ms", ms(probe.p50_ms?)), more))
+    }));
     let each = summary.usd_per_correct.map(|each| format!("{} per correct answer", usd(each))).unwrap_or_default();
     cards.push(("cost".to_owned(), usd(summary.usage.total.used.usd), each));
     cards.extend(summary.judge_agreement.iter().map(|agreement| {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `bars` | scores of categories with their intervals |
 //! | `forest` | paired differences with their intervals |
-//! | `curves` | latency by share of the questions |
+//! | `curves` | the latency probe, and latency under load, by share of the operations |
 //! | `cost` | dollars and tokens by phase |
 //! | `history` | scores over time |
 //!
@@ -62,7 +62,10 @@ impl Plot {
 /// All plots of a run that have data.
 #[must_use]
 pub fn plots(summary: &Summary) -> Vec<Plot> {
-    [bars::plot(summary), curves::plot(summary), cost::plot(summary)].into_iter().flatten().collect()
+    [bars::plot(summary), curves::probe(summary), curves::plot(summary), cost::plot(summary)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn with_style(svg: &str) -> String {

@@ -18,6 +18,7 @@ mod money;
 mod outages;
 mod pace;
 mod plan;
+mod probes;
 mod results;
 mod retry;
 mod runs;
@@ -29,7 +30,7 @@ use std::{any::Any, sync::Arc};
 
 pub use self::{
     calls::*, checkpoints::*, contention::*, counted::Counted, fixtures::*, forks::*, incarnations::*, money::*,
-    outages::*, pace::*, plan::*, results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
+    outages::*, pace::*, plan::*, probes::*, results::*, retry::*, runs::*, segments::*, tasks::*, traces::*,
 };
 use crate::Store;
 
@@ -123,6 +124,9 @@ macro_rules! store_conformance {
             p1_each_task_is_claimed_once,
             p25_claims_beyond_the_limit_are_refused,
             p25_a_systems_own_limit_bounds_its_banks_too,
+            p43_a_probe_is_opened_once_and_goes_on_from_its_parts,
+            p43_a_probe_that_fails_fails_alone,
+            p43_a_retry_is_probed_anew,
             p14_two_processes_share_a_store,
             p44_a_session_is_told_what_the_store_knows_of_it,
             p44_an_incarnation_changes_once_for_all_who_notice,

@@ -114,7 +114,7 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
             }
             StepFacts::Answered { .. } => (What::Answered, recalled.get(&(run, task)).copied()),
             StepFacts::Scored { .. } => (What::Other, recalled.get(&(run, task)).copied()),
-            StepFacts::Judged { .. } | StepFacts::Failed { .. } => (What::Other, None),
+            StepFacts::Judged { .. } | StepFacts::Probed(_) | StepFacts::Failed { .. } => (What::Other, None),
         };
         let facts = to_json(&record.facts)?;
         let text = record.text.as_ref().map(to_frame).transpose()?;

@@ -23,12 +23,12 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger
     // where all questions have ended nobody looks for their facts
     static SUMS: Sql = Sql::new(|| {
         let (question, judge) = (first_of(TaskKind::Question), first_of(TaskKind::Judge));
-        let (overhead, step) = (TaskKey::OVERHEAD.0, TaskKey::INDEX_STEP);
+        let (overhead, probe, step) = (TaskKey::OVERHEAD.0, TaskKey::PROBE.0, TaskKey::INDEX_STEP);
         format!(
             "SELECT n.part, n.outcome, count(*), CAST(sum(n.prompt_tokens) AS BIGINT), \
              CAST(sum(n.completion_tokens) AS BIGINT), CAST(sum(n.cost) AS BIGINT) FROM \
              (SELECT c.outcome, c.prompt_tokens, c.completion_tokens, c.cost, CASE \
-             WHEN c.task_key = {overhead} THEN 2 WHEN c.task_key < {question} OR $2 = 1 THEN {ENDED} \
+             WHEN c.task_key IN ({overhead}, {probe}) THEN 2 WHEN c.task_key < {question} OR $2 = 1 THEN {ENDED} \
              WHEN EXISTS (SELECT 1 FROM facts AS f WHERE f.run_no = $1 AND f.task_key = CASE WHEN c.task_key >= {judge} \
              THEN (c.task_key - {JUDGE_OFFSET}) / {step} * {step} ELSE c.task_key END) THEN {ENDED} ELSE {UNFINISHED} END AS part \
              FROM calls AS c WHERE c.run_no = $1 AND c.outcome <= {UNCERTAIN}) AS n GROUP BY n.part, n.outcome"

@@ -74,6 +74,19 @@ async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i
     if added.is_empty() { Ok(()) } else { counters::add_to(conn, run, delta).await }
 }
 
+async fn open_probe(conn: &mut dyn Conn, run: RunNo) -> StoreResult<TaskState> {
+    counters::require(conn, run).await?;
+    tasks::open(conn, &[(run, TaskKey::PROBE, 0)]).await?;
+    let missing = || StoreError::Missing(format!("the latency probe of run number {}", run.0));
+    probe_state(conn, run).await?.ok_or_else(missing)
+}
+
+async fn probe_state(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Option<TaskState>> {
+    static STATE: Sql = Sql::new(|| "SELECT state FROM tasks WHERE run_no = $1 AND task_key = $2".to_owned());
+    let rows = conn.fetch(&STATE, args![run.0, TaskKey::PROBE.0]).await?;
+    rows.first().map(|row| tasks::task_state(row, 0)).transpose()
+}
+
 async fn set_handle(
     conn: &mut dyn Conn,
     run: RunNo,
@@ -138,6 +151,14 @@ impl<B: Backend> Plan for SqlStore<B> {
     async fn finish_plan(&self, run: RunNo) -> StoreResult<()> {
         static FINISH: Sql = Sql::new(|| "UPDATE runs SET planned = 1 WHERE run_no = $1".to_owned());
         must_exist(self.execute(&FINISH, args![run.0]).await?, run)
+    }
+
+    async fn open_probe(&self, run: RunNo) -> StoreResult<TaskState> {
+        // asked again and again until it is over
+        match self.backend.read(move |conn| Box::pin(probe_state(conn, run))).await? {
+            Some(state) => Ok(state),
+            None => self.backend.write(move |conn| Box::pin(open_probe(conn, run))).await,
+        }
     }
 
     async fn banks(&self, run: RunNo, bank_nos: Option<&[u32]>) -> StoreResult<Vec<BankRow>> {

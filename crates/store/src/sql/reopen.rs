@@ -63,6 +63,7 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
         forget_ends(conn, run, part).await?;
         reopen_tasks(conn, run, part, &anew).await?;
     }
+    forget_probe(conn, run).await?;
     let positions: i64 = anew.values().map(|position| i64::from(*position)).sum();
     for part in anew.keys().copied().collect::<Vec<_>>().chunks(CHUNK) {
         start_anew(conn, run, part).await?;
@@ -76,6 +77,14 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
     let count = candidates.len() as u64;
     note_event(conn, run, "reopened", &format!("{count} questions")).await?;
     Ok(count)
+}
+
+/// The latency probe belongs to the result that it was made for: another is made when the questions have ended again (P43).
+async fn forget_probe(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+    static STEPS: Sql = Sql::new(|| "DELETE FROM checkpoints WHERE run_no = $1 AND task_key = $2".to_owned());
+    static TASK: Sql = Sql::new(|| "DELETE FROM tasks WHERE run_no = $1 AND task_key = $2".to_owned());
+    conn.execute(&STEPS, args![run.0, TaskKey::PROBE.0]).await?;
+    conn.execute(&TASK, args![run.0, TaskKey::PROBE.0]).await.map(drop)
 }
 
 async fn candidates(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> StoreResult<Vec<Candidate>> {

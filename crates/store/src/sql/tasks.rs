@@ -78,7 +78,8 @@ fn standings(rows: Vec<Row>) -> StoreResult<Standings> {
 /// Makes tasks (run, key, first lease epoch) ready; those that have a row stay. Returns the new ones.
 pub(super) async fn open(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey, i64)]) -> StoreResult<Vec<(RunNo, TaskKey)>> {
     static OPEN: Sql = Sql::new(|| {
-        let (low, high) = TaskKey::range_of_kind(TaskKind::Question);
+        // the latency probe is no question: it is never concluded
+        let (low, high) = (TaskKey::range_of_kind(TaskKind::Question).0, TaskKey(TaskKey::PROBE.0 - 1));
         format!(
             "INSERT INTO tasks (run_no, task_key, state, lease_epoch, ready_at, concluded) \
              SELECT b.run, b.task, {}, b.epoch, @now, CASE WHEN b.task BETWEEN {} AND {} THEN 0 ELSE 1 END \

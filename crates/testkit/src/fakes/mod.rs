@@ -52,6 +52,10 @@ pub struct World {
     pub fails: (usize, u16),
     /// Responses are held back for this long.
     pub slow: Duration,
+    /// A search takes this long, and one is made at a time.
+    pub searches_take: Duration,
+    /// Searches that succeed before all others fail; all do when nothing is said.
+    pub searches_left: Option<usize>,
     /// Responses are of another shape than the contract says.
     pub other_shape: bool,
     /// Every request is sent elsewhere.
@@ -202,6 +206,8 @@ struct Serving {
 struct Served {
     system: System,
     world: Arc<Mutex<World>>,
+    /// Held while a search is made that takes its time.
+    searching: tokio::sync::Mutex<()>,
 }
 
 impl Fake {
@@ -254,7 +260,8 @@ impl Fake {
             let _in_runtime = runtime.enter();
             socket.listen(1024).expect("can listen")
         };
-        let served = Arc::new(Served { system: self.system, world: Arc::clone(&self.world) });
+        let served =
+            Arc::new(Served { system: self.system, world: Arc::clone(&self.world), searching: Default::default() });
         let router = Router::new().fallback(serve).with_state(served);
         let (leave, asked) = oneshot::channel();
         let (tell, gone) = mpsc::channel();
@@ -303,12 +310,23 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    let takes = match is_search(uri.path()) {
+        true => served.world.lock().unwrap_or_else(PoisonError::into_inner).searches_take,
+        false => Duration::ZERO,
+    };
+    let _searching = if takes.is_zero() { None } else { Some(served.searching.lock().await) };
+    let begun = tokio::time::Instant::now();
     let (slow, reply) = {
         let mut world = served.world.lock().unwrap_or_else(PoisonError::into_inner);
         (world.slow, answer(&served, &mut world, &method, &uri, &headers, &body))
     };
     tokio::time::sleep(slow).await;
+    tokio::time::sleep_until(begun + takes).await;
     reply
+}
+
+fn is_search(path: &str) -> bool {
+    ["/recall", "/search"].iter().any(|end| path.ends_with(end))
 }
 
 fn answer(
@@ -333,6 +351,12 @@ fn answer(
     if world.fails.0 > 0 {
         world.fails.0 -= 1;
         return StatusCode::from_u16(world.fails.1).unwrap_or(StatusCode::IM_A_TEAPOT).into_response();
+    }
+    if let Some(left) = world.searches_left.as_mut().filter(|_| is_search(uri.path())) {
+        match left.checked_sub(1) {
+            Some(fewer) => *left = fewer,
+            None => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
     }
     if !world.worker_dead && !world.waiting.is_empty() {
         let (bank, stored) = world.waiting.remove(0);

@@ -34,7 +34,7 @@ use self::{
     trials::{Conduct, Trials},
 };
 use super::{
-    super::BuildContext,
+    super::{BuildContext, Prepared},
     file::fill,
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
@@ -225,11 +225,24 @@ impl Managed {
 
     /// Where the bank's instance listens; started first when nobody has.
     pub(super) async fn address(&self, bank: Option<&str>, system: &HttpSystem) -> Result<Address, Failure> {
+        self.prepared_address(bank, system).await.map(|(at, _)| at)
+    }
+
+    /// The same, and whether it had to be started for it.
+    pub(super) async fn prepared_address(
+        &self,
+        bank: Option<&str>,
+        system: &HttpSystem,
+    ) -> Result<(Address, Prepared), Failure> {
         let folder = self.folder_of(bank);
-        let mut slot = self.instances.slot(&folder).lock_owned().await;
+        let slot = self.instances.slot(&folder);
+        let (mut slot, waited) = match Arc::clone(&slot).try_lock_owned() {
+            Ok(slot) => (slot, Prepared::Ready),
+            Err(_) => (slot.lock_owned().await, Prepared::Waited),
+        };
         slot.used = Some(Instant::now());
         if let Some(Instance::Own { at, .. } | Instance::Shared(at)) = &slot.current {
-            return Ok(at.clone());
+            return Ok((at.clone(), waited));
         }
         if self.start.per == InstancePer::Bank && self.survives {
             self.make_room().await;
@@ -280,8 +293,9 @@ impl Managed {
         };
         let (Instance::Own { at, .. } | Instance::Shared(at)) = &instance;
         let at = at.clone();
+        let prepared = if matches!(instance, Instance::Own { .. }) { Prepared::Built } else { Prepared::Waited };
         slot.current = Some(instance);
-        Ok(at)
+        Ok((at, prepared))
     }
 
     /// Ends the idle instances of the run that were asked for longest ago, so that one more is not too many.

@@ -26,15 +26,15 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     process::{Child, ChildStdin, Command},
-    sync::{Mutex, oneshot},
+    sync::{Mutex, MutexGuard, oneshot},
     task::JoinHandle,
 };
 use tracing::warn;
 
 use super::{
     super::{
-        BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall,
-        RecallQuery, RetainReceipt, SystemStats,
+        BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness,
+        Recall, RecallQuery, RetainReceipt, SystemStats,
     },
     UNREACHABLE,
     call::excerpt,
@@ -351,38 +351,52 @@ impl ProcessSystem {
         })
     }
 
+    /// The process, started first when it does not run; and whether it had to be.
+    async fn started(&self, what: &str) -> Result<(MutexGuard<'_, Option<Running>>, Prepared), Failure> {
+        let (mut running, mut prepared) = match self.running.try_lock() {
+            Ok(running) => (running, Prepared::Ready),
+            Err(_) => (self.running.lock().await, Prepared::Waited),
+        };
+        if running.as_mut().is_some_and(|running| running.child.try_wait().is_ok_and(|status| status.is_some())) {
+            *running = None;
+        }
+        if running.is_none() {
+            let mut started = self.start()?;
+            let hello = ProcessRequest { id: 0, op: ProcessOp::Hello { protocol: PROTOCOL } };
+            let (ready, greeted) = oneshot::channel();
+            put(&started.waiting, 0, ready);
+            send(&mut started.stdin, &hello).await.map_err(|_| self.gone(what))?;
+            match greeted.await {
+                Ok(reply) if reply.ok => {
+                    *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
+                }
+                Ok(reply) => {
+                    let error = reply.error.unwrap_or_default();
+                    return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
+                }
+                Err(_) => {
+                    let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
+                    let said = managed::last_words(&self.log, &[]);
+                    let message =
+                        format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
+                    return Err(Failure::transient(UNREACHABLE, message));
+                }
+            }
+            *running = Some(started);
+            prepared = Prepared::Built;
+        }
+        Ok((running, prepared))
+    }
+
+    fn gone(&self, what: &str) -> Failure {
+        Failure::transient("system_connection", format!("{what}: the process {} ended", self.spec.name))
+    }
+
     async fn exchange(&self, op: ProcessOp, what: &str) -> Result<ProcessReply, Failure> {
-        let gone = || Failure::transient("system_connection", format!("{what}: the process {} ended", self.spec.name));
+        let gone = || self.gone(what);
         let (sender, receiver) = oneshot::channel();
         {
-            let mut running = self.running.lock().await;
-            if running.as_mut().is_some_and(|running| running.child.try_wait().is_ok_and(|status| status.is_some())) {
-                *running = None;
-            }
-            if running.is_none() {
-                let mut started = self.start()?;
-                let hello = ProcessRequest { id: 0, op: ProcessOp::Hello { protocol: PROTOCOL } };
-                let (ready, greeted) = oneshot::channel();
-                put(&started.waiting, 0, ready);
-                send(&mut started.stdin, &hello).await.map_err(|_| gone())?;
-                match greeted.await {
-                    Ok(reply) if reply.ok => {
-                        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
-                    }
-                    Ok(reply) => {
-                        let error = reply.error.unwrap_or_default();
-                        return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
-                    }
-                    Err(_) => {
-                        let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
-                        let said = managed::last_words(&self.log, &[]);
-                        let message =
-                            format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
-                        return Err(Failure::transient(UNREACHABLE, message));
-                    }
-                }
-                *running = Some(started);
-            }
+            let (mut running, _) = self.started(what).await?;
             let Some(process) = running.as_mut() else { return Err(gone()) };
             let id = self.next.fetch_add(1, Ordering::Relaxed);
             if !put(&process.waiting, id, sender) {
@@ -500,7 +514,11 @@ impl MemorySystem for ProcessSystem {
             }
             used += usage(&reply);
         }
-        Ok(RetainReceipt { written: entries.iter().map(|entry| entry.turns() as u64).sum(), usage: used })
+        Ok(RetainReceipt {
+            written: entries.iter().map(|entry| entry.turns() as u64).sum(),
+            usage: used,
+            ..RetainReceipt::default()
+        })
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
@@ -515,6 +533,18 @@ impl MemorySystem for ProcessSystem {
             }
             None => Err(missing("ready", "ready")),
         }
+    }
+
+    async fn prepare(&self, _bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        tokio::time::timeout(self.timeout, self.started("start")).await.map_or_else(
+            |_| {
+                Err(Failure::transient(
+                    "system_timeout",
+                    format!("start: no reply within {}", time::show(self.timeout)),
+                ))
+            },
+            |started| started.map(|(_, prepared)| prepared),
+        )
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {

@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Readiness, Recall,
-        RecallQuery, RetainReceipt, SystemStats,
+        BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness,
+        Recall, RecallQuery, RetainReceipt, SystemStats,
     },
     call::{Call, Connection, Read, Secret},
     file::{self, Adapter},
@@ -289,11 +289,22 @@ impl MemorySystem for HttpSystem {
             return Err(Failure::permanent("system_cannot", "the adapter has no `retain`"));
         };
         let usage = self.retain_item_calls(call, bank, &self.items(entries)).await?;
-        Ok(RetainReceipt { written: entries.iter().map(|entry| entry.turns() as u64).sum(), usage })
+        Ok(RetainReceipt {
+            written: entries.iter().map(|entry| entry.turns() as u64).sum(),
+            usage,
+            ..RetainReceipt::default()
+        })
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
         self.look_ready(bank, entries).await
+    }
+
+    async fn prepare(&self, bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        match &self.place {
+            Place::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how),
+            Place::Fixed(_) => Ok(Prepared::Ready),
+        }
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {

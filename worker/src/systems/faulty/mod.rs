@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, ids::Sha256Hash};
 
 use super::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, RetainReceipt,
-    SystemSettings, bm25,
+    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery,
+    RetainReceipt, SystemSettings, bm25,
     settings::{Setting, number, text},
 };
 use outside::Outside;
@@ -127,6 +127,14 @@ impl MemorySystem for Faulty {
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
         self.inner.readiness(bank, entries).await
+    }
+
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        match &self.outside {
+            None => self.inner.prepare(bank, query).await,
+            // what is outside is read with each recall
+            Some(_) => Ok(Prepared::Ready),
+        }
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {

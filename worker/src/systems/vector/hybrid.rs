@@ -14,7 +14,7 @@ use bench_proto::{
 
 use super::{
     super::{
-        BankRef, BuildContext, BuildError, MemorySystem, RecallQuery, Setting, SystemSettings, bm25,
+        BankRef, BuildContext, BuildError, MemorySystem, Prepared, RecallQuery, Setting, SystemSettings, bm25,
         from_items::{FromItems, Search},
         settings::number,
     },
@@ -62,6 +62,17 @@ impl Search for Hybrid {
         let (words, vectors) =
             futures::try_join!(self.words.search(bank, content, &deep), self.vectors.search(bank, content, &deep))?;
         Ok(fuse([words, vectors], self.rrf_k, query.k as usize))
+    }
+
+    async fn index(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Prepared, Failure> {
+        let (words, vectors) =
+            futures::try_join!(self.words.index(bank, content, query), self.vectors.index(bank, content, query))?;
+        Ok(words.max(vectors))
     }
 
     async fn ahead(&self, entries: &[StreamEntry]) -> Result<(), Failure> {

@@ -25,7 +25,8 @@ pub use self::embed::{Embed, EmbeddingModel, HashEmbeddings, HttpEmbeddings};
 pub use self::index::{Vectors, nearest};
 pub use self::local::LocalModels;
 use super::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, Setting, SystemSettings, documents,
+    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, RecallQuery, Setting, SystemSettings,
+    documents,
     from_items::{FromItems, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::text,
@@ -95,6 +96,41 @@ impl VectorSearch {
         Ok(Self { model, embed, local, query_prefix, text_prefix, settings_key, cache: context.index_cache.clone() })
     }
 
+    async fn index_of(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
+        let key = IndexKey::of("vector", bank, content, query, &self.settings_key);
+        let (content, embed, model) = (content.clone(), Arc::clone(&self.embed), self.model.clone());
+        let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
+        let (runtime, payer) = (tokio::runtime::Handle::current(), Payer::current());
+        let build = move || {
+            let given = requests::of_entries(&content.entries[..visible_entries as usize], &prefix);
+            let embedding = futures::stream::iter(&given)
+                .map(|request| async { embed.of_bank(payer.as_ref(), &model, &request.texts).await })
+                .buffered(REQUESTS_AT_ONCE)
+                // what is under way is finished when one fails: it may be paid for
+                .collect::<Vec<_>>();
+            // a thread for blocking work: the runtime goes on meanwhile
+            let embedded = runtime.block_on(embedding).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let (mut hits, mut vectors) = (Vec::new(), Vectors::default());
+            let mut visible = documents::visible(&content, visible_entries).into_iter().peekable();
+            let given = given.iter().flat_map(|request| request.documents.iter());
+            for (document, vector) in given.zip(embedded.into_iter().flatten()) {
+                // what an update has taken away was given too, and is not found any more
+                if visible.next_if(|next| next.is(*document)).is_some() {
+                    vectors.push(vector).map_err(|error| Failure::permanent("embedding_shape", error))?;
+                    hits.push(document.hit(None));
+                }
+            }
+            vectors.seal();
+            Ok(VectorIndex { hits, vectors })
+        };
+        self.cache.find_or_build(&key, build).await
+    }
+
     /// What the search can do. A local model is a part of the version: its folder may hold another one elsewhere.
     fn capabilities(&self) -> Capabilities {
         match &self.local {
@@ -151,33 +187,7 @@ impl Search for VectorSearch {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<Vec<RetrievedHit>, Failure> {
-        let key = IndexKey::of("vector", bank, content, query, &self.settings_key);
-        let (content, embed, model) = (content.clone(), Arc::clone(&self.embed), self.model.clone());
-        let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
-        let (runtime, payer) = (tokio::runtime::Handle::current(), Payer::current());
-        let build = move || {
-            let given = requests::of_entries(&content.entries[..visible_entries as usize], &prefix);
-            let embedding = futures::stream::iter(&given)
-                .map(|request| async { embed.of_bank(payer.as_ref(), &model, &request.texts).await })
-                .buffered(REQUESTS_AT_ONCE)
-                // what is under way is finished when one fails: it may be paid for
-                .collect::<Vec<_>>();
-            // a thread for blocking work: the runtime goes on meanwhile
-            let embedded = runtime.block_on(embedding).into_iter().collect::<Result<Vec<_>, _>>()?;
-            let (mut hits, mut vectors) = (Vec::new(), Vectors::default());
-            let mut visible = documents::visible(&content, visible_entries).into_iter().peekable();
-            let given = given.iter().flat_map(|request| request.documents.iter());
-            for (document, vector) in given.zip(embedded.into_iter().flatten()) {
-                // what an update has taken away was given too, and is not found any more
-                if visible.next_if(|next| next.is(*document)).is_some() {
-                    vectors.push(vector).map_err(|error| Failure::permanent("embedding_shape", error))?;
-                    hits.push(document.hit(None));
-                }
-            }
-            vectors.seal();
-            Ok(VectorIndex { hits, vectors })
-        };
-        let index = self.cache.get_or_build(&key, build).await?;
+        let (index, _) = self.index_of(bank, content, query).await?;
         if index.hits.is_empty() || query.k == 0 {
             return Ok(Vec::new());
         }
@@ -190,6 +200,15 @@ impl Search for VectorSearch {
             .map_err(|error| Failure::permanent("embedding_shape", error))?;
         let hit = |(at, score): (usize, f32)| RetrievedHit { score: Some(f64::from(score)), ..index.hits[at].clone() };
         Ok(found.into_iter().map(hit).collect())
+    }
+
+    async fn index(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Prepared, Failure> {
+        self.index_of(bank, content, query).await.map(|(_, prepared)| prepared)
     }
 
     async fn ahead(&self, entries: &[StreamEntry]) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod broker;
 mod coordinators;
 mod failover;
+mod latency;
 mod memory_servers;
 mod network;
 mod outages;
