@@ -6,6 +6,7 @@
 //! `proto/schema/report.schema.json`, an example as `proto/golden/report.v2.json`.
 
 mod memory;
+mod models;
 mod question_line;
 mod run;
 mod scores;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use memory::{ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary};
+pub use models::{ModelSummary, PromptText, ServedModel};
 pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, TimingLine};
 pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
@@ -50,6 +52,9 @@ pub struct Summary {
     pub dataset: DatasetSummary,
     /// Effective settings.
     pub spec: SpecSummary,
+    /// Where its models were, and what answered there; null in reports of builds before this field.
+    #[serde(default)]
+    pub models: Option<Vec<ModelSummary>>,
     /// Marks that every view prints beside the result: [`LABEL_DEMO_ANSWERER`], [`LABEL_MODIFIED_DATASET`].
     #[serde(default)]
     pub labels: Vec<String>,

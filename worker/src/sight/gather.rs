@@ -49,8 +49,8 @@ pub struct QuestionTrace {
     pub trace_id: String,
     /// Its spans, the root first; empty when nothing has happened yet.
     pub spans: Vec<Span>,
-    /// The spans of the run's own trace that it is linked to.
-    pub linked: Vec<Span>,
+    /// The spans of the run's own trace that it is linked to, each with the part of that trace to which it belongs.
+    pub linked: Vec<(TaskKey, Span)>,
     /// Names of the workers, by session.
     pub workers: BTreeMap<i64, String>,
     /// What it came to, once it has ended.
@@ -85,7 +85,8 @@ pub async fn gather(store: &dyn Store, run: &RunRow, subject: Subject) -> Result
         texts,
     };
     let (spans, linked) = (question_spans(&input), bank_spans(&input));
-    let sessions: BTreeSet<i64> = spans.iter().chain(&linked).map(|span| span.session).filter(|s| *s != 0).collect();
+    let sessions: BTreeSet<i64> =
+        spans.iter().chain(linked.iter().map(|(_, span)| span)).map(|span| span.session).filter(|s| *s != 0).collect();
     let sessions: Vec<SessionId> = sessions.into_iter().map(SessionId).collect();
     let workers = store.session_names(&sessions).await?.into_iter().map(|(session, name)| (session.0, name)).collect();
     let trace_id = trace_id(&run.run_id, &subject.question_id);

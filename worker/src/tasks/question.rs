@@ -189,6 +189,7 @@ async fn recall(
     let timing = Timing {
         rate_wait_us: paid.timing.rate_wait_us,
         calls: paid.timing.calls,
+        replies: paid.timing.replies,
         waits: paid.timing.waits,
         server: context.server(&bank, paid.timing.server).await,
         ..clock.timing(&task, clock.elapsed_us())

@@ -98,6 +98,9 @@ async fn retain_batch(
                 queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
                 rate_wait_us: if position == from { paid.timing.rate_wait_us } else { 0 },
                 dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
+                // a batch is paid for at once, with its first entry
+                calls: if position == from { std::mem::take(&mut paid.timing.calls) } else { Vec::new() },
+                replies: if position == from { std::mem::take(&mut paid.timing.replies) } else { Vec::new() },
                 ..share.clone()
             },
         },

@@ -49,6 +49,10 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0011_outages.sql"),
     include_str!("../../../../migrations/postgres/0012_groups.sql"),
     include_str!("../../../../migrations/postgres/0013_incarnation.sql"),
+    "UPDATE bench_schema SET version = 14;",
+    "UPDATE bench_schema SET version = 15;",
+    "UPDATE bench_schema SET version = 16;",
+    include_str!("../../../../migrations/postgres/0017_trace_parts.sql"),
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the

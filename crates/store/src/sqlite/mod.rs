@@ -50,6 +50,10 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0011_outages.sql"),
     include_str!("../../../../migrations/sqlite/0012_groups.sql"),
     include_str!("../../../../migrations/sqlite/0013_incarnation.sql"),
+    "UPDATE bench_schema SET version = 14;",
+    "UPDATE bench_schema SET version = 15;",
+    "UPDATE bench_schema SET version = 16;",
+    include_str!("../../../../migrations/sqlite/0017_trace_parts.sql"),
 ];
 
 /// The store in one file.
