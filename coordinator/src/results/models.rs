@@ -9,7 +9,7 @@ use bench_proto::{
     summary::{ModelSummary, PromptText, ServedModel, Summary},
 };
 use bench_store::{RunEvent, SERVED_EVENT};
-use bench_worker::{prompts, systems::vector::AT_HOME};
+use bench_worker::{prompts, systems::vector::remote_model};
 use serde_json::Value;
 
 /// Fills in the models and the prompts' texts.
@@ -42,11 +42,10 @@ fn models(spec: &RunSpec, notes: &[ServedNote]) -> Vec<ModelSummary> {
             summary_of(role, model.display(), params.clone(), notes.iter().filter(is_of))
         })
         .collect();
-    let setting = |name: &str| spec.system.settings.get(name)?.as_str();
-    // others are no model of a server
-    if let Some(name) = setting("vector.model").filter(|name| !AT_HOME.contains(name)) {
-        let is_of = |note: &&ServedNote| matches!(note.phase, Phase::Retain | Phase::Recall) && note.model == name;
-        let model = format!("{}:{name}", setting("vector.account").unwrap_or("openai"));
+    if let Some(embeddings) = remote_model(&spec.system.name, &spec.system.settings) {
+        let of_embeddings = |phase| matches!(phase, Phase::Retain | Phase::Recall);
+        let is_of = |note: &&ServedNote| of_embeddings(note.phase) && note.model == embeddings.name;
+        let model = format!("{}:{}", embeddings.account, embeddings.name);
         models.push(summary_of("embeddings".to_owned(), model, BTreeMap::new(), notes.iter().filter(is_of)));
     }
     models
@@ -139,6 +138,7 @@ mod tests {
     #[test]
     fn an_embedding_model_of_a_server_is_a_model_too() {
         let mut spec = spec();
+        spec.system.name = "vector".into();
         spec.system.settings = BTreeMap::from([("vector.model".to_owned(), "e".into())]);
         let models_of =
             |spec: &RunSpec| models(spec, &[note(Phase::Retain, "e", "e-1", Some(1))]).pop().expect("models");

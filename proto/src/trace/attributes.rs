@@ -34,12 +34,11 @@ impl<'a> Model<'a> {
         model.is_remote().then_some(chat)
     }
 
-    /// The embedding model of a system that searches by vectors; it is only called where a server makes them.
+    /// The embedding model of a system that searches by vectors, where a server makes them.
     pub(super) fn of_embeddings(input: &TraceInput<'a>) -> Option<Self> {
-        let setting = |name: &str| input.spec.system.settings.get(name)?.as_str();
-        let account = setting("vector.account").unwrap_or("openai");
+        let (name, account) = input.embeddings?;
         let provider = if account == "azure" { "azure" } else { "openai" };
-        Some(Self { operation: "embeddings", provider, name: setting("vector.model")?, account })
+        Some(Self { operation: "embeddings", provider, name, account })
     }
 
     /// The conventions' name of a call's span.

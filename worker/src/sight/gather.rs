@@ -12,7 +12,10 @@ use bench_proto::{
 };
 use bench_store::{BankRow, RunRow, SessionId, Store, StoreError};
 
-use crate::banks::{BankData, read_item};
+use crate::{
+    banks::{BankData, read_item},
+    systems::vector::remote_model,
+};
 
 /// A question, as a trace names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,9 +71,11 @@ pub async fn gather(store: &dyn Store, run: &RunRow, subject: Subject) -> Result
     let facts = store.facts_of(run.run_no, &[task]).await?.pop();
     let banks = BankSpan::of(&subject.bank_id, &store.bank_steps(run.run_no, task.bank()).await?);
     let texts = if run.spec.limits.trace.content { texts(store, run, task).await? } else { None };
+    let embeddings = remote_model(&run.spec.system.name, &run.spec.system.settings);
     let input = TraceInput {
         run: &run.run_id,
         spec: &run.spec,
+        embeddings: embeddings.as_ref().map(|model| (model.name.as_str(), model.account.as_str())),
         submitted_us: run.created_ms.saturating_mul(1000),
         task,
         question_id: &subject.question_id,

@@ -119,6 +119,7 @@ fn input<'a>(spec: &'a RunSpec, run: &'a RunId, steps: &'a [StoredSpan], banks: 
     TraceInput {
         run,
         spec,
+        embeddings: spec.system.settings.get("vector.model").and_then(|name| Some((name.as_str()?, "openai"))),
         submitted_us: 500,
         task: QUESTION,
         question_id: "b:7",

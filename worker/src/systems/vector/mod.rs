@@ -56,7 +56,7 @@ pub(super) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, 
 const LOCAL: &str = "local";
 
 /// Values of `vector.model` that are no model of a server.
-pub const AT_HOME: &[&str] = &["hash", "local"];
+const AT_HOME: &[&str] = &["hash", "local"];
 
 /// Requests of a bank that are under way at once.
 const REQUESTS_AT_ONCE: usize = 16;
