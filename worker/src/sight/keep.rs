@@ -220,6 +220,14 @@ impl Sending {
 
     /// Sends questions; `again`: somebody may have tried before, and not lived to send all of it.
     async fn send(&mut self, questions: Vec<(RunNo, TaskKey)>, again: bool) {
+        if self.enough.is_cancelled() {
+            // the process ends: others have them at once, without any reading
+            catalogue::TRACES_DELAYED.add(questions.len() as f64, &[]);
+            if let Err(error) = self.store.settle_traces(&questions, false).await {
+                debug!("traces that are left to others could not be noted: {error}");
+            }
+            return;
+        }
         let (mut spans, mut read) = (Vec::new(), Vec::with_capacity(questions.len()));
         for (run, task) in questions {
             match self.read(run, task, again).await {
@@ -251,7 +259,6 @@ impl Sending {
         match sent {
             Ok(()) => self.silent = false,
             Err(why) => {
-                self.parts.clear();
                 catalogue::TRACES_DELAYED.add(read.len() as f64, &[]);
                 // once per outage: the run goes on as if nobody looked
                 if !std::mem::replace(&mut self.silent, true) {
