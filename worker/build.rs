@@ -6,8 +6,9 @@ mod commit;
 
 use std::{env, path::Path};
 
-/// What binaries are made of, beside the workspace's own files.
-const SOURCES: [&str; 6] = ["Cargo.lock", "coordinator", "crates", "migrations", "proto", "worker"];
+/// What binaries are made of.
+const SOURCES: [&str; 8] =
+    ["Cargo.lock", "Cargo.toml", "coordinator", "crates", "datasets", "migrations", "proto", "worker"];
 
 fn main() {
     println!("cargo:rerun-if-env-changed=BENCH_COMMIT");

@@ -36,14 +36,14 @@ pub(crate) fn of_git(root: &Path) -> Option<String> {
 
 /// Files that change with the commit.
 pub(crate) fn watched(root: &Path) -> Vec<PathBuf> {
-    let names = ["HEAD", "index", "packed-refs"].map(str::to_owned);
+    let names = ["HEAD", "packed-refs"].map(str::to_owned);
     let branch = git(root, &["symbolic-ref", "-q", "HEAD"]);
     let place = |name: String| Some(root.join(git(root, &["rev-parse", "--git-path", &name])?));
     names.into_iter().chain(branch).filter_map(place).filter(|path| path.exists()).collect()
 }
 
 fn git(root: &Path, args: &[&str]) -> Option<String> {
-    let done = Command::new("git").arg("-C").arg(root).args(args).output().ok()?;
+    let done = Command::new("git").arg("--no-optional-locks").arg("-C").arg(root).args(args).output().ok()?;
     let text = String::from_utf8(done.stdout).ok()?;
     done.status.success().then(|| text.trim().to_owned())
 }
