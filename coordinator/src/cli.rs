@@ -14,7 +14,7 @@ pub use results::*;
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-coord",
-    version,
+    version = bench_worker::version::VERSION,
     about,
     arg_required_else_help = true,
     disable_help_subcommand = true,

@@ -293,10 +293,16 @@ fn remarks(trace: &QuestionTrace, span: &Span) -> String {
         words.push(reason.clone());
     }
     if span.class == SpanClass::Step {
-        let tokens = [attribute("gen_ai.usage.input_tokens"), attribute("gen_ai.usage.output_tokens")];
-        if let [Some(SpanValue::Int(prompt)), Some(SpanValue::Int(completion))] = tokens
-            && prompt + completion > 0
-        {
+        let [prompt, completion] = ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"].map(|name| {
+            // calls have them, and a step what no call has told of
+            let of_step = trace.spans.iter().filter(|other| other.id == span.id || other.parent == Some(span.id));
+            let values = of_step.flat_map(|span| &span.attributes).filter(|(known, _)| *known == name);
+            values.fold(0_i64, |sum, (_, value)| match value {
+                SpanValue::Int(number) => sum.saturating_add(*number),
+                _ => sum,
+            })
+        });
+        if prompt > 0 || completion > 0 {
             words.push(format!("{prompt} + {completion} tokens"));
         }
         if let Some(SpanValue::Number(usd)) = attribute("bench.cost_usd")
@@ -311,7 +317,7 @@ fn remarks(trace: &QuestionTrace, span: &Span) -> String {
 
 /// What happened before, in the run's own trace.
 fn linked(trace: &QuestionTrace) -> Option<String> {
-    let retains: Vec<&Span> = trace.linked.iter().filter(|span| span.name == "retain").collect();
+    let retains: Vec<&Span> = trace.linked.iter().map(|(_, span)| span).filter(|span| span.name == "retain").collect();
     let (first, last) = (retains.first()?, retains.last()?);
     let root = trace.spans.first()?;
     Some(format!(
@@ -439,7 +445,7 @@ mod tests {
                 span(7, Some(4), "chat gpt-4o-mini", SpanClass::Call, 1_000_000, 1_990_000),
                 span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 1_990_000, 2_000_000),
             ],
-            linked: vec![span(9, None, "retain", SpanClass::Run, -9_000_000, -4_000_000)],
+            linked: vec![(TaskKey::retain(0, 0), span(9, None, "retain", SpanClass::Run, -9_000_000, -4_000_000))],
             workers: [(1, "worker-1".to_owned())].into(),
             facts: None,
         };

@@ -17,6 +17,7 @@ pub mod outage;
 pub mod price;
 pub mod probe;
 pub mod retrieval;
+pub mod served;
 pub mod server;
 pub mod session;
 pub mod spec;
@@ -25,7 +26,7 @@ pub mod summary;
 pub mod task;
 pub mod trace;
 
-/// Version of this build, recorded with runs (shown, never compared).
+/// Version of this build; binaries say its commit as well.
 pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Queue domain of runs that a long-running coordinator serves (P21).

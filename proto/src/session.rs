@@ -40,15 +40,15 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// This process, serving `slots` of `pool`.
+    /// This process, of a build, serving `slots` of `pool`.
     #[must_use]
-    pub fn of_this_process(pool: &str, slots: BTreeMap<Role, u32>, host: &str) -> Self {
+    pub fn of_this_process(code_version: &str, pool: &str, slots: BTreeMap<Role, u32>, host: &str) -> Self {
         Self {
             v: SESSION_INFO_VERSION,
             pool: pool.to_owned(),
             slots,
             reads_messages: TASK_MESSAGE_VERSION,
-            code_version: crate::CODE_VERSION.to_owned(),
+            code_version: code_version.to_owned(),
             pid: std::process::id(),
             host: host.to_owned(),
             probes: true,

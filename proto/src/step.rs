@@ -230,6 +230,9 @@ pub struct Timing {
     /// One entry per call: (start offset, duration, HTTP status or 0).
     #[serde(rename = "c", skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<(u64, u64, u16)>,
+    /// What those of the calls said that were answered, in their order.
+    #[serde(rename = "r", skip_serializing_if = "Vec::is_empty")]
+    pub replies: Vec<ReplyNote>,
     /// Waits long enough to be seen: (start offset, duration, what for).
     #[serde(rename = "v", skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<(u64, u64, WaitFor)>,
@@ -246,6 +249,70 @@ impl Timing {
     #[must_use]
     pub const fn operation_us(&self) -> u64 {
         self.total_us.saturating_sub(self.build_us).saturating_sub(self.build_wait_us)
+    }
+
+    /// Adds calls, waits and replies that were timed from a moment `offset_us` after the begin of the step.
+    pub fn add_calls(
+        &mut self,
+        calls: &[(u64, u64, u16)],
+        waits: &[(u64, u64, WaitFor)],
+        replies: &[ReplyNote],
+        offset_us: u64,
+    ) {
+        let before = self.calls.len();
+        self.replies.extend(replies.iter().map(|reply| ReplyNote { call: reply.call + before, ..reply.clone() }));
+        self.calls.extend(calls.iter().map(|&(at, took, status)| (at + offset_us, took, status)));
+        self.waits.extend(waits.iter().map(|&(at, took, what)| (at + offset_us, took, what)));
+    }
+}
+
+/// What the reply to a call said of itself. Stored as `[call, prompt tokens, completion tokens, model, fingerprint]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "ReplyRow", into = "ReplyRow")]
+pub struct ReplyNote {
+    /// Which of the step's calls it answered, from 0.
+    pub call: usize,
+    /// Prompt tokens.
+    pub prompt_tokens: u64,
+    /// Completion tokens.
+    pub completion_tokens: u64,
+    /// The model that answered, and its make.
+    pub served: Served,
+}
+
+type ReplyRow = (usize, u64, u64, String, Option<String>);
+
+impl From<ReplyRow> for ReplyNote {
+    fn from((call, prompt_tokens, completion_tokens, model, fingerprint): ReplyRow) -> Self {
+        Self { call, prompt_tokens, completion_tokens, served: Served { model, fingerprint } }
+    }
+}
+
+impl From<ReplyNote> for ReplyRow {
+    fn from(note: ReplyNote) -> Self {
+        (note.call, note.prompt_tokens, note.completion_tokens, note.served.model, note.served.fingerprint)
+    }
+}
+
+/// A model as its provider names it in a reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Served {
+    /// The model's name; empty when the reply had none.
+    pub model: String,
+    /// `system_fingerprint`: what the provider ran it with, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+/// Longest name that is taken from a reply, in characters: others write them.
+const LONGEST_NAME: usize = 128;
+
+impl Served {
+    /// The names in a reply, cut to what names can be.
+    #[must_use]
+    pub fn named(model: &str, fingerprint: Option<&str>) -> Self {
+        let name = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect() };
+        Self { model: name(model), fingerprint: fingerprint.map(name).filter(|name| !name.is_empty()) }
     }
 }
 
@@ -524,6 +591,25 @@ pub struct StoredStep {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replies_are_stored_as_rows_and_those_of_other_releases_are_read() {
+        let mut timing = Timing { calls: vec![(0, 5, 429)], ..Timing::default() };
+        let served = Served::named("gpt-4o-mini-2024-07-18\u{0}", Some(&"x".repeat(500)));
+        assert_eq!(
+            (served.model.as_str(), served.fingerprint.as_ref().map(String::len)),
+            ("gpt-4o-mini-2024-07-18", Some(128))
+        );
+        let note =
+            ReplyNote { call: 0, prompt_tokens: 7, completion_tokens: 2, served: Served::named("m", Some("fp")) };
+        timing.add_calls(&[(1, 2, 200)], &[], &[note], 10);
+        assert_eq!((timing.calls[1], timing.replies[0].call), ((11, 2, 200), 1));
+        let stored = serde_json::to_string(&timing).expect("serialises");
+        assert!(stored.contains(r#""r":[[1,7,2,"m","fp"]]"#), "{stored}");
+        assert_eq!(serde_json::from_str::<Timing>(&stored).expect("is read"), timing);
+        let before = stored.replace(r#","r":[[1,7,2,"m","fp"]]"#, "");
+        assert!(serde_json::from_str::<Timing>(&before).expect("is read").replies.is_empty());
+    }
 
     #[test]
     fn ranks_count_each_id_once() {

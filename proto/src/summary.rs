@@ -7,6 +7,7 @@
 //! `proto/schema/report.schema.json`, an example as `proto/golden/report.v3.json`.
 
 mod memory;
+mod models;
 mod probe;
 mod question_line;
 mod run;
@@ -25,6 +26,7 @@ pub use memory::{
     BankLeak, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
     RetrievalSummary,
 };
+pub use models::{ModelSummary, PromptText, ServedModel};
 pub use probe::{
     BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, PhasesSummary, ProbeAtRate,
     ProbeConditions,
@@ -59,6 +61,9 @@ pub struct Summary {
     pub dataset: DatasetSummary,
     /// Effective settings.
     pub spec: SpecSummary,
+    /// Where its models were, and what answered there; null in reports of builds before this field.
+    #[serde(default)]
+    pub models: Option<Vec<ModelSummary>>,
     /// Marks that every view prints beside the result: [`LABEL_DEMO_ANSWERER`], [`LABEL_MODIFIED_DATASET`].
     #[serde(default)]
     pub labels: Vec<String>,

@@ -15,9 +15,11 @@ use bench_proto::{
     failure::Failure,
     ids::{RunId, RunNo, Sha256Hash, TaskKey},
     outage::{RouteKey, RouteKind},
+    served::ServedNote,
     server::ServerAddress,
     spec::ModelSpec,
-    step::{StepNo, Timing},
+    step::{Served, StepNo, Timing},
+    trace::conventional_provider,
 };
 use bench_store::{Allowance, CallKind, ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
 use tracing::{debug, warn};
@@ -32,7 +34,8 @@ use crate::{
         budget::{Budget, purse::Purse},
         call_store::{CallStore, StoredCalls, StoredEmbeddings},
         caller::{
-            Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, PROBE_PATIENCE,
+            Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named,
+            PROBE_PATIENCE,
         },
         capabilities,
         openai::embeddings::request as embedding_request,
@@ -42,6 +45,7 @@ use crate::{
     },
     prompts::Messages,
     routes::{Probed, Prober, Routes},
+    served::ServedNotes,
     sight::{RunTrace, server_of_text, traced},
     systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
@@ -60,6 +64,7 @@ pub(crate) struct RunCallers<'a> {
     stored: Option<Arc<dyn CallStore>>,
     books: Books,
     routes: &'a Arc<Routes>,
+    served: Arc<ServedNotes>,
 }
 
 impl<'a> RunCallers<'a> {
@@ -87,7 +92,8 @@ impl<'a> RunCallers<'a> {
         let stored: Option<Arc<dyn CallStore>> =
             known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
         let books = Books::open(Arc::clone(&store), row.run_no, journal);
-        Ok(Self { environment, row, stop, budget, store, stored, books, routes })
+        let served = Arc::new(ServedNotes::new(Arc::clone(&store), row.run_no));
+        Ok(Self { environment, row, stop, budget, store, stored, books, routes, served })
     }
 
     /// The run's money in this process.
@@ -102,7 +108,7 @@ impl<'a> RunCallers<'a> {
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
         let trace = self.environment.spans.as_ref().map(|_| RunTrace::of(&self.row.run_id, &self.row.spec));
-        let of = (CallKind::Chat, phase, probe_request(model));
+        let of = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
         Ok(RunCaller { trace, ..self.of(chat, account, of, self.stored.clone()) })
     }
 
@@ -118,7 +124,9 @@ impl<'a> RunCallers<'a> {
             Failure::terminal(CANNOT_SERVE, message)
         })?;
         let model = build_embeddings(&model.name, account, &self.environment.http)?;
-        let of = (CallKind::Embeddings, phase, embedding_request(&["yes".to_owned()]));
+        // as traces have it: an account of Azure's is named so
+        let provider = if account.name == "azure" { "azure" } else { "openai" };
+        let of = (CallKind::Embeddings, provider, phase, embedding_request(&["yes".to_owned()]));
         Ok(self.of(model, account, of, Some(Arc::clone(stored))))
     }
 
@@ -136,7 +144,7 @@ impl<'a> RunCallers<'a> {
         &self,
         model: Arc<dyn ChatModel>,
         account: &Account,
-        (kind, phase, probe): (CallKind, Phase, ChatRequest),
+        (kind, provider, phase, probe): (CallKind, &str, Phase, ChatRequest),
         stored: Option<Arc<dyn CallStore>>,
     ) -> RunCaller {
         let gates = &self.environment.gates;
@@ -152,6 +160,14 @@ impl<'a> RunCallers<'a> {
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
         let server = server_of_text(model.endpoint());
+        let named = Named {
+            operation: match kind {
+                CallKind::Chat => "chat",
+                CallKind::Embeddings => "embeddings",
+            },
+            provider: conventional_provider(provider).to_owned(),
+            server: server.as_ref().map(|at| (at.name.clone(), at.port.to_string())).unwrap_or_default(),
+        };
         let route = self.routes.route(&RouteKey::Model {
             kind: match kind {
                 CallKind::Chat => RouteKind::Chat,
@@ -169,6 +185,7 @@ impl<'a> RunCallers<'a> {
             price: prices::price_of(model.model(), limits),
             model,
             account: account.name.clone(),
+            named,
             gate,
             pace: Some(gates.pace(&paces, &allowance, allowed)),
             returns_unused_reply: account.counts_used_tokens,
@@ -200,6 +217,7 @@ impl<'a> RunCallers<'a> {
             refused: AtomicBool::new(false),
             trace: None,
             server,
+            notes: Arc::clone(&self.served),
             run: self.row.run_id.clone(),
             served: self.row.domain == CLUSTER_DOMAIN,
         }
@@ -220,6 +238,7 @@ pub(crate) struct RunCaller {
     refused: AtomicBool,
     trace: Option<RunTrace>,
     server: Option<ServerAddress>,
+    notes: Arc<ServedNotes>,
     run: RunId,
     /// A cluster carries the run out.
     served: bool,
@@ -333,6 +352,14 @@ impl RunCaller {
         spent.add_to(&mut timing, 0);
         // what was served by the call store went nowhere
         timing.server = self.server.clone().filter(|_| !timing.calls.is_empty());
+        for reply in &timing.replies {
+            self.note(self.server.as_ref(), reply.served.clone()).await;
+        }
+        if let Ok(answered) = &outcome
+            && answered.cached
+        {
+            self.note(None, Served::named(&answered.reply.model, None)).await;
+        }
         match outcome {
             Ok(answered) => Ok(Called { value: answered.value, reply: answered.reply, records, usage, timing }),
             Err(stop) => {
@@ -342,6 +369,12 @@ impl RunCaller {
                 Err(self.end(stop, records, usage, timing, task.task == TaskKey::PROBE))
             }
         }
+    }
+
+    /// Notes who has answered, for the report.
+    async fn note(&self, server: Option<&ServerAddress>, served: Served) {
+        let (account, model) = (self.account.clone(), self.caller.model().model().to_owned());
+        self.notes.note(ServedNote { phase: self.phase, account, model, server: server.cloned(), served }).await;
     }
 
     /// Tells the other workers that the account refuses every call, or every call of this model (P23).

@@ -105,8 +105,7 @@ impl Payer {
         paid.usage += usage;
         let timing = &mut paid.timing;
         timing.rate_wait_us += spent.rate_wait_us;
-        timing.calls.extend(spent.calls.iter().map(|&(at, took, status)| (at + offset_us, took, status)));
-        timing.waits.extend(spent.waits.iter().map(|&(at, took, what)| (at + offset_us, took, what)));
+        timing.add_calls(&spent.calls, &spent.waits, &spent.replies, offset_us);
         timing.server = spent.server.clone().or(timing.server.take());
     }
 

@@ -33,7 +33,7 @@ const INFRASTRUCTURE: u8 = 4;
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-worker",
-    version,
+    version = bench_worker::version::VERSION,
     about,
     after_help = "\
 SIGTERM or Ctrl-C drains: no task is claimed, calls in flight finish, the rest is handed back; a second one drops the calls.\n\
@@ -302,7 +302,7 @@ fn about(args: &Args, name: &str) -> Value {
         "worker": name,
         "pool": args.pool,
         "roles": args.roles,
-        "code_version": bench_proto::CODE_VERSION,
+        "code_version": bench_worker::version::VERSION,
     })
 }
 

@@ -9,6 +9,7 @@ use std::{
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
 use bench_store::{Renewal, RunRow, RunState, SessionId, SessionRow, Store, StoreError};
 use bench_telemetry::outage;
+use bench_worker::version::VERSION;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -35,7 +36,7 @@ const RENEW_EVERY: Duration = Duration::from_secs(2);
 /// Writes the plan of a run under a session, so that others can see whether somebody does.
 pub(crate) fn spawn_planner(store: Arc<dyn Store>, mut planner: Planner) -> JoinHandle<Result<(), CliError>> {
     tokio::spawn(async move {
-        let info = SessionInfo::of_this_process("", Default::default(), "").to_json();
+        let info = SessionInfo::of_this_process(VERSION, "", Default::default(), "").to_json();
         let session = store.open_session("planner", &planner_domain(planner.run), &info).await?;
         let mut counter = 0;
         let written = loop {

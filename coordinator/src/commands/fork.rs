@@ -6,16 +6,17 @@
 use std::collections::HashMap;
 
 use bench_proto::{
-    call::Usage,
+    call::{Phase, Usage},
     facts::QuestionFacts,
     failure::Failure,
     ids::{RunId, TaskKey},
     money::PicoUsd,
+    served::ServedNote,
     spec::RunSpec,
     step::{StepFacts, StepNo, StepText, Timing},
 };
 use bench_settings::ModelRole;
-use bench_store::{AdoptedQuestion, BankRow, Creation, NewBank, NewRun, RunRow, Store};
+use bench_store::{AdoptedQuestion, BankRow, Creation, NewBank, NewRun, RunRow, SERVED_EVENT, Store};
 use bench_worker::banks::BankData;
 
 use super::{
@@ -95,7 +96,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         control_of: None,
         domain: carrier.domain().to_owned(),
         imported: false,
-        code_version: bench_proto::CODE_VERSION.to_owned(),
+        code_version: bench_worker::version::VERSION.to_owned(),
         group: None,
         waits: false,
     };
@@ -224,8 +225,26 @@ pub(crate) async fn adopt_again(store: &dyn Store, run: &RunRow) -> Result<bool,
     Ok(true)
 }
 
+/// Copies what is known of the models behind the steps that are taken over. Idempotent.
+async fn adopt_notes(store: &dyn Store, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+    let there = store.events(run.run_no).await?;
+    for event in store.events(source.run_no).await?.into_iter().filter(|event| event.kind == SERVED_EVENT) {
+        let Ok(note) = serde_json::from_str::<ServedNote>(&event.message) else { continue };
+        let is_taken_over = match from {
+            ForkFrom::Recall => note.phase == Phase::Retain,
+            ForkFrom::Answer => matches!(note.phase, Phase::Retain | Phase::Recall),
+            ForkFrom::Judge => note.phase != Phase::Judge,
+        };
+        if is_taken_over && !there.iter().any(|known| (&known.kind, &known.message) == (&event.kind, &event.message)) {
+            store.add_event(run.run_no, SERVED_EVENT, &event.message).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies banks and steps, bank by bank. Idempotent.
 async fn adopt(store: &dyn Store, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+    adopt_notes(store, run, source, from).await?;
     for row in store.banks(source.run_no, None).await? {
         let bank_no = row.bank_no;
         let bank = NewBank {

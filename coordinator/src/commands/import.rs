@@ -114,7 +114,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         control_of: None,
         domain: LOCAL_DOMAIN.to_owned(),
         imported: true,
-        code_version: bench_proto::CODE_VERSION.to_owned(),
+        code_version: bench_worker::version::VERSION.to_owned(),
         group: None,
         waits: false,
     };

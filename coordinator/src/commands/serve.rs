@@ -157,7 +157,7 @@ impl Pages for ServePages {
             ("api", "about", None, ..) => Some(Ok(json!({
                 "store": self.store.describe(),
                 "queue": self.queue.describe(),
-                "code_version": bench_proto::CODE_VERSION,
+                "code_version": bench_worker::version::VERSION,
             }))),
             _ => None,
         }

@@ -89,7 +89,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         control_of: None,
         domain: carrier.domain().to_owned(),
         imported: false,
-        code_version: bench_proto::CODE_VERSION.to_owned(),
+        code_version: bench_worker::version::VERSION.to_owned(),
         group: (!controls.is_empty()).then(|| NewGroup { id: run_id.0.clone(), cap: planned.spec.limits.max_cost }),
         waits: false,
     };

@@ -99,7 +99,7 @@ fn slow_json(facts: &QuestionFacts, run: &RunRow) -> Value {
 
 fn as_json(trace: &QuestionTrace, run: &RunRow, link: Option<&str>) -> Value {
     let start_us = trace.spans.first().map_or(0, |root| root.start_us);
-    let spans = |spans: &[Span]| spans.iter().map(|span| span_json(trace, span, start_us)).collect::<Vec<_>>();
+    let shown = |span: &Span| span_json(trace, span, start_us);
     json!({
         "run": run.run_id,
         "question_id": trace.subject.question_id,
@@ -110,8 +110,8 @@ fn as_json(trace: &QuestionTrace, run: &RunRow, link: Option<&str>) -> Value {
         "outcome": trace.facts.as_ref().map(|facts| facts.outcome.name()),
         "kept": trace.facts.as_ref().and_then(|facts| facts.kept).map(|kept| kept.name()),
         "attempts": trace.facts.as_ref().map(|facts| facts.attempts),
-        "spans": spans(&trace.spans),
-        "linked": spans(&trace.linked),
+        "spans": trace.spans.iter().map(shown).collect::<Vec<_>>(),
+        "linked": trace.linked.iter().map(|(_, span)| shown(span)).collect::<Vec<_>>(),
     })
 }
 

@@ -532,7 +532,7 @@ mod tests {
     fn p12_the_lowest_version_that_every_worker_reads_is_written() {
         let worker = |pool: &str, slots, reads| SessionInfo {
             reads_messages: reads,
-            ..SessionInfo::of_this_process(pool, BTreeMap::from([(Role::Question, slots)]), "h")
+            ..SessionInfo::of_this_process("1", pool, BTreeMap::from([(Role::Question, slots)]), "h")
         };
         let pools = pools([worker("a", 8, 3), worker("a", 16, 2), worker("b", 1, 5)].into_iter());
         assert_eq!(pools["a"], Pool { slots: Slots::from([(Role::Question, 24)]), message_version: Some(2) });

@@ -7,6 +7,7 @@
 //! | `shards` | how are all questions read, on all cores? |
 //! | `summary` | what is the result of a run? |
 //! | `ahead` | how is something read before it is asked for, and never much of it? |
+//! | `models` | where were its models, and what did they answer by? |
 //! | `questions` | what is told of a single question? |
 //! | `files` | what is written, and where? |
 //! | `ending` | what is said at the end, and with which exit code? |
@@ -14,6 +15,7 @@
 mod ahead;
 mod ending;
 mod files;
+mod models;
 mod questions;
 mod shards;
 mod summary;

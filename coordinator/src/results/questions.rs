@@ -6,6 +6,7 @@ use bench_proto::{
     dataset::{GoldRecord, Question},
     facts::{Outcome, QuestionFacts},
     ids::{RunNo, TaskKey, TaskKind, trace_id},
+    spec::ModelSpec,
     step::{HitLevel, PlacedBy, RetrievedHit, StepText},
     summary::{JudgementLine, QuestionLine, RetrievedLine},
 };
@@ -13,6 +14,7 @@ use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, RunRow, Store};
 use bench_worker::{
     banks::{BankData, BankQuestions},
+    prompts::{answer, judge::Rubric},
     systems::adapter::ADAPTER,
 };
 use tokio::runtime::Handle;
@@ -116,6 +118,27 @@ pub(crate) async fn facts_of_bank(
     Ok(page.into_iter().filter(|facts| facts.task <= high).map(|facts| (facts.task, facts)).collect())
 }
 
+/// Names of the prompts that models were given for a question.
+fn prompts_of(run: &RunRow, question: &Question, gold: Option<&GoldRecord>, line: &QuestionLine) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut add = |role: &str, model: &ModelSpec, name: &str| {
+        if model.prompts.contains_key(name) {
+            names.push(format!("{role}.{name}"));
+        }
+    };
+    if line.answer.is_some() {
+        let name = answer::prompt_name(!question.choices.is_empty(), !line.retrieved.is_empty());
+        add("answerer", &run.spec.answerer, name);
+    }
+    let rubric = Rubric::of(&question.category, gold.map(|gold| &gold.gold)).name();
+    for (role, judge) in run.spec.judge_plan().metrics.iter().zip(&run.spec.judges) {
+        if line.judgements.iter().any(|judgement| judgement.judge == judge.display()) {
+            add(role, judge, rubric);
+        }
+    }
+    names
+}
+
 fn question_line(
     run: &RunRow,
     bank_id: &str,
@@ -137,6 +160,7 @@ fn question_line(
         evidence: gold.map(|g| g.evidence_turns.clone()).unwrap_or_default(),
         evidence_sessions: gold.map(|g| g.evidence_sessions.clone()).unwrap_or_default(),
         citations: Vec::new(),
+        prompts: Vec::new(),
         failures: Vec::new(),
         judgements: Vec::new(),
         error: None,
@@ -170,6 +194,7 @@ fn question_line(
             }
         }
     }
+    line.prompts = prompts_of(run, question, gold, &line);
     if let Some(facts) = facts {
         let headline = run.spec.headline_metric();
         line.failures = bench_aggregate::attribution::attribute(&facts, &headline, 0.5)

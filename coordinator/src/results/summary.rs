@@ -92,6 +92,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     let Finished { mut summary, worst } = aggregator.finish(not_run);
     fill_worst(store, run, &mut summary, &worst).await?;
     summary.outages = crate::outages::met(store, run).await?;
+    super::models::fill(&mut summary, &run.spec, &store.events(run.run_no).await?);
     Ok(summary)
 }
 

@@ -242,6 +242,7 @@ impl Aggregator {
             labels: sections::labels(input),
             headline,
             without_adversarial,
+            models: None,
             answer_key: None,
             scores,
             retrieval: sums.retrieval.finish(input.spec.system.top_k),

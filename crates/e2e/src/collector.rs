@@ -6,7 +6,10 @@ use std::{
 };
 
 use mock_collector::{MockServer, Protocol, ServerHandle};
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::{
+    common::v1::{KeyValue, any_value::Value},
+    metrics::v1::metric::Data,
+};
 use tokio::runtime::Runtime;
 
 /// A span as it arrived.
@@ -29,6 +32,9 @@ pub struct Arrived {
     /// Begin and end, nanoseconds since 1970.
     pub times: (u64, u64),
 }
+
+/// A point of a histogram: attributes, sum, borders of its buckets.
+pub type Point = (BTreeMap<String, String>, f64, Vec<f64>);
 
 /// A receiver on a port of its own.
 pub struct Collector {
@@ -59,9 +65,15 @@ impl Collector {
     /// All spans so far, each once: a span may arrive again under its id.
     #[must_use]
     pub fn spans(&self) -> Vec<Arrived> {
+        let mut seen = BTreeSet::new();
+        self.arrivals().into_iter().filter(|span| seen.insert(span.id.clone())).collect()
+    }
+
+    /// All spans so far, as often as they came.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Arrived> {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         self.runtime.block_on(self.server.with_collector(|got| {
-            let mut seen = BTreeSet::new();
             let arrived = got.spans().iter().map(|test| {
                 let span = test.span();
                 Arrived {
@@ -84,7 +96,7 @@ impl Collector {
                     times: (span.start_time_unix_nano, span.end_time_unix_nano),
                 }
             });
-            arrived.filter(|span| seen.insert(span.id.clone())).collect()
+            arrived.collect()
         }))
     }
 
@@ -94,6 +106,24 @@ impl Collector {
         self.runtime.block_on(
             self.server.with_collector(|got| got.metrics().iter().map(|test| test.metric().name.clone()).collect()),
         )
+    }
+
+    /// The newest points of a histogram: attributes as texts, sum, borders of the buckets.
+    #[must_use]
+    pub fn histogram(&self, name: &str) -> Vec<Point> {
+        self.runtime.block_on(self.server.with_collector(|got| {
+            let newest = got.metrics().iter().rfind(|test| test.metric().name == name);
+            let Some(Data::Histogram(histogram)) = newest.and_then(|test| test.metric().data.clone()) else {
+                return Vec::new();
+            };
+            let attributes = |of: &[KeyValue]| {
+                of.iter()
+                    .map(|a| (a.key.clone(), text(a.value.as_ref().and_then(|v| v.value.as_ref()))))
+                    .collect::<BTreeMap<_, _>>()
+            };
+            let points = histogram.data_points.iter();
+            points.map(|p| (attributes(&p.attributes), p.sum.unwrap_or_default(), p.explicit_bounds.clone())).collect()
+        }))
     }
 
     /// Everything that arrived, as one text: to search it.

@@ -6,7 +6,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use bench_proto::summary::{
-    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, RetrievalAtK, Summary, Verdict,
+    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, RetrievalAtK, ServedModel, Summary, Verdict,
 };
 
 use crate::figures::{
@@ -85,6 +85,7 @@ pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
     }
     blocks.extend(errors(summary));
     blocks.extend(checks(summary, detail));
+    blocks.extend(models(summary, detail));
     blocks.extend(run(summary, detail));
     blocks
 }
@@ -448,6 +449,35 @@ fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {
     let rows =
         summary.run.checks.iter().map(|c| vec![c.rule.clone(), c.state.name().to_owned(), one_line(&c.detail, 200)]);
     vec![heading("Verdict"), table(&["Rule", "Result", "Seen"], rows.collect())]
+}
+
+fn models(summary: &Summary, detail: Detail) -> Vec<Block> {
+    let models = summary.models.as_deref().unwrap_or_default();
+    if models.is_empty() || detail == Detail::Brief {
+        return Vec::new();
+    }
+    let rows = models.iter().map(|model| {
+        let list = |words: Option<Vec<String>>| match words {
+            None => "not known".to_owned(),
+            Some(words) if words.is_empty() => NONE.to_owned(),
+            Some(words) => words.join(", "),
+        };
+        let served = |served: &ServedModel| {
+            let name = served.model.as_deref().unwrap_or("without a name");
+            let fingerprint = served.system_fingerprint.as_ref().map(|of| format!(" ({of})"));
+            one_line(&format!("{name}{}", fingerprint.unwrap_or_default()), TEXT_WIDTH)
+        };
+        let params = model.params.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        vec![
+            model.role.clone(),
+            model.model.clone(),
+            list(model.servers.clone()),
+            list(model.served.as_ref().map(|all| all.iter().map(served).collect())),
+            list(Some(params)),
+        ]
+    });
+    let columns = ["Role", "Model", "Server", "As replies name it", "Parameters"];
+    vec![heading("Models"), table(&columns, rows.collect())]
 }
 
 fn run(summary: &Summary, detail: Detail) -> Vec<Block> {

@@ -53,6 +53,7 @@ mod tests {
     #[test]
     fn every_question_is_one_line_that_reads_back() {
         let question = QuestionLine {
+            prompts: Vec::new(),
             question_id: "conv-26:0".into(),
             bank_id: "conv-26".into(),
             category: "temporal".into(),

@@ -36,6 +36,9 @@ pub const MEASURED_FIRST: &str = "the measured run goes first";
 /// Kind of the run event that names a run whose stored replies were used.
 pub const SHARED_CALLS_EVENT: &str = "calls_of";
 
+/// Kind of the run events that say what answered its calls: a `ServedNote` as JSON.
+pub const SERVED_EVENT: &str = "served";
+
 /// Kind of the run event that says which of its banks were removed from its memory system.
 pub const BANKS_GONE_EVENT: &str = "banks_gone";
 

@@ -449,6 +449,10 @@ pub trait Traces: Send + Sync {
     /// Settles traces: they were sent (or are gone) and are forgotten, or they could not be sent and others may have them at once.
     async fn settle_traces(&self, questions: &[(RunNo, TaskKey)], sent: bool) -> StoreResult<()>;
 
+    /// The parts of a run's own trace that are sent with this question: of these those that no other question has, and those that it
+    /// had before. A part is the task that it tells of, or [`TaskKey::OVERHEAD`] for the submission.
+    async fn own_trace_parts(&self, run: RunNo, question: TaskKey, parts: &[TaskKey]) -> StoreResult<Vec<TaskKey>>;
+
     /// Adds to the run's spread of times (bucket, questions) and returns all of it.
     async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>>;
 

@@ -217,10 +217,16 @@ fn span_data(span: FinishedSpan) -> SpanData {
         events: Default::default(),
         links,
         status: span.error.map_or(Status::Unset, Status::error),
-        instrumentation_scope: InstrumentationScope::builder("bench-coord")
-            .with_version(env!("CARGO_PKG_VERSION"))
-            .build(),
+        instrumentation_scope: scope(),
     }
+}
+
+/// Who makes spans, and by which conventions.
+fn scope() -> InstrumentationScope {
+    InstrumentationScope::builder("bench-coord")
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .with_schema_url(metrics::SCHEMA_URL)
+        .build()
 }
 
 fn attribute(value: Value) -> opentelemetry::Value {

@@ -22,7 +22,7 @@ pub enum Keep {
     /// Those that tell something: in which a line was logged, that failed, that took a second or more; and a small share of the others
     /// (`telemetry.process_rate`).
     Telling,
-    /// Those of questions that the base rate of traces fell on: they are in the question's own trace.
+    /// Those of questions that the base rate of traces fell on: they are made for no others.
     Sampled,
 }
 
@@ -137,17 +137,7 @@ pub fn link(span: &Span, trace: [u8; 16], id: [u8; 8]) {
     }
 }
 
-/// Puts a span that has not been entered into a trace that is sent, below one of its spans.
-pub fn join(span: &Span, trace: [u8; 16], parent: [u8; 8]) {
-    if !span.is_none() {
-        #[cfg(feature = "otlp")]
-        crate::otlp::live::join(span, trace, parent);
-        #[cfg(not(feature = "otlp"))]
-        let _ = (trace, parent);
-    }
-}
-
-/// Starts a span, so that lines of the log inside of it carry its trace id. Its links and its trace are settled by now.
+/// Starts a span, so that lines of the log inside of it carry its trace id. Its links are settled by now.
 pub fn started(span: Span) -> Span {
     #[cfg(feature = "otlp")]
     if !span.is_none() {

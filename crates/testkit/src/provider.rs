@@ -33,11 +33,12 @@ impl Provider {
     #[must_use]
     pub fn start(flags: &[&str]) -> Self {
         let counting: &[&str] = if flags.contains(&"--tokens") { &[] } else { &["--tokens", "bytes"] };
+        let seed: &[&str] = if flags.contains(&"--seed") { &[] } else { &["--seed", "5"] };
         let [port] = ports::reserve().expect("a port");
         let mut child = mortal(&binary("bench-sim"))
             .args(["--listen", &format!("127.0.0.1:{port}")])
             .args(counting)
-            .args(["--seed", "5"])
+            .args(seed)
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()

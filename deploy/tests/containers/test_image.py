@@ -17,7 +17,8 @@ class Image(unittest.TestCase):
     def test_the_three_programs_run_as_nobody_special(self):
         version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
         for program in ("bench-coord", "bench-worker", "bench-sim"):
-            self.assertEqual(docker(*RESTRICTED, IMAGE, program, "--version").split(), [program, version])
+            # the commit behind it is whatever it was built of
+            self.assertEqual(docker(*RESTRICTED, IMAGE, program, "--version").split()[:2], [program, version])
         self.assertEqual(docker(*RESTRICTED, IMAGE, "id", "-u").strip(), "65532")
         self.assertEqual(self.config["User"], "65532:65532")
         self.assertEqual(self.config["Healthcheck"]["Test"][:2], ["CMD", "bench-coord"])

@@ -40,6 +40,9 @@ pub struct QuestionLine {
     pub evidence_sessions: Vec<String>,
     /// Ids that the answer cites.
     pub citations: Vec<String>,
+    /// Prompts that were used for it, by their names in `spec.prompts` of the report.
+    #[serde(default)]
+    pub prompts: Vec<String>,
     /// Where it lost, when it failed: the names of [`super::FailureAttribution`], and what else is known.
     pub failures: Vec<String>,
     /// Votes of the model judges.

@@ -21,7 +21,8 @@ pub struct RunSummary {
     /// All rules of the verdict, with those that could not be checked.
     #[serde(default)]
     pub checks: Vec<VerdictCheck>,
-    /// Versions of the builds that worked on it, joined by `, `.
+    /// Versions of the builds that worked on it with their commits, `0.1.0 (1f2e3d4c5b6a)`, joined by `, `; builds before this
+    /// left the commit out.
     pub code_version: String,
     /// RFC 3339, UTC.
     pub started_at: Option<String>,

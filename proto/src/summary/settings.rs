@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::PromptText;
 use crate::{
     call::CacheScope,
     spec::{ModelSpec, RunSpec},
@@ -87,6 +88,9 @@ pub struct SpecSummary {
     pub votes: Option<u32>,
     /// Prompts in use, `role.name` → sha256.
     pub prompts: BTreeMap<String, String>,
+    /// Their texts, under the same names; null for a prompt that the build that made the report does not have.
+    #[serde(default)]
+    pub prompt_texts: BTreeMap<String, Option<PromptText>>,
     /// Deterministic scorers, in order.
     pub scorers: Vec<String>,
     /// Hits asked for.
@@ -158,6 +162,7 @@ impl From<&RunSpec> for SpecSummary {
             votes: (!judges.is_empty()).then_some(spec.votes),
             judges,
             prompts,
+            prompt_texts: BTreeMap::new(),
             scorers: spec.scorers.iter().map(|scorer| scorer.name.clone()).collect(),
             top_k: spec.system.top_k,
             retries: spec.limits.retries,

@@ -201,6 +201,7 @@ fn p41_the_total_is_the_ledgers_and_names_what_is_in_no_phase() {
 #[test]
 fn a_question_line_has_the_keys_of_the_contract() {
     let line = QuestionLine {
+        prompts: vec!["answerer.answer".into(), "judge.judge-temporal".into()],
         question_id: "b:1".into(),
         bank_id: "b".into(),
         category: "temporal".into(),

@@ -8,7 +8,7 @@ use crate::{
     facts::QuestionFacts,
     ids::{TaskKey, TaskKind},
     server::ServerAddress,
-    step::{StepFacts, StepNo},
+    step::{ReplyNote, StepFacts, StepNo},
 };
 
 /// A model that a step calls.
@@ -34,17 +34,11 @@ impl<'a> Model<'a> {
         model.is_remote().then_some(chat)
     }
 
-    /// The embedding model of a system that searches by vectors; it is only called where a server makes them.
-    fn of_embeddings(input: &TraceInput<'a>) -> Option<Self> {
-        let setting = |name: &str| input.spec.system.settings.get(name)?.as_str();
-        let account = setting("vector.account").unwrap_or("openai");
+    /// The embedding model of a system that searches by vectors, where a server makes them.
+    pub(super) fn of_embeddings(input: &TraceInput<'a>) -> Option<Self> {
+        let (name, account) = input.embeddings?;
         let provider = if account == "azure" { "azure" } else { "openai" };
-        Some(Self { operation: "embeddings", provider, name: setting("vector.model")?, account })
-    }
-
-    /// Whether every step calls it.
-    pub(super) fn chats(&self) -> bool {
-        self.operation == "chat"
+        Some(Self { operation: "embeddings", provider, name, account })
     }
 
     /// The conventions' name of a call's span.
@@ -52,10 +46,10 @@ impl<'a> Model<'a> {
         format!("{} {}", self.operation, self.name)
     }
 
-    /// A call to the model, or the step that makes it.
+    /// A call to the model.
     pub(super) fn describe(&self, span: Span) -> Span {
         span.with("gen_ai.operation.name", self.operation)
-            .with("gen_ai.provider.name", provider(self.provider))
+            .with("gen_ai.provider.name", conventional_provider(self.provider))
             .with("gen_ai.request.model", self.name)
             .with("bench.account", self.account)
     }
@@ -69,24 +63,59 @@ pub(super) fn server(span: Span, server: Option<&ServerAddress>) -> Span {
     }
 }
 
-/// The conventions' name of a provider.
-fn provider(name: &str) -> &str {
+/// OpenTelemetry's name of a provider of ours (`gen_ai.provider.name`).
+#[must_use]
+pub fn conventional_provider(name: &str) -> &str {
     match name {
         "azure" => "azure.ai.openai",
         name => name,
     }
 }
 
-/// What calls have used.
-pub(super) fn used(span: Span, usage: &Usage) -> Span {
+/// What calls have cost. Tokens are told by the span of each call alone, see [`tokens`].
+fn used(span: Span, usage: &Usage) -> Span {
     if *usage == Usage::default() {
         return span;
     }
-    span.with("gen_ai.usage.input_tokens", usage.prompt_tokens)
-        .with("gen_ai.usage.output_tokens", usage.completion_tokens)
-        .with("bench.cost_usd", usage.cost.usd())
+    span.with("bench.cost_usd", usage.cost.usd())
         .with("bench.cached_calls", usage.cached_calls)
         .with("bench.rate_limited", usage.rate_limited)
+}
+
+/// Tokens, prompt and completion. Each is told by one span of all, so that sums over spans are sums of tokens.
+pub(super) fn tokens(span: Span, (prompt, completion): (u64, u64)) -> Span {
+    match (prompt, completion) {
+        (0, 0) => span,
+        _ => span.with("gen_ai.usage.input_tokens", prompt).with("gen_ai.usage.output_tokens", completion),
+    }
+}
+
+/// What a reply said of itself, and why it ended, where that is known.
+pub(super) fn reply(span: Span, reply: &ReplyNote, finish: Option<&str>) -> Span {
+    let mut span = tokens(span, (reply.prompt_tokens, reply.completion_tokens));
+    if !reply.served.model.is_empty() {
+        span = span.with("gen_ai.response.model", reply.served.model.as_str());
+    }
+    if let Some(fingerprint) = &reply.served.fingerprint {
+        span = span.with("openai.response.system_fingerprint", fingerprint.as_str());
+    }
+    match finish {
+        // an answer without a word is one that ended freely
+        Some("empty") => span.with("gen_ai.response.finish_reasons", SpanValue::Texts(vec!["stop".to_owned()])),
+        Some(finish) => span.with("gen_ai.response.finish_reasons", SpanValue::Texts(vec![finish.to_owned()])),
+        None => span,
+    }
+}
+
+/// Tokens of a step that no reply has told of: those that a memory system says it used itself, and all of a step that an older
+/// build has stored.
+pub(super) fn untold(facts: &StepFacts) -> (u64, u64) {
+    let (Some(usage), Some(timing)) = (facts.usage(), facts.timing()) else { return (0, 0) };
+    let told = |of: fn(&ReplyNote) -> u64| timing.replies.iter().map(of).fold(0, u64::saturating_add);
+    (
+        usage.prompt_tokens.saturating_sub(told(|reply| reply.prompt_tokens)),
+        usage.completion_tokens.saturating_sub(told(|reply| reply.completion_tokens)),
+    )
 }
 
 /// Which vote of which judge something belongs to; nothing for the question's own steps.
@@ -139,7 +168,7 @@ pub(super) fn database(span: Span, system: &str, operation: &str, collection: Op
 }
 
 /// What a step came to.
-pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts, task: TaskKey, step: StepNo) -> Span {
+pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts) -> Span {
     let span = match facts {
         StepFacts::Recalled { hits, effective_k, context_bytes, generation, .. } => span
             .with("bench.system", input.spec.system.name.as_str())
@@ -147,9 +176,6 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts, ta
             .with("bench.k", *effective_k)
             .with("bench.context_bytes", *context_bytes)
             .with("bench.generation", u64::try_from(*generation).unwrap_or(0)),
-        StepFacts::Answered { finish, .. } => {
-            span.with("gen_ai.response.finish_reasons", SpanValue::Texts(vec![finish.clone()]))
-        }
         StepFacts::Judged { score, .. } => span.with("bench.score", *score),
         StepFacts::Failed { failure, .. } => {
             let mut span = span.with("error.type", failure.code.as_str());
@@ -160,12 +186,8 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts, ta
         | StepFacts::Consolidated { .. }
         | StepFacts::Ready { .. }
         | StepFacts::Probed(_)
+        | StepFacts::Answered { .. }
         | StepFacts::Scored { .. } => span,
-    };
-    // an embedding model is named with its calls alone: most steps of such a system are served by what is stored
-    let span = match Model::of(input, task, step).filter(Model::chats) {
-        Some(model) => model.describe(span),
-        None => span,
     };
     match facts.usage() {
         Some(usage) => used(span, usage),

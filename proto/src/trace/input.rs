@@ -75,6 +75,8 @@ pub struct TraceInput<'a> {
     pub run: &'a RunId,
     /// Its spec.
     pub spec: &'a RunSpec,
+    /// Embedding model that its system calls on a server, and the account.
+    pub embeddings: Option<(&'a str, &'a str)>,
     /// When the run was submitted, microseconds since 1970.
     pub submitted_us: i64,
     /// The question's task.

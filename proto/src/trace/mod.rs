@@ -13,7 +13,8 @@ mod paths;
 mod span;
 mod tree;
 
-pub use bank::{BankSpan, bank_spans};
+pub use attributes::conventional_provider;
+pub use bank::{BankCall, BankSpan, bank_spans};
 pub use decide::{FLOOR_US, Kept, LatencySketch, MIN_QUESTIONS, TIMES_MEDIAN, TracePolicy, decide, own_us};
 pub use ids::{SpanId, TRACEPARENT, TraceContext, TraceId};
 pub use input::{AttemptEnd, AttemptNote, StoredSpan, TraceInput, TraceTexts};

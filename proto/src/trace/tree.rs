@@ -80,7 +80,7 @@ impl Tree<'_> {
             return;
         }
         let (task, begin) = (stored.task, timing.started_us);
-        let end = begin.saturating_add(micros(timing.total_us));
+        let end = begin.saturating_add(micros(whole(timing)));
         self.before(task, stored.step, begin, timing);
         let step = match (task.kind(), &stored.facts) {
             // a failure has the place of the step that it came to
@@ -91,22 +91,25 @@ impl Tree<'_> {
         let name = match (task.kind(), step) {
             (TaskKind::Judge, _) => "judge",
             (_, StepNo::RECALL) => "recall",
+            (_, StepNo::SCORE) => "score",
             _ => "answer",
         };
         let mut span = self.span(self.root(), &path, name, SpanClass::Step, begin, end);
         span.session = timing.session;
         span = span.with("bench.attempts", timing.attempts);
-        span = attributes::facts_of(attributes::vote(span, task), self.input, &stored.facts, task, step);
+        span = attributes::facts_of(attributes::vote(span, task), self.input, &stored.facts);
         let id = span.id;
+        if !self.inside(id, &path, task, step, timing, &stored.facts) {
+            span = attributes::tokens(span, attributes::untold(&stored.facts));
+        }
         self.spans.push(span);
-        self.inside(id, &path, task, step, timing, &stored.facts);
         self.checkpoint(at, stored, &path, end);
     }
 
-    /// The step that a question had come to when it failed.
+    /// The step that a question had come to when it failed: the first that is not stored.
     fn failed_at(&self, task: TaskKey) -> StepNo {
-        let recalled = self.input.steps.iter().any(|s| s.task == task && s.step == StepNo::RECALL);
-        if recalled { StepNo::ANSWER } else { StepNo::RECALL }
+        let is_missing = |step: &StepNo| !self.input.steps.iter().any(|s| s.task == task && s.step == *step);
+        [StepNo::RECALL, StepNo::ANSWER].into_iter().find(is_missing).unwrap_or(StepNo::SCORE)
     }
 
     /// Handing out and queueing, for the first step after a claim.
@@ -132,8 +135,16 @@ impl Tree<'_> {
         self.spans.extend([dispatch, queue_wait]);
     }
 
-    /// Waits and calls inside a step.
-    fn inside(&mut self, parent: SpanId, path: &str, task: TaskKey, step: StepNo, timing: &Timing, facts: &StepFacts) {
+    /// Waits and calls inside a step. Returns whether one of them tells of the tokens that no reply has told of.
+    fn inside(
+        &mut self,
+        parent: SpanId,
+        path: &str,
+        task: TaskKey,
+        step: StepNo,
+        timing: &Timing,
+        facts: &StepFacts,
+    ) -> bool {
         let place = |offset: u64, duration: u64| {
             let begin = timing.started_us.saturating_add(micros(offset));
             (begin, begin.saturating_add(micros(duration)))
@@ -162,12 +173,21 @@ impl Tree<'_> {
             let (begin, end) = place(*offset, *duration);
             let name = model.as_ref().map_or_else(|| "call".to_owned(), Model::span_name);
             let span = call(number, &name, begin, end);
-            let span = match &model {
+            let mut span = match &model {
                 Some(model) => model.describe(span),
                 None => span,
             };
+            if let Some(reply) = timing.replies.iter().find(|reply| reply.call == number) {
+                // the step rests on its last reply
+                let finish = match facts {
+                    StepFacts::Answered { finish, .. } if timing.replies.last() == Some(reply) => Some(finish.as_str()),
+                    _ => None,
+                };
+                span = attributes::reply(span, reply, finish);
+            }
             calls.push(attributes::http(span, number, *status));
         }
+        let mut is_told = false;
         if let Some(operation) = self.of_system(facts)
             && timing.calls.is_empty()
             && timing.provider_us > 0
@@ -175,9 +195,13 @@ impl Tree<'_> {
             let (begin, end) = place(timing.build_us + timing.build_wait_us, timing.provider_us);
             let system = &self.input.spec.system.name;
             let span = call(0, &format!("{operation} {system}"), begin, end);
+            // a memory system's own tokens belong to what was asked of it
+            let span = attributes::tokens(span, attributes::untold(facts));
+            is_told = true;
             calls.push(attributes::database(span, system, operation, None));
         }
         self.spans.extend(calls);
+        is_told
     }
 
     /// What a step asked of the memory system itself.
@@ -261,6 +285,13 @@ impl Tree<'_> {
         take_with_children(root, &mut self.spans, &mut ordered);
         ordered
     }
+}
+
+/// How long a step took: never less than what is shown inside of it.
+fn whole(timing: &Timing) -> u64 {
+    let calls = timing.calls.iter().map(|(offset, took, _)| offset.saturating_add(*took));
+    let waits = timing.waits.iter().map(|(offset, took, _)| offset.saturating_add(*took));
+    calls.chain(waits).fold(timing.total_us.max(timing.provider_us), u64::max)
 }
 
 /// Moves a span and, behind it, everything below it.

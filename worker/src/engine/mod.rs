@@ -45,6 +45,7 @@ use crate::{
     routes::{self, Routes},
     sight::Keeper,
     systems::adapter,
+    version::VERSION,
     writer::{Writer, WriterHooks},
 };
 use active::Active;
@@ -303,7 +304,7 @@ impl Worker {
             adapter::end_orphans(home).await;
         }
         let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
-        let info = SessionInfo::of_this_process(&config.pool, slots.collect(), &config.host).to_json();
+        let info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host).to_json();
         let vitals = Arc::new(Vitals::default());
         let confirmed = AtomicU64::new(store.interruptions());
         let session = store.open_session(&config.name, &config.domain, &info).await?;

@@ -18,10 +18,10 @@ use bench_proto::{
     ids::{RunNo, Sha256Hash, TaskKey},
     money::PicoUsd,
     price::{ModelPrice, TokenCounts},
-    step::{SHORTEST_WAIT_US, Timing, WaitFor},
+    step::{ReplyNote, SHORTEST_WAIT_US, Served, Timing, WaitFor},
 };
 
-use bench_telemetry::metrics::catalogue;
+use bench_telemetry::metrics::{Histogram, catalogue};
 use tracing::warn;
 
 use self::first_call::FirstCall;
@@ -72,6 +72,8 @@ pub struct CallerParts {
     pub model: Arc<dyn ChatModel>,
     /// Name of the account: part of the call's key.
     pub account: String,
+    /// What OpenTelemetry calls it.
+    pub named: Named,
     /// The allowance in this process, shared by all callers of it.
     pub gate: Arc<Gate>,
     /// The run's explicit pace, shared by its callers.
@@ -92,6 +94,17 @@ pub struct CallerParts {
     pub(crate) route: Option<Arc<Route>>,
     /// Retries, delays, patience.
     pub settings: CallSettings,
+}
+
+/// A model and where it is, in the words of OpenTelemetry's conventions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// What is asked of it: `chat`, `embeddings`.
+    pub operation: &'static str,
+    /// Its provider.
+    pub provider: String,
+    /// Name and port of its server, as texts.
+    pub server: (String, String),
 }
 
 /// Stores attempts ahead of the step that they belong to.
@@ -180,6 +193,8 @@ pub struct CallTiming {
     pub attempts: u32,
     /// One entry per attempt: start offset and duration in microseconds, HTTP status or 0.
     pub calls: Vec<(u64, u64, u16)>,
+    /// What was answered.
+    pub replies: Vec<ReplyNote>,
     /// Waits that are long enough to be seen: start offset and duration in microseconds, what for.
     pub waits: Vec<(u64, u64, WaitFor)>,
 }
@@ -190,8 +205,7 @@ impl CallTiming {
         timing.rate_wait_us += self.rate_wait_us;
         timing.provider_us += self.provider_us;
         timing.attempts += self.attempts;
-        timing.calls.extend(self.calls.iter().map(|&(start, duration, status)| (start + offset_us, duration, status)));
-        timing.waits.extend(self.waits.iter().map(|&(start, duration, what)| (start + offset_us, duration, what)));
+        timing.add_calls(&self.calls, &self.waits, &self.replies, offset_us);
     }
 }
 
@@ -644,6 +658,31 @@ impl<'a> Call<'a> {
         if status == 429 {
             catalogue::RATE_LIMITED.add(1.0, &[account]);
         }
+        let status = status.to_string();
+        let (served, error) = match &attempt.result {
+            Ok(reply) => (reply.model.as_str(), ""),
+            Err(error) if error.status == 0 => ("", "transport"),
+            Err(error) if error.status >= 400 => ("", status.as_str()),
+            Err(error) => ("", error.failure.code.as_str()),
+        };
+        self.measure(&catalogue::CLIENT_SECONDS, attempt.duration_us as f64 / 1e6, served, error);
+    }
+
+    /// Records a value of one of the conventions' metrics; `last` is the value of its last label.
+    fn measure(&self, of: &Histogram, value: f64, served: &str, last: &str) {
+        let CallerParts { model, named: Named { operation, provider, server }, .. } = &self.caller.parts;
+        let served = Served::named(served, None).model;
+        of.record(value, &[operation, provider, model.model(), &served, &server.0, &server.1, last]);
+    }
+
+    /// Notes what a reply said of itself, with the tokens that are counted for it.
+    fn note_reply(&mut self, reply: &ChatReply, (prompt_tokens, completion_tokens): (u64, u64)) {
+        self.measure(&catalogue::CLIENT_TOKENS, prompt_tokens as f64, &reply.model, "input");
+        self.measure(&catalogue::CLIENT_TOKENS, completion_tokens as f64, &reply.model, "output");
+        // a probe belongs to no step
+        let Some(call) = self.timing.calls.len().checked_sub(1) else { return };
+        let served = Served::named(&reply.model, reply.fingerprint.as_deref());
+        self.timing.replies.push(ReplyNote { call, prompt_tokens, completion_tokens, served });
     }
 
     /// Counts what an attempt took of the account's allowance, what it gave back left out.
@@ -715,6 +754,7 @@ impl<'a> Call<'a> {
         self.record(reservation, outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);
         self.usage.prompt_tokens += prompt_tokens;
         self.usage.completion_tokens += completion_tokens;
+        self.note_reply(&reply, (prompt_tokens, completion_tokens));
         match accepted {
             Ok(value) => {
                 self.usage.calls += 1;

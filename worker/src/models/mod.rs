@@ -115,6 +115,8 @@ pub struct ChatReply {
     pub finish: String,
     /// The model's own name.
     pub model: String,
+    /// `system_fingerprint`: what the provider ran the model with, where it says so.
+    pub fingerprint: Option<String>,
     /// Prompt tokens by the provider's count; `None` when it gave none.
     pub prompt_tokens: Option<u64>,
     /// Completion tokens by the provider's count.

@@ -5,7 +5,7 @@
 
 use bench_proto::step::RetrievedHit;
 
-use super::{Messages, PromptHashes, hash};
+use super::{Messages, PromptHashes, Samples, hashes};
 
 /// Semantic version of the prompt and its layout.
 pub const VERSION: u32 = 1;
@@ -124,6 +124,20 @@ fn without_letter(choice: &str, letter: char) -> &str {
 /// The hashes of the answerer's prompts, with and without options.
 #[must_use]
 pub fn prompt_hashes() -> PromptHashes {
+    hashes(samples())
+}
+
+/// Name of the prompt for a question with or without options and excerpts.
+#[must_use]
+pub const fn prompt_name(has_choices: bool, has_excerpts: bool) -> &'static str {
+    match (has_choices, has_excerpts) {
+        (true, _) => "answer-choice",
+        (false, true) => "answer",
+        (false, false) => "answer-empty",
+    }
+}
+
+pub(super) fn samples() -> Samples {
     let hits = [
         RetrievedHit {
             id: "D1:2".into(),
@@ -144,12 +158,12 @@ pub fn prompt_hashes() -> PromptHashes {
     let choices = ["(a) first".to_owned(), "second".to_owned()];
     let sample = |choices, context, asked_at| {
         let question = "When did Ann leave?";
-        hash(&answer_messages(&AnswerInput { question, asked_at, context, choices }))
+        answer_messages(&AnswerInput { question, asked_at, context, choices })
     };
-    PromptHashes::from([
-        ("answer".to_owned(), sample(&[], &context, None)),
-        ("answer-choice".to_owned(), sample(&choices, &context, Some("9 May, 2023"))),
-        ("answer-empty".to_owned(), sample(&[], &[], None)),
+    Samples::from([
+        (prompt_name(false, true).to_owned(), sample(&[], &context, None)),
+        (prompt_name(true, true).to_owned(), sample(&choices, &context, Some("9 May, 2023"))),
+        (prompt_name(false, false).to_owned(), sample(&[], &[], None)),
     ])
 }
 

@@ -6,7 +6,7 @@
 use bench_proto::dataset::{Gold, Question};
 use serde_json::Value;
 
-use super::{Messages, PromptHashes, hash};
+use super::{Messages, PromptHashes, Samples, hashes};
 
 /// Semantic version of the rubrics and their layout.
 pub const VERSION: u32 = 1;
@@ -166,7 +166,11 @@ pub fn judge_messages(input: &JudgeInput<'_>) -> Messages {
 /// The hashes of all judge prompts.
 #[must_use]
 pub fn prompt_hashes() -> PromptHashes {
-    let hash_of = |rubric: Rubric| {
+    hashes(samples())
+}
+
+pub(super) fn samples() -> Samples {
+    let sample = |rubric: Rubric| {
         let text = Gold::Text("8 May 2023".to_owned());
         let criteria = Gold::Rubric(vec!["first".to_owned(), "second".to_owned()]);
         let (category, gold) = match rubric {
@@ -178,9 +182,9 @@ pub fn prompt_hashes() -> PromptHashes {
             Rubric::Abstain => ("adversarial", Gold::Abstain),
         };
         let (question, asked_at) = ("When did Ann leave?", Some("9 May, 2023"));
-        hash(&judge_messages(&JudgeInput { category, question, asked_at, gold: Some(&gold), answer: "\"yesterday\"" }))
+        judge_messages(&JudgeInput { category, question, asked_at, gold: Some(&gold), answer: "\"yesterday\"" })
     };
-    Rubric::ALL.into_iter().map(|rubric| (rubric.name().to_owned(), hash_of(rubric))).collect()
+    Rubric::ALL.into_iter().map(|rubric| (rubric.name().to_owned(), sample(rubric))).collect()
 }
 
 #[cfg(test)]

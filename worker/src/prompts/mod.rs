@@ -24,6 +24,19 @@ pub struct Messages {
 /// Hashes of prompts, name → 64 hexadecimal characters, as the run spec keeps them.
 pub type PromptHashes = BTreeMap<String, String>;
 
+/// What prompts make of a fixed sample, name → messages.
+type Samples = BTreeMap<String, Messages>;
+
+/// All prompts of this build as text, by their hashes: what they make of a fixed sample.
+#[must_use]
+pub fn texts() -> BTreeMap<String, Messages> {
+    answer::samples().into_values().chain(judge::samples().into_values()).map(|text| (hash(&text), text)).collect()
+}
+
+fn hashes(samples: Samples) -> PromptHashes {
+    samples.into_iter().map(|(name, sample)| (name, hash(&sample))).collect()
+}
+
 /// Hash of a prompt, from what it makes of a fixed sample: instructions and layout are both in it.
 fn hash(sample: &Messages) -> String {
     Sha256Hash::of(format!("{}\n\u{0}\n{}", sample.system, sample.user).as_bytes()).hex()

@@ -12,7 +12,10 @@ use bench_proto::{
 };
 use bench_store::{BankRow, RunRow, SessionId, Store, StoreError};
 
-use crate::banks::{BankData, read_item};
+use crate::{
+    banks::{BankData, read_item},
+    systems::vector::remote_model,
+};
 
 /// A question, as a trace names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +52,8 @@ pub struct QuestionTrace {
     pub trace_id: String,
     /// Its spans, the root first; empty when nothing has happened yet.
     pub spans: Vec<Span>,
-    /// The spans of the run's own trace that it is linked to.
-    pub linked: Vec<Span>,
+    /// The spans of the run's own trace that it is linked to, each with the part of that trace to which it belongs.
+    pub linked: Vec<(TaskKey, Span)>,
     /// Names of the workers, by session.
     pub workers: BTreeMap<i64, String>,
     /// What it came to, once it has ended.
@@ -68,9 +71,11 @@ pub async fn gather(store: &dyn Store, run: &RunRow, subject: Subject) -> Result
     let facts = store.facts_of(run.run_no, &[task]).await?.pop();
     let banks = BankSpan::of(&subject.bank_id, &store.bank_steps(run.run_no, task.bank()).await?);
     let texts = if run.spec.limits.trace.content { texts(store, run, task).await? } else { None };
+    let embeddings = remote_model(&run.spec.system.name, &run.spec.system.settings);
     let input = TraceInput {
         run: &run.run_id,
         spec: &run.spec,
+        embeddings: embeddings.as_ref().map(|model| (model.name.as_str(), model.account.as_str())),
         submitted_us: run.created_ms.saturating_mul(1000),
         task,
         question_id: &subject.question_id,
@@ -85,7 +90,8 @@ pub async fn gather(store: &dyn Store, run: &RunRow, subject: Subject) -> Result
         texts,
     };
     let (spans, linked) = (question_spans(&input), bank_spans(&input));
-    let sessions: BTreeSet<i64> = spans.iter().chain(&linked).map(|span| span.session).filter(|s| *s != 0).collect();
+    let sessions: BTreeSet<i64> =
+        spans.iter().chain(linked.iter().map(|(_, span)| span)).map(|span| span.session).filter(|s| *s != 0).collect();
     let sessions: Vec<SessionId> = sessions.into_iter().map(SessionId).collect();
     let workers = store.session_names(&sessions).await?.into_iter().map(|(session, name)| (session.0, name)).collect();
     let trace_id = trace_id(&run.run_id, &subject.question_id);

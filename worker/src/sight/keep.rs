@@ -1,12 +1,13 @@
 //! Keeping traces (P20): the decision at a question's end, and the sending of those that are kept.
 //!
 //! The decision is stored with a note that the trace is unsent, which is taken away when it was sent. What a process could not send, or
-//! did not live to send, the next one sends that looks: ids are derived, so a trace that arrives twice is the same trace.
+//! did not live to send, the next one sends that looks: ids are derived, so a trace that arrives twice is the same trace. Parts of a run's
+//! own trace are sent with one of its questions, which the store knows.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bench_proto::{
@@ -33,6 +34,10 @@ const WAITING: usize = 256;
 const TOGETHER: usize = 16;
 /// How often traces are looked for that others have left unsent, and how many are taken at a time.
 const LEFT_OVER: (Duration, u32) = (Duration::from_secs(10), 64);
+/// How long a question that was decided here is sent by nobody else: less than the store gives, so that nobody sends it twice.
+const OURS: Duration = Duration::from_secs(20);
+/// Parts of runs' own traces that are known to be sent with some question.
+const PARTS: usize = 100_000;
 /// How often the spread of times is exchanged with the store.
 const EXCHANGE: Duration = Duration::from_secs(1);
 /// Longest wait for the store to note what is left to others.
@@ -43,12 +48,15 @@ const RUNS: usize = 256;
 /// Decides which traces are kept and sends them.
 pub struct Keeper {
     spreads: Mutex<HashMap<RunNo, Spread>>,
-    sender: Mutex<Option<mpsc::Sender<(RunNo, TaskKey)>>>,
+    sender: Mutex<Option<mpsc::Sender<Waiting>>>,
     task: Mutex<Option<JoinHandle<()>>>,
     sink: Arc<dyn SpanSink>,
     /// Cancelled when the process has waited long enough for the collector.
     enough: CancellationToken,
 }
+
+/// A kept question that waits for the collector, and since when.
+type Waiting = (RunNo, TaskKey, Instant);
 
 /// How the times of a run's questions are spread.
 #[derive(Default)]
@@ -78,7 +86,8 @@ impl Keeper {
             enough: CancellationToken::new(),
         });
         let (enough, runs) = (keeper.enough.clone(), HashMap::new());
-        let sending = Sending { store, sink, keeper: Arc::downgrade(&keeper), runs, silent: false, enough };
+        let (weak, parts) = (Arc::downgrade(&keeper), HashSet::new());
+        let sending = Sending { store, sink, keeper: weak, runs, parts, silent: false, enough };
         *lock(&keeper.task) = Some(tokio::spawn(sending.run(receiver)));
         keeper
     }
@@ -112,7 +121,9 @@ impl Keeper {
     pub(crate) fn send(&self, run: RunNo, facts: &QuestionFacts) {
         let Some(kept) = facts.kept else { return };
         catalogue::TRACES.add(1.0, &[kept.name()]);
-        let taken = lock(&self.sender).as_ref().is_some_and(|sender| sender.try_send((run, facts.task)).is_ok());
+        let taken = lock(&self.sender)
+            .as_ref()
+            .is_some_and(|sender| sender.try_send((run, facts.task, Instant::now())).is_ok());
         if !taken {
             // the store knows of it: it is found among those that are left over
             catalogue::TRACES_DELAYED.add(1.0, &[]);
@@ -163,28 +174,37 @@ struct Sending {
     sink: Arc<dyn SpanSink>,
     keeper: std::sync::Weak<Keeper>,
     runs: HashMap<RunNo, RunRow>,
+    /// Parts of runs' own traces that go with a question that is known.
+    parts: HashSet<(RunNo, TaskKey)>,
     silent: bool,
     enough: CancellationToken,
 }
 
 impl Sending {
-    async fn run(mut self, mut waiting: mpsc::Receiver<(RunNo, TaskKey)>) {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Waiting>) {
         let (mut exchange, mut left_over) = (tokio::time::interval(EXCHANGE), tokio::time::interval(LEFT_OVER.0));
         left_over.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut questions = Vec::with_capacity(TOGETHER);
+        let (mut questions, mut late) = (Vec::with_capacity(TOGETHER), false);
         loop {
             tokio::select! {
                 taken = waiting.recv_many(&mut questions, TOGETHER) => {
                     if taken == 0 {
                         break;
                     }
-                    self.send(std::mem::take(&mut questions)).await;
+                    // what has waited too long others may have taken: it is looked for in the store, like theirs
+                    let ours = questions.drain(..).filter(|(.., since)| since.elapsed() < OURS);
+                    let ours: Vec<(RunNo, TaskKey)> = ours.map(|(run, task, _)| (run, task)).collect();
+                    late |= ours.len() < taken;
+                    self.send(ours, false).await;
                 }
                 _ = exchange.tick() => self.exchange().await,
                 _ = left_over.tick() => self.send_left_over().await,
             }
         }
         self.exchange().await;
+        if late {
+            self.send_left_over().await;
+        }
     }
 
     /// Sends what other processes, or this one, have decided and not sent.
@@ -194,18 +214,27 @@ impl Sending {
             Err(error) => return debug!("traces that are left over could not be read: {error}"),
         };
         for questions in left_over.chunks(TOGETHER) {
-            self.send(questions.to_vec()).await;
+            self.send(questions.to_vec(), true).await;
         }
     }
 
-    async fn send(&mut self, questions: Vec<(RunNo, TaskKey)>) {
-        let (mut spans, mut linked, mut read) = (Vec::new(), BTreeSet::new(), Vec::with_capacity(questions.len()));
+    /// Sends questions; `again`: somebody may have tried before, and not lived to send all of it.
+    async fn send(&mut self, questions: Vec<(RunNo, TaskKey)>, again: bool) {
+        if self.enough.is_cancelled() {
+            // the process ends: others have them at once, without any reading
+            catalogue::TRACES_DELAYED.add(questions.len() as f64, &[]);
+            if let Err(error) = self.store.settle_traces(&questions, false).await {
+                debug!("traces that are left to others could not be noted: {error}");
+            }
+            return;
+        }
+        let (mut spans, mut read) = (Vec::new(), Vec::with_capacity(questions.len()));
         for (run, task) in questions {
-            match self.read(run, task).await {
-                Ok(Some(trace)) => {
+            match self.read(run, task, again).await {
+                Ok(Some((trace, parts))) => {
                     spans.extend(trace.spans.iter().map(|span| finished(span, &trace)));
-                    let first_of = |span: &&Span| linked.insert((span.trace, span.id));
-                    spans.extend(trace.linked.iter().filter(first_of).map(|span| finished(span, &trace)));
+                    let linked = trace.linked.iter().filter(|(part, _)| parts.contains(part));
+                    spans.extend(linked.map(|(_, span)| finished(span, &trace)));
                 }
                 // it was reopened meanwhile: its next end decides anew
                 Ok(None) => {}
@@ -239,7 +268,13 @@ impl Sending {
         }
     }
 
-    async fn read(&mut self, run: RunNo, task: TaskKey) -> Result<Option<QuestionTrace>, StoreError> {
+    /// A question's trace, and which parts of its run's own trace go with it.
+    async fn read(
+        &mut self,
+        run: RunNo,
+        task: TaskKey,
+        again: bool,
+    ) -> Result<Option<(QuestionTrace, Vec<TaskKey>)>, StoreError> {
         if !self.runs.contains_key(&run) {
             if self.runs.len() >= RUNS {
                 self.runs.clear();
@@ -248,7 +283,19 @@ impl Sending {
         }
         let Some(row) = self.runs.get(&run) else { return Ok(None) };
         let Some(facts) = self.store.facts_of(run, &[task]).await?.pop() else { return Ok(None) };
-        gather(self.store.as_ref(), row, Subject::of(&facts)).await.map(Some)
+        let trace = gather(self.store.as_ref(), row, Subject::of(&facts)).await?;
+        let parts: BTreeSet<TaskKey> = trace.linked.iter().map(|(part, _)| *part).collect();
+        let asked: Vec<TaskKey> =
+            parts.into_iter().filter(|part| again || !self.parts.contains(&(run, *part))).collect();
+        if asked.is_empty() {
+            return Ok(Some((trace, asked)));
+        }
+        let own = self.store.own_trace_parts(run, task, &asked).await?;
+        if self.parts.len() >= PARTS {
+            self.parts.clear();
+        }
+        self.parts.extend(asked.into_iter().map(|part| (run, part)));
+        Ok(Some((trace, own)))
     }
 
     async fn exchange(&self) {

@@ -38,7 +38,8 @@ pub(crate) fn link_questions(span: &Span, questions: impl Iterator<Item = (Trace
     }
 }
 
-/// The span of an attempt at a task: in the question's own trace, when that is one of those that are sent whatever happens.
+/// The span of an attempt at a task, for questions whose traces are sent whatever happens: linked to the question. It is no child of it:
+/// it ends when the store has answered, which is after the question's own end.
 pub(crate) async fn task_span(shared: &Shared, task: ClaimedTask) -> Span {
     if !process::on() {
         return Span::none();
@@ -62,6 +63,6 @@ pub(crate) async fn task_span(shared: &Shared, task: ClaimedTask) -> Span {
         attempt = attempt,
         bench.role = kind.role().name(),
     );
-    process::join(&span, trace.0, root.0);
+    process::link(&span, trace.0, root.0);
     process::started(span)
 }

@@ -193,6 +193,7 @@ async fn recall(
     let timing = Timing {
         rate_wait_us: paid.timing.rate_wait_us,
         calls: paid.timing.calls,
+        replies: paid.timing.replies,
         waits: paid.timing.waits,
         server: context.server(&bank, paid.timing.server).await,
         provider_us: spent.total_us.saturating_sub(own.build_us + own.build_wait_us),

@@ -128,6 +128,9 @@ async fn retain_batch(
                 total_us: share.total_us + if position == from { built.build_us + built.build_wait_us } else { 0 },
                 build_us: share.build_us + if position == from { built.build_us } else { 0 },
                 build_wait_us: if position == from { built.build_wait_us } else { 0 },
+                // a batch is paid for at once, with its first entry
+                calls: if position == from { std::mem::take(&mut paid.timing.calls) } else { Vec::new() },
+                replies: if position == from { std::mem::take(&mut paid.timing.replies) } else { Vec::new() },
                 ..share.clone()
             },
         },

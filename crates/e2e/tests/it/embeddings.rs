@@ -71,6 +71,9 @@ fn embeddings_are_estimated_counted_to_the_last_token_and_paid_once() {
             assert_eq!(phase["calls"], usage[name]["calls"], "{name}");
         }
     }
+    let model = report["models"].as_array().and_then(|models| models.last()).expect("models");
+    assert_eq!((&model["role"], &model["model"]), (&json!("embeddings"), &json!("openai:text-embedding-3-small")));
+    assert_eq!(model["served"][0]["model"], "text-embedding-3-small");
     // embeddings are no draw: another run pays for none of them, and is not called dependent for that
     let again = bench.run(submit(&[&models[..], &["--run-id", "again"]].concat())).expect_code(0).json();
     assert_eq!(embedded(&provider), asked);

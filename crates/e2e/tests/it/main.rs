@@ -26,6 +26,7 @@ mod reach;
 mod readme;
 mod reference;
 mod results;
+mod served;
 mod sight;
 mod store_file;
 mod strangers;

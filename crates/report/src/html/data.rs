@@ -22,6 +22,8 @@ pub(super) struct Data<'a> {
     trace_url: Option<&'a str>,
     categories: Vec<&'a str>,
     texts: Vec<&'a str>,
+    /// (name, instructions, layout of the question).
+    prompts: Vec<(&'a str, &'a str, &'a str)>,
     questions: Vec<Question<'a>>,
 }
 
@@ -46,6 +48,9 @@ struct Question<'a> {
     miss: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fail: Vec<&'a str>,
+    /// Numbers of its prompts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    p: Vec<usize>,
     /// (judge, vote, verdict, raw).
     j: Vec<(&'a str, u32, &'a str, std::borrow::Cow<'a, str>)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +74,12 @@ fn cut(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
+/// Prompts whose texts are known.
+fn known_prompts(summary: &Summary) -> Vec<(&str, &str, &str)> {
+    let known = summary.spec.prompt_texts.iter().filter_map(|(name, text)| Some((name, text.as_ref()?)));
+    known.map(|(name, text)| (name.as_str(), text.system.as_str(), text.user.as_str())).collect()
+}
+
 fn rounded(ms: Option<f64>) -> Option<f64> {
     ms.map(|ms| (ms * 100.0).round() / 100.0)
 }
@@ -90,6 +101,7 @@ impl<'a> Data<'a> {
             trace_url: page.trace_url,
             categories: Vec::new(),
             texts: Vec::new(),
+            prompts: known_prompts(summary),
             questions: Vec::new(),
         };
         let mut numbers: HashMap<&'a str, usize> = HashMap::new();
@@ -152,6 +164,7 @@ impl<'a> Data<'a> {
             hits,
             miss: named.iter().filter(missing).map(String::as_str).collect(),
             fail: line.failures.iter().map(String::as_str).collect(),
+            p: line.prompts.iter().filter_map(|used| self.prompts.iter().position(|(name, ..)| name == used)).collect(),
             j: line.judgements.iter().map(|j| (j.judge.as_str(), j.vote, j.verdict.as_str(), cut(&j.raw))).collect(),
             err: line.error.as_deref(),
             t: [t.recall, t.answer, t.judge, timed.then_some(t.queue_wait), timed.then_some(t.rate_wait)].map(rounded),

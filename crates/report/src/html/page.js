@@ -119,6 +119,11 @@
     for (const [judge, vote, verdict, raw] of q.j) {
       put("judgement", element("strong", {}, verdict), " " + judge + ", vote " + (vote + 1), element("pre", {}, raw));
     }
+    for (const number of q.p || []) {
+      const [name, system, user] = data.prompts[number];
+      put("prompt", element("details", {}, element("summary", {}, name), element("pre", {}, system),
+        "the question is laid out as in this sample:", element("pre", {}, user)));
+    }
     put("time", timing(q));
     if (q.usd) put("cost", "$" + q.usd.toFixed(6));
     put("trace", trace(q.tr, q.tu));

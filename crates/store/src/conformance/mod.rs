@@ -98,6 +98,7 @@ macro_rules! store_conformance {
             p20_steps_tell_when_they_were_stored,
             p20_the_slowest_questions_come_first,
             p20_tries_that_stored_nothing_are_noted_once,
+            p20_parts_of_a_runs_trace_go_with_one_question,
             p20_the_spread_of_times_is_added_up,
             p20_traces_that_were_decided_and_not_sent_are_found,
             p9_calls_are_found_by_lineage_the_oldest_first,

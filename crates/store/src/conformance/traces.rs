@@ -113,6 +113,22 @@ pub async fn p20_traces_that_were_decided_and_not_sent_are_found(fresh: &Fresh) 
     assert_eq!(one, questions[..3]);
 }
 
+/// A part of the run's own trace goes with one question, whoever asks first; that one has it again when it is sent again.
+pub async fn p20_parts_of_a_runs_trace_go_with_one_question(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1])])]).await;
+    let [submit, retain, ready] = [TaskKey::OVERHEAD, TaskKey::retain(0, 0), TaskKey::ready(0, 0)];
+    let own = async |run, index, parts: &[TaskKey]| {
+        let mut own = store.own_trace_parts(run, TaskKey::question(0, index), parts).await.expect("are told apart");
+        own.sort_unstable();
+        own
+    };
+    assert_eq!(own(scene.run, 0, &[retain, submit, retain]).await, [retain, submit]);
+    assert_eq!(own(scene.run, 1, &[submit, retain, ready]).await, [ready], "the others are another's");
+    assert_eq!(own(scene.run, 0, &[submit, retain, ready]).await, [retain, submit], "as before");
+    assert_eq!(own(RunNo(scene.run.0 + 1), 1, &[submit]).await, [submit], "of another run");
+}
+
 /// Processes add to one spread, and each learns of all.
 pub async fn p20_the_spread_of_times_is_added_up(fresh: &Fresh) {
     let store = fresh.store.as_ref();

@@ -50,6 +50,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0012_groups.sql"),
     include_str!("../../../../migrations/postgres/0013_incarnation.sql"),
     include_str!("../../../../migrations/postgres/0014_believed.sql"),
+    include_str!("../../../../migrations/postgres/0015_trace_parts.sql"),
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the

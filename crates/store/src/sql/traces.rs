@@ -181,6 +181,20 @@ impl<B: Backend> Traces for SqlStore<B> {
         self.execute(statement, args![pairs(questions.to_vec())]).await.map(drop)
     }
 
+    async fn own_trace_parts(&self, run: RunNo, question: TaskKey, parts: &[TaskKey]) -> StoreResult<Vec<TaskKey>> {
+        static INSERT: Sql = Sql::new(|| {
+            "INSERT INTO trace_parts (run_no, part_key, task_key) SELECT $1, b.part, $2 FROM @rows($3: part int) AS b WHERE true \
+             ON CONFLICT (run_no, part_key) DO NOTHING"
+                .to_owned()
+        });
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT part_key FROM trace_parts WHERE run_no = $1 AND task_key = $2 ORDER BY part_key".to_owned()
+        });
+        self.execute(&INSERT, args![run.0, question.0, distinct(parts)]).await?;
+        let rows = self.fetch(&SELECT, args![run.0, question.0]).await?;
+        rows.iter().map(|row| Ok(TaskKey(row.int(0)?))).collect()
+    }
+
     async fn add_latencies(&self, run: RunNo, counts: &[(u16, u64)]) -> StoreResult<Vec<(u16, u64)>> {
         static ADD: Sql = Sql::new(|| {
             "INSERT INTO latencies (run_no, bucket, questions) SELECT $1, b.bucket, b.questions \

@@ -51,6 +51,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0012_groups.sql"),
     include_str!("../../../../migrations/sqlite/0013_incarnation.sql"),
     include_str!("../../../../migrations/sqlite/0014_believed.sql"),
+    include_str!("../../../../migrations/sqlite/0015_trace_parts.sql"),
 ];
 
 /// The store in one file.

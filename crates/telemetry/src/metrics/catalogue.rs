@@ -6,6 +6,13 @@ use super::{Counter, Gauge, Histogram, Metric, MetricKind};
 const SECONDS: &[f64] = &[0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0];
 /// Seconds of transactions.
 const SHORT_SECONDS: &[f64] = &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+/// Seconds of an operation of a model, as OpenTelemetry's conventions want them.
+const MODEL_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/// Tokens, likewise.
+const TOKEN_COUNTS: &[f64] = &[
+    1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 16777216.0,
+    67108864.0,
+];
 /// Rows of a batch.
 const ROWS: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
 
@@ -14,17 +21,18 @@ const fn metric(
     labels: &'static [&'static str],
     kind: MetricKind,
     buckets: &'static [f64],
+    unit: &'static str,
     help: &'static str,
 ) -> Metric {
-    Metric { name, help, labels, kind, buckets }
+    Metric { name, help, labels, kind, buckets, unit }
 }
 
 macro_rules! catalogue {
-    ($($kind:ident $ident:ident = $name:literal [$($label:literal),*] $(in $buckets:ident)? : $help:literal;)+) => {
+    ($($kind:ident $ident:ident = $name:literal [$($label:literal),*] $(in $buckets:ident)? $(of $unit:literal)? : $help:literal;)+) => {
         $(
             #[doc = $help]
             pub static $ident: $kind = $kind(metric(
-                $name, &[$($label),*], MetricKind::$kind, catalogue!(@buckets $($buckets)?), $help,
+                $name, &[$($label),*], MetricKind::$kind, catalogue!(@buckets $($buckets)?), concat!("" $(, $unit)?), $help,
             ));
         )+
 
@@ -52,6 +60,8 @@ catalogue! {
     Counter CACHED_CALLS = "bench_cached_calls_total" ["phase"]: "calls that were served from the call store, for free";
     Counter TOKENS = "bench_tokens_total" ["phase", "direction"]: "tokens by the provider's count: prompt, completion";
     Counter COST_USD = "bench_cost_usd_total" ["phase"]: "dollars of calls, by phase";
+    Histogram CLIENT_TOKENS = "gen_ai.client.token.usage" ["gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "server.address", "server.port", "gen_ai.token.type"] in TOKEN_COUNTS of "{token}": "tokens of a call that was answered: input, output";
+    Histogram CLIENT_SECONDS = "gen_ai.client.operation.duration" ["gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "server.address", "server.port", "error.type"] in MODEL_SECONDS of "s": "seconds of a call, each attempt by itself";
     Gauge RATE_LIMIT = "bench_rate_limit_per_minute" ["account", "unit"]: "configured allowance of an account: requests, tokens";
     Counter RATE_USED = "bench_rate_used_total" ["account", "unit"]: "what calls took of an account's allowance: requests, and tokens where they are limited";
     Histogram CHECKPOINT_ROWS = "bench_checkpoint_rows" [] in ROWS: "rows of a checkpoint transaction";
@@ -105,8 +115,10 @@ mod tests {
         let names: BTreeSet<&str> = all().iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), all().len());
         for metric in all() {
-            let good = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-            assert!(metric.name.starts_with("bench_") && good(metric.name), "{}", metric.name);
+            // names of the conventions have dots
+            let is_ours = metric.name.starts_with("bench_");
+            let good = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || (c == '.' && !is_ours));
+            assert!((is_ours || metric.name.starts_with("gen_ai.")) && good(metric.name), "{}", metric.name);
             assert!(metric.labels.iter().all(|label| good(label)), "{}", metric.name);
             assert_eq!(metric.name.ends_with("_total"), metric.kind == MetricKind::Counter, "{}", metric.name);
             assert_eq!(metric.buckets.is_empty(), metric.kind != MetricKind::Histogram, "{}", metric.name);
@@ -126,7 +138,8 @@ mod tests {
             let row = format!("| `{}` | {kind} | {labels} | {} |", metric.name, metric.help);
             assert!(document.contains(&row), "docs/TELEMETRY.md lacks the row\n{row}");
         }
-        let rows = document.lines().filter(|line| line.starts_with("| `bench_")).count();
+        let rows =
+            document.lines().filter(|line| line.starts_with("| `bench_") || line.starts_with("| `gen_ai.")).count();
         assert_eq!(rows, all().len(), "docs/TELEMETRY.md has rows of metrics that are not there");
     }
 }

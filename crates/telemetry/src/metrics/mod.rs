@@ -15,6 +15,9 @@ pub(crate) use registry::{Reader, resource};
 #[cfg(feature = "metrics")]
 pub use registry::{enable, render};
 
+/// The version of OpenTelemetry's conventions by which spans and metrics are named.
+pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/1.41.0";
+
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
@@ -33,12 +36,14 @@ pub struct Metric {
     pub name: &'static str,
     /// What it tells, in one line.
     pub help: &'static str,
-    /// Its labels, in the order in which values are given.
+    /// Its labels, in the order in which values are given. One whose value is empty is left out.
     pub labels: &'static [&'static str],
     /// What it is.
     pub kind: MetricKind,
     /// Upper borders of a histogram's buckets.
     pub buckets: &'static [f64],
+    /// Its unit for OTLP, where the name does not say it.
+    pub unit: &'static str,
 }
 
 static ENABLED: AtomicBool = AtomicBool::new(false);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use opentelemetry::{
-    KeyValue,
+    InstrumentationScope, KeyValue,
     metrics::{Counter, Histogram, Meter, MeterProvider as _},
 };
 use opentelemetry_sdk::{
@@ -20,7 +20,7 @@ use opentelemetry_sdk::{
 };
 use prometheus::TextEncoder;
 
-use super::{ENABLED, Metric, MetricKind, Series, catalogue};
+use super::{ENABLED, Metric, MetricKind, SCHEMA_URL, Series, catalogue};
 
 /// Name of the meter.
 const SCOPE: &str = "bench-coord";
@@ -101,7 +101,11 @@ fn build(service: &str, instance: &str) -> Registry {
         Err(error) => tracing::warn!("there is no Prometheus page: {error}"),
     }
     let provider = provider.build();
-    let meter = provider.meter(SCOPE);
+    let scope = InstrumentationScope::builder(SCOPE)
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .with_schema_url(SCHEMA_URL)
+        .build();
+    let meter = provider.meter_with_scope(scope);
     let gauges = Arc::new(Gauges::default());
     let (mut counters, mut histograms) = (HashMap::new(), HashMap::new());
     for metric in catalogue::all() {
@@ -111,7 +115,7 @@ fn build(service: &str, instance: &str) -> Registry {
                 counters.insert(metric.name, counter);
             }
             MetricKind::Histogram => {
-                let histogram = meter.f64_histogram(metric.name).with_description(metric.help);
+                let histogram = meter.f64_histogram(metric.name).with_description(metric.help).with_unit(metric.unit);
                 histograms.insert(metric.name, histogram.with_boundaries(metric.buckets.to_vec()).build());
             }
             MetricKind::Gauge => observe(&meter, metric, &gauges),
@@ -122,14 +126,13 @@ fn build(service: &str, instance: &str) -> Registry {
 
 /// What the process is called at a collector.
 pub(crate) fn resource(service: &str, instance: &str) -> Resource {
-    Resource::builder_empty()
-        .with_attributes([
-            KeyValue::new("service.name", service.to_owned()),
-            KeyValue::new("service.namespace", SCOPE),
-            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
-            KeyValue::new("service.instance.id", instance.to_owned()),
-        ])
-        .build()
+    let attributes = [
+        KeyValue::new("service.name", service.to_owned()),
+        KeyValue::new("service.namespace", SCOPE),
+        KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+        KeyValue::new("service.instance.id", instance.to_owned()),
+    ];
+    Resource::builder_empty().with_schema_url(attributes, SCHEMA_URL).build()
 }
 
 /// A gauge reports the series that are there when it is asked.
@@ -148,7 +151,13 @@ fn observe(meter: &Meter, metric: &'static Metric, gauges: &Arc<Gauges>) {
 
 fn labelled(metric: &Metric, labels: &[impl AsRef<str>]) -> Vec<KeyValue> {
     debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
-    metric.labels.iter().zip(labels).map(|(name, value)| KeyValue::new(*name, value.as_ref().to_owned())).collect()
+    let labels = metric.labels.iter().copied().zip(labels.iter().map(AsRef::as_ref));
+    let pair = |(name, value): (&'static str, &str)| match value.parse::<i64>() {
+        // the one number among attributes
+        Ok(port) if name == "server.port" => KeyValue::new(name, port),
+        _ => KeyValue::new(name, value.to_owned()),
+    };
+    labels.filter(|(_, value)| !value.is_empty()).map(pair).collect()
 }
 
 pub(super) fn add(metric: &Metric, value: f64, labels: &[&str]) {

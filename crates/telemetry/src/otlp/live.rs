@@ -26,7 +26,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::{OtlpError, OtlpOptions, SPANS_AT_ONCE, export};
+use super::{OtlpError, OtlpOptions, SPANS_AT_ONCE, export, scope};
 use crate::{
     metrics::{self, catalogue},
     process::{Keep, SPANS, TARGET, on, turn},
@@ -58,7 +58,7 @@ where
             .build()
     });
     tracing_opentelemetry::layer()
-        .with_tracer(provider.tracer("bench-coord"))
+        .with_tracer(provider.tracer_with_scope(scope()))
         .with_location(false)
         .with_threads(false)
         .with_target(false)
@@ -131,12 +131,11 @@ impl SpanProcessor for Outbox {
     }
 }
 
-/// Whether a span that has ended is sent. Those in a question's trace are made for questions alone whose trace is sent.
+/// Whether a span that has ended is sent.
 fn is_kept(span: &SpanData, rate: f64) -> bool {
-    let always = || SPANS.iter().any(|known| known.name == span.name && known.keep == Keep::All);
+    let always = || SPANS.iter().any(|known| known.name == span.name && known.keep != Keep::Telling);
     let took = || span.end_time.duration_since(span.start_time).unwrap_or_default();
-    span.parent_span_id != SpanId::INVALID
-        || !span.events.is_empty()
+    !span.events.is_empty()
         || matches!(span.status, Status::Error { .. })
         || took() >= SLOW
         || always()
@@ -157,12 +156,6 @@ fn remote(trace: [u8; 16], span: [u8; 8]) -> SpanContext {
 
 pub(crate) fn link(span: &Span, trace: [u8; 16], id: [u8; 8]) {
     span.add_link(remote(trace, id));
-}
-
-pub(crate) fn join(span: &Span, trace: [u8; 16], parent: [u8; 8]) {
-    let parent = Context::new().with_remote_span_context(remote(trace, parent));
-    // a span that is too late for it stays a root of its own
-    let _ = span.set_parent(parent);
 }
 
 pub(crate) fn tell_trace(span: &Span) {

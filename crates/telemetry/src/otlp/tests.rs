@@ -81,6 +81,7 @@ async fn metrics_are_on_the_page_and_at_the_collector() {
     crate::metrics::enable("bench-worker", "here");
     catalogue::QUESTIONS.add(2.0, &["scored"]);
     catalogue::CHECKPOINT_ROWS.record(7.0, &[]);
+    catalogue::CLIENT_SECONDS.record(0.05, &["chat", "openai", "m", "", "api.example", "443", "429"]);
     catalogue::SLOTS.set_all(vec![(vec!["question".into()], 64.0), (vec!["judge".into()], 8.0)]);
     catalogue::SLOTS.set_all(vec![(vec!["question".into()], 32.0)]);
     let page = crate::metrics::render().expect("a page");
@@ -90,6 +91,8 @@ async fn metrics_are_on_the_page_and_at_the_collector() {
         "bench_checkpoint_rows_count 1",
         "bench_checkpoint_rows_bucket{le=\"10\"} 1",
         "bench_slots{role=\"question\"} 32",
+        // what is not known is no label
+        "gen_ai_client_operation_duration_count{error_type=\"429\",gen_ai_operation_name=\"chat\",gen_ai_provider_name=\"openai\",gen_ai_request_model=\"m\",server_address=\"api.example\",server_port=\"443\"} 1",
     ] {
         assert!(page.lines().any(|found| found == line), "{line} is missing:\n{page}");
     }
@@ -99,4 +102,10 @@ async fn metrics_are_on_the_page_and_at_the_collector() {
     server.wait_for_metrics(1, Duration::from_secs(10)).await.expect("arrive");
     server.with_collector(|got| got.expect_metric_with_name("bench_questions_total").assert_exists()).await;
     server.shutdown().await.expect("ends");
+}
+
+#[test]
+fn what_is_sent_says_by_which_conventions_it_is_named() {
+    assert_eq!(scope().schema_url(), Some(metrics::SCHEMA_URL));
+    assert_eq!(metrics::resource("bench-worker", "here").schema_url(), Some(metrics::SCHEMA_URL));
 }

@@ -10,8 +10,8 @@ use crate::{
     money::PicoUsd,
     server::ServerAddress,
     spec::{ModelSpec, RunSpec},
-    step::{Retrieval, WaitFor},
-    trace::{BankSpan, SpanValue, TraceTexts, span_of_call, span_of_dispatch, span_of_step},
+    step::{ReplyNote, Retrieval, Served, WaitFor},
+    trace::{BankSpan, SpanValue, TraceTexts, bank_spans, span_of_call, span_of_dispatch, span_of_step},
 };
 
 fn spec() -> RunSpec {
@@ -102,7 +102,6 @@ fn built(steps: &[StoredSpan], attempts: &[AttemptNote], texts: Option<TraceText
 }
 
 fn built_for(spec: &RunSpec, steps: &[StoredSpan], attempts: &[AttemptNote], texts: Option<TraceTexts>) -> Vec<Span> {
-    let run = RunId("r".into());
     let banks = [BankSpan {
         task: TaskKey::retain(3, 0),
         bank_id: "b".into(),
@@ -111,23 +110,133 @@ fn built_for(spec: &RunSpec, steps: &[StoredSpan], attempts: &[AttemptNote], tex
         entries: 4,
         session: 1,
         server: None,
+        calls: Vec::new(),
+        own_tokens: (0, 0),
     }];
-    question_spans(&TraceInput {
-        run: &run,
+    question_spans(&TraceInput { attempts, texts, ..input(spec, &RunId("r".into()), steps, &banks) })
+}
+
+fn input<'a>(spec: &'a RunSpec, run: &'a RunId, steps: &'a [StoredSpan], banks: &'a [BankSpan]) -> TraceInput<'a> {
+    TraceInput {
+        run,
         spec,
+        embeddings: spec.system.settings.get("vector.model").and_then(|name| Some((name.as_str()?, "openai"))),
         submitted_us: 500,
         task: QUESTION,
         question_id: "b:7",
         bank_id: "b",
         category: "temporal",
         steps,
-        attempts,
+        attempts: &[],
         facts: None,
-        banks: &banks,
+        banks,
         db_system: "postgresql",
         messaging_system: Some("rabbitmq"),
-        texts,
-    })
+        texts: None,
+    }
+}
+
+/// Spans that tell of tokens, with their sums.
+fn tokens(spans: &[Span]) -> Vec<(&str, [i64; 2])> {
+    let number = |span: &Span, wanted: &str| match span.attributes.iter().find(|(name, _)| *name == wanted) {
+        Some((_, SpanValue::Int(number))) => *number,
+        _ => 0,
+    };
+    let of = |span| ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"].map(|name| number(span, name));
+    spans.iter().map(|span| (span.name.as_str(), of(span))).filter(|(_, tokens)| *tokens != [0, 0]).collect()
+}
+
+fn reply(call: usize, prompt_tokens: u64, completion_tokens: u64) -> ReplyNote {
+    let served = Served { model: "gpt-4o-mini-2024-07-18".into(), fingerprint: Some("fp_44".into()) };
+    ReplyNote { call, prompt_tokens, completion_tokens, served }
+}
+
+#[test]
+fn p20_tokens_are_told_once_by_the_span_of_the_call_that_used_them() {
+    let mut steps = steps();
+    for step in &mut steps {
+        match &mut step.facts {
+            StepFacts::Answered { timing, .. } => timing.replies = vec![reply(1, 100, 5)],
+            StepFacts::Judged { timing, .. } => timing.replies = vec![reply(0, 100, 5)],
+            _ => {}
+        }
+    }
+    let spans = built(&steps, &[], None);
+    assert_eq!(tokens(&spans), [("chat gpt-4o-mini", [100, 5]), ("chat gpt-4o-mini", [100, 5])]);
+    let told = |span: &&Span| span.attributes.iter().any(|(name, _)| name.starts_with("gen_ai."));
+    assert!(spans.iter().filter(told).all(|span| span.class == SpanClass::Call), "nobody else is a model's span");
+    let answered = spans.iter().rfind(|span| span.name.starts_with("chat") && span.session == 1).expect("is there");
+    for (name, value) in [
+        ("gen_ai.response.model", "gpt-4o-mini-2024-07-18".into()),
+        ("openai.response.system_fingerprint", "fp_44".into()),
+        ("gen_ai.response.finish_reasons", SpanValue::Texts(vec!["stop".into()])),
+    ] {
+        assert!(answered.attributes.contains(&(name, value)), "{name}: {answered:?}");
+    }
+}
+
+#[test]
+fn p20_tokens_that_no_reply_told_of_are_told_by_the_step() {
+    // as an older build has stored them
+    assert_eq!(tokens(&built(&steps(), &[], None)), [("answer", [100, 5]), ("judge", [100, 5])]);
+    // a memory system's own tokens belong to the request to it
+    let mut steps = steps();
+    if let StepFacts::Recalled { usage, .. } = &mut steps[0].facts {
+        usage.prompt_tokens = 30;
+    }
+    assert_eq!(tokens(&built(&steps[..1], &[], None)), [("search bm25", [30, 0])]);
+}
+
+#[test]
+fn p20_what_was_retained_is_told_once_its_segment_has_ended() {
+    let mut spec = spec();
+    spec.system.settings.insert("vector.model".into(), "text-embedding-3-small".into());
+    let retained = |segment, step: u32, used: u64, calls: &[(u64, u64, u16)], replies: &[ReplyNote]| {
+        let usage = Usage { prompt_tokens: used, ..Usage::default() };
+        let timing = Timing {
+            started_us: 1_000,
+            total_us: 10,
+            session: 1,
+            calls: calls.to_vec(),
+            replies: replies.to_vec(),
+            ..Timing::default()
+        };
+        let facts = StepFacts::Retained { generation: 1, turns: 2, usage, timing };
+        stored(TaskKey::retain(3, segment), StepNo::retain(step), facts, 1_020)
+    };
+    let ready = StepFacts::Ready {
+        canary: None,
+        polls: 1,
+        proven: true,
+        stats: crate::step::SystemStats::default(),
+        timing: Timing { started_us: 1_200, total_us: 5, session: 2, ..Timing::default() },
+    };
+    let steps = [
+        retained(0, 0, 47, &[(2, 900, 200)], &[reply(0, 40, 0)]),
+        retained(0, 1, 0, &[], &[]),
+        retained(1, 2, 5, &[], &[]),
+        stored(TaskKey::ready(3, 0), StepNo::READY, ready, 1_206),
+    ];
+    let banks = BankSpan::of("b", &steps);
+    assert_eq!(banks.iter().map(|bank| bank.task).collect::<Vec<_>>(), [TaskKey::retain(3, 0), TaskKey::ready(3, 0)]);
+    let run = RunId("r".into());
+    let (parts, spans): (Vec<TaskKey>, Vec<Span>) = bank_spans(&input(&spec, &run, &[], &banks)).into_iter().unzip();
+    let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["submit", "retain", "embeddings text-embedding-3-small", "ready"]);
+    assert_eq!(parts[0], TaskKey::OVERHEAD);
+    assert_eq!((parts[2], spans[2].parent), (parts[1], Some(spans[1].id)));
+    assert_eq!(tokens(&spans), [("retain", [7, 0]), ("embeddings text-embedding-3-small", [40, 0])]);
+    lie_inside(&spans);
+    let linked = |span: &Span| span.parent.is_none() && span.links.iter().any(|link| link.span == spans[0].id);
+    assert!(linked(&spans[1]) && linked(&spans[3]), "they end long after the submission: no children of it");
+}
+
+/// No span begins before its parent or ends after it.
+fn lie_inside(spans: &[Span]) {
+    for span in spans {
+        let Some(parent) = spans.iter().find(|other| Some(other.id) == span.parent) else { continue };
+        assert!(parent.start_us <= span.start_us && span.end_us <= parent.end_us, "{span:?} leaves {parent:?}");
+    }
 }
 
 /// The tree as people would draw it.
@@ -189,11 +298,13 @@ fn a_failure_has_the_place_of_the_step_it_came_to() {
     let failure = Failure::transient("timeout", "no reply");
     let failed = StepFacts::Failed { failure, usage: Usage::default(), timing };
     let failed = stored(QUESTION, StepNo::FAILED, failed, 1_004_000);
-    for (before, name) in [(0, "recall"), (1, "answer")] {
+    for (before, name) in [(0, "recall"), (1, "answer"), (2, "score")] {
         let mut steps = steps();
         steps.truncate(before);
         steps.push(failed.clone());
         let spans = built(&steps, &[], None);
+        let ids: BTreeSet<SpanId> = spans.iter().map(|span| span.id).collect();
+        assert_eq!(ids.len(), spans.len(), "no id twice");
         let span = spans.iter().find(|s| s.error.is_some()).expect("an error is shown");
         assert_eq!(span.name, name);
     }
@@ -286,5 +397,6 @@ proptest! {
             prop_assert!(span.start_us <= span.end_us);
             prop_assert!(span.parent.is_none_or(|parent| ids.contains(&parent)), "no orphan");
         }
+        lie_inside(&spans);
     }
 }

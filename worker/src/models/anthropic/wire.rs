@@ -152,6 +152,7 @@ impl Message {
             cache_write_1h_tokens: usage.as_ref().map_or(0, written_1h),
             service_tier: usage.and_then(|usage| usage.service_tier),
             model: self.model,
+            fingerprint: None,
         })
     }
 }

@@ -83,6 +83,7 @@ fn setup(script: Vec<Attempt>) -> Setup {
     let backoff = BackoffSettings { initial_interval: Duration::from_millis(2), ..BackoffSettings::default() };
     let budget = LocalBudget::new(Some(PicoUsd(1_000_000_000)), PicoUsd::ZERO);
     let parts = CallerParts {
+        named: Named::default(),
         model: model.clone(),
         account: "openai".to_owned(),
         gate: Arc::new(Gate::new(512)),
@@ -491,6 +492,7 @@ async fn p24_what_a_reply_did_not_use_goes_back_where_the_provider_counts_so() {
 #[test]
 fn timings_add_up() {
     let call = CallTiming {
+        replies: Vec::new(),
         rate_wait_us: 5,
         provider_us: 7,
         attempts: 2,

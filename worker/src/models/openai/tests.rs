@@ -41,7 +41,7 @@ use crate::models::{
     anthropic::AnthropicChat,
     backoff::BackoffSettings,
     budget::LocalBudget,
-    caller::{CallContext, CallSettings, Caller, CallerParts},
+    caller::{CallContext, CallSettings, Caller, CallerParts, Named},
     gate::Gates,
     prices,
     raw_request::{assert_each_header_once, hear_one},
@@ -368,6 +368,7 @@ async fn a_caller_gets_through_a_bad_day() {
     let backoff = BackoffSettings { initial_interval: Duration::from_millis(1), ..BackoffSettings::default() };
     let budget = LocalBudget::new(Some(PicoUsd(1_000_000_000_000)), PicoUsd::ZERO);
     let caller = Caller::new(CallerParts {
+        named: Named::default(),
         gate: Gates::default().gate(&Allowance::default()),
         model,
         account: account.name,

@@ -121,6 +121,8 @@ pub(super) struct Completion {
     choices: Vec<Choice>,
     usage: Option<WireUsage>,
     service_tier: Option<String>,
+    /// A text; what is none is not worth a reply.
+    system_fingerprint: Value,
     pub(super) error: Option<Value>,
 }
 
@@ -173,6 +175,7 @@ impl Completion {
             text: choice.message.content.filter(|text| !text.is_empty()).or(refusal).unwrap_or_default(),
             finish,
             model: self.model,
+            fingerprint: self.system_fingerprint.as_str().map(str::to_owned),
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             cached_prompt_tokens: usage.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
@@ -230,13 +233,14 @@ mod tests {
     fn replies_of_many_servers_are_read() {
         let read = |value: Value| serde_json::from_value::<Completion>(value).ok().and_then(Completion::into_reply);
         let full = read(
-            json!({"id": "x", "model": "m-1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi", "refusal": null}, "finish_reason": "stop", "logprobs": null}],
+            json!({"id": "x", "model": "m-1", "system_fingerprint": "fp_44", "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi", "refusal": null}, "finish_reason": "stop", "logprobs": null}],
             "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0}}}),
         );
         let expected = ChatReply {
             text: "hi".to_owned(),
             finish: "stop".to_owned(),
             model: "m-1".to_owned(),
+            fingerprint: Some("fp_44".to_owned()),
             prompt_tokens: Some(9),
             completion_tokens: Some(2),
             cached_prompt_tokens: 4,

@@ -1,6 +1,7 @@
 //! Seeing inside: waterfalls from the store, traces at a real collector, metrics in a real Prometheus, and nothing secret in any.
 
 mod lines;
+mod tokens;
 mod unsent;
 
 use std::{
@@ -137,6 +138,7 @@ fn p20_a_question_is_one_tree_over_two_workers_with_a_broker_between() {
     coordinator.signal("TERM");
     let _ = coordinator.wait(PATIENCE).expect_code(0);
     what_the_processes_did(&collector.spans(), &traces);
+    tokens::adds_up(&collector, &report);
     let everything = collector.dump() + &cluster.logs().into_iter().map(|(_, log)| log).collect::<String>();
     assert!(!everything.contains(KEY), "the key is in what was sent or logged");
     assert!(!collector.dump().contains(&text), "a question's text is in a trace");
@@ -154,6 +156,8 @@ fn what_the_processes_did(spans: &[Arrived], questions: &[&str]) {
         ("checkpoint_batch", "asker"),
         ("checkpoint_batch", "judge"),
         ("bank_task", "asker"),
+        ("task", "asker"),
+        ("task", "judge"),
     ] {
         let found = of(name);
         assert!(found.iter().any(|s| s.process == process), "no {name} of {process}: {found:?}");
@@ -161,7 +165,7 @@ fn what_the_processes_did(spans: &[Arrived], questions: &[&str]) {
     }
     for trace in questions {
         let tree = tree(spans, trace);
-        let attempts = tree.iter().filter(|s| s.name == "task" && s.parent == tree[0].id);
+        let attempts = spans.iter().filter(|s| s.name == "task" && s.links.contains(&tree[0].id));
         let attempts: BTreeSet<&str> = attempts.map(|s| s.process.as_str()).collect();
         assert_eq!(attempts, BTreeSet::from(["asker", "judge"]), "each process shows its part of the question live");
     }
