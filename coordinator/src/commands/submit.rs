@@ -9,6 +9,7 @@ use bench_proto::{
 };
 use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
 use bench_telemetry::{process, process_span};
+use bench_worker::systems::adapter::ADAPTER;
 use bench_worker::systems::adapter::file::STARTED;
 use tracing::Instrument as _;
 
@@ -35,6 +36,8 @@ use crate::{
 
 /// Estimates above this are confirmed on a terminal.
 const CONFIRM_ABOVE_USD: f64 = 5.0;
+/// Samples that a name is enough for.
+const PRESETS: [&str; 3] = ["quick", "fair", "full"];
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
@@ -350,14 +353,19 @@ fn headline(run_id: &RunId, planned: &PlannedRun, estimate: &RunEstimate) -> Str
     )
 }
 
-/// The one line that uses a key which was found but not used.
+/// The one line that uses a key which was found but not used, for runs that one short line describes.
 fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
     let uses_models = spec.answerer.is_remote() || spec.judges.iter().any(ModelSpec::is_remote);
-    (!uses_models && app.has_openai_key()).then(|| {
+    let plain = PRESETS.contains(&spec.sample.preset.as_str())
+        && spec.sample.max_sessions.is_none()
+        && spec.dataset.path.is_none()
+        && !spec.dataset.modified
+        && !spec.system.settings.contains_key(ADAPTER);
+    (plain && !uses_models && app.has_openai_key()).then(|| {
         let (usd, minutes) = RunEstimate::with_a_small_model(spec);
         format!(
-            "an OpenAI key is set; with a real answerer and judge (about ${usd:.2}, {minutes:.0} min):\n  bench-coord submit --dataset {} --preset {} --answerer openai:gpt-4o-mini --judge openai:gpt-4o-mini",
-            spec.dataset.name, spec.sample.preset
+            "an OpenAI key is set; with a real answerer and judge (about ${usd:.2}, {minutes:.0} min):\n  bench-coord submit --dataset {} --preset {} --system {} --answerer openai:gpt-4o-mini --judge openai:gpt-4o-mini",
+            spec.dataset.name, spec.sample.preset, spec.system.name
         )
     })
 }

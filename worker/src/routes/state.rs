@@ -48,6 +48,8 @@ pub(super) struct Leave {
     pub(super) next_probe: Instant,
     /// Somebody has asked since the last probe ended: what was found before is not the answer.
     pub(super) asked: bool,
+    /// When somebody asked last: from then on others have time to get through.
+    pub(super) asked_at: Instant,
     tries: u32,
 }
 
@@ -385,7 +387,15 @@ impl RouteState {
         self.forgiven = Some(now);
         (self.failures, self.failing) = (failures, Some(failing));
         let next_probe = now + OWN_PROBE.0;
-        self.standing = Standing::Withdrawn(Leave { since: now, reason, refused, next_probe, asked: false, tries: 0 });
+        self.standing = Standing::Withdrawn(Leave {
+            since: now,
+            reason,
+            refused,
+            next_probe,
+            asked: false,
+            asked_at: now,
+            tries: 0,
+        });
         true
     }
 
@@ -411,6 +421,7 @@ impl RouteState {
         if let Standing::Withdrawn(leave) = &mut self.standing {
             leave.next_probe = leave.next_probe.min(now);
             leave.asked = true;
+            leave.asked_at = now;
         }
     }
 

@@ -36,7 +36,8 @@ pub(super) fn verdict(state: &RouteState, others: &[RouteEvidence], now: Instant
     match &state.standing {
         Standing::Away { .. } => return Verdict::Nothing,
         Standing::Withdrawn(leave) => {
-            let since = now.saturating_duration_since(leave.since);
+            // a worker with a good key may have come since, and the run been resumed for it
+            let since = now.saturating_duration_since(leave.asked_at);
             // who asks again just now, for a run that was resumed, waits for the answer
             if let Some(failure) = leave.refused.as_ref().filter(|_| !leave.asked) {
                 if refused_for_good(&own, others, since) {
@@ -154,5 +155,9 @@ mod tests {
         let served = [RouteEvidence { success_sent_ms: Some(1_000), ..RouteEvidence::default() }];
         assert_eq!(verdict(&state, &served, after(30)), Verdict::Nothing);
         assert!(matches!(verdict(&state, &idle, after(60)), Verdict::StopRuns(_)), "they were asked");
+        state.ask_again(after(100));
+        assert!(!state.is_not_back("401", Some(Failure::terminal("http_401", "401")), after(101)));
+        assert_eq!(verdict(&state, &idle, after(102)), Verdict::Nothing, "resumed: somebody may have come");
+        assert!(matches!(verdict(&state, &idle, after(160)), Verdict::StopRuns(_)));
     }
 }

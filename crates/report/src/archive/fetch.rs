@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{
     ArchiveError,
-    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_plain, parse},
+    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_plain, parse, shown},
     pack::Hashing,
     place::Place,
 };
@@ -82,11 +82,12 @@ pub async fn manifest(place: &Place, entry: &IndexEntry) -> Result<Manifest, Arc
     if told(&manifest.entry) != told(entry) {
         return Err(ArchiveError::Damaged(format!("{name} and the index tell different runs, folders or digests")));
     }
-    for name in manifest.files.iter().flat_map(|file| [&file.name, &file.object]).filter(|name| !is_plain(name)) {
-        let shown: String = name.chars().filter(|c| !c.is_control()).take(120).collect();
-        return Err(ArchiveError::Damaged(format!("the archive names a file '{shown}'")));
+    let names = manifest.files.iter().flat_map(|file| [&file.name, &file.object]);
+    let wrong: Vec<String> = names.filter(|name| !is_plain(name)).map(|name| shown(name)).collect();
+    if wrong.is_empty() {
+        return Ok(manifest);
     }
-    Ok(manifest)
+    Err(ArchiveError::Damaged(format!("the archive names a file '{}'", wrong[0])))
 }
 
 /// One file, unpacked into `out` and checked. Nothing of it may be used when this fails.

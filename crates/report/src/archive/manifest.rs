@@ -180,7 +180,7 @@ pub(crate) fn is_plain(name: &str) -> bool {
 }
 
 /// A text from outside, as an error message can hold it.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(120).collect()
 }
 
