@@ -24,5 +24,7 @@ fn p43_one_of_two_workers_probes_and_the_other_is_idle() {
     assert_eq!((&conditions["workers"], &conditions["other_tasks"]), (&1.into(), &0.into()), "{probe}");
     assert!(probe["p50_ms"].as_f64().is_some_and(|p50| p50 >= 20.0), "{probe}");
     let searches = fake.with(|world| world.requests.iter().filter(|request| request.ends_with("/recall")).count());
-    assert_eq!(searches, 40 + 40 + 1, "one probe, and one recall that opens its connection");
+    let canaries = 2 * 4;
+    let wanted = 40 + 40 + 1..=40 + 40 + 1 + canaries;
+    assert!(wanted.contains(&searches), "one probe, one recall that opens its connection, canaries: {searches}");
 }
