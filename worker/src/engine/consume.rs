@@ -304,7 +304,8 @@ impl Lane {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
             let at_hand = self.shared.alone.at_hand();
-            let attempt = async move {
+            // in boxes, because each wrapper of a future copies it and keeps room for both copies: 43 kB a task otherwise
+            let attempt = Box::pin(async move {
                 let clock = StepClock::start();
                 let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
                 let taken = if dangerous { shared.alone.take() } else { None };
@@ -314,12 +315,12 @@ impl Lane {
                     let reason = "its worker makes room for a task that has lost workers".to_owned();
                     TaskEnd::Park { delay_ms: MAKE_ROOM_DELAY_MS, reason, calls: Vec::new() }
                 } else {
-                    let work = panics::caught(async {
+                    let work = panics::caught(Box::pin(async {
                         if let Some(taken) = &taken {
                             taken.others_ended().await;
                         }
                         tasks::run(&shared, task, input).await
-                    });
+                    }));
                     tokio::select! {
                         () = drop_calls.cancelled() => TaskEnd::hand_back("dropped"),
                         end = work => end.unwrap_or_else(TaskEnd::Failed),
@@ -334,7 +335,7 @@ impl Lane {
                     }
                 }
                 drop((taken, at_hand, permit, held));
-            };
+            });
             let shared = Arc::clone(&self.shared);
             running.spawn(async move {
                 let span = task_span(&shared, task).await;

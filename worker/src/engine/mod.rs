@@ -173,7 +173,9 @@ impl Shared {
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
         let vitals = Arc::clone(&self.vitals);
         let (store, shared) = (Arc::clone(&self.store), (&self.routes, self.journal.clone(), &self.banks));
-        let context = RunContext::build(&self.environment, store, row, self.session(), vitals, shared).await?;
+        // rare, and large: every task's future would hold room for it
+        let building = Box::pin(RunContext::build(&self.environment, store, row, self.session(), vitals, shared));
+        let context = building.await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
         self.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
