@@ -5,13 +5,13 @@
 use std::{collections::BTreeMap, path::Path};
 
 use bench_datasets::Dataset;
+use bench_grading::scorers::{self, ScoreCase};
 use bench_proto::{
     dataset::Gold,
     facts::Outcome,
     summary::{AnswerKeyScore, QuestionLine},
 };
 use bench_store::{RunRow, Store};
-use bench_worker::scorers::{self, ScoreCase};
 use serde::Deserialize;
 
 use crate::{

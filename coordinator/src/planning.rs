@@ -7,6 +7,7 @@ use std::{
 };
 
 use bench_datasets::{Dataset, OpenOptions};
+use bench_grading::{prompts, scorers};
 use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order};
 use bench_proto::{
     money::PicoUsd,
@@ -18,7 +19,6 @@ use bench_proto::{
 use bench_settings::ModelRole;
 use bench_worker::{
     models::{capabilities, extractive, prices, registry as models},
-    prompts, scorers,
     systems::{BuildContext, Capabilities, adapter, registry as systems, vector},
 };
 use indicatif::{ProgressBar, ProgressStyle};

@@ -3,6 +3,10 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use bench_grading::prompts::{
+    Messages,
+    judge::{JudgeInput, judge_messages},
+};
 use bench_plan::TokenGuess;
 use bench_proto::{
     dataset::{Bank, Gold},
@@ -10,10 +14,6 @@ use bench_proto::{
 };
 use bench_worker::{
     answerer::answer_prompt,
-    prompts::{
-        Messages,
-        judge::{JudgeInput, judge_messages},
-    },
     systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector},
 };
 use futures::FutureExt;

@@ -1,6 +1,6 @@
 //! The grader self-check, before the first paid question: a scorer that fails it would waste every call.
 
-use bench_worker::scorers::{
+use bench_grading::scorers::{
     registry,
     self_check::{CheckCase, conversation_text, self_check},
 };

@@ -12,9 +12,9 @@ use bench_store::ClaimedTask;
 use crate::{
     calls::{RunCaller, RunCallers},
     models::{ChatMessage, ChatReply, ChatRequest, MessageRole, ReplySchema, capabilities, extractive},
-    prompts::{self, Messages, answer::AnswerInput},
     tasks::{StepClock, TaskEnd},
 };
+use bench_grading::prompts::{self, Messages, answer::AnswerInput};
 
 /// Output limit of answers when the parameters have none.
 const MAX_ANSWER_TOKENS: u32 = 256;

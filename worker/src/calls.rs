@@ -43,13 +43,13 @@ use crate::{
         registry::{Account, build_chat, build_embeddings, embedding_account},
         stop::{StopCause, StopFlag},
     },
-    prompts::Messages,
     routes::{Probed, Prober, Routes},
     served::ServedNotes,
     sight::{RunTrace, server_of_text, traced},
     systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
 };
+use bench_grading::prompts::Messages;
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
 pub(crate) const BUDGET: &str = "budget";
@@ -344,7 +344,8 @@ impl RunCaller {
             Phase::Recall => StepNo::RECALL,
             Phase::Retain => StepNo::retain(0),
         };
-        let calling = self.caller.call(context, request, accept);
+        // in a box, because the scope around it would keep room for it twice while the provider thinks
+        let calling = Box::pin(self.caller.call(context, request, accept));
         let called = traced(self.trace.as_ref(), question_id, task.task, step, calling).await;
         let CallResult { outcome, records, usage, timing: spent } = called;
         let mut timing = clock.timing(task, 0);

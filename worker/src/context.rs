@@ -37,11 +37,11 @@ use crate::{
         stop::{StopCause, StopFlag},
     },
     routes::{self, Routes},
-    scorers::{self, Scorer},
     sight::RunTrace,
     systems::{self, BankRef, BuildContext, MemorySystem, vector},
     tasks::TaskEnd,
 };
+use bench_grading::scorers::{self, Scorer};
 
 /// Code of the failure of a worker that lacks something that a run needs: a name it does not know, an account.
 pub(crate) const CANNOT_SERVE: &str = "worker_cannot_serve";

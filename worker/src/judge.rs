@@ -14,9 +14,9 @@ use crate::{
     answerer::chat_request,
     calls::{RunCaller, RunCallers},
     models::{ChatReply, ReplySchema},
-    prompts::{self, judge::JudgeInput, verdict},
     tasks::TaskEnd,
 };
+use bench_grading::prompts::{self, judge::JudgeInput, verdict};
 
 /// Output limit of judgements when the parameters have none.
 const MAX_JUDGEMENT_TOKENS: u32 = 256;

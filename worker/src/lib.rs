@@ -1,6 +1,6 @@
 //! The worker: retain, recall, answer and judge.
 //!
-//! `systems` (memory systems), `models` (chat models), `scorers` and `prompts` are registries of small files. The rest is
+//! `systems` (memory systems) and `models` (chat models) are registries of small files. The rest is
 //! the loop around them: claim tasks, run their steps, hand every finished step to the one checkpoint writer.
 
 pub mod answerer;
@@ -17,9 +17,7 @@ mod journal;
 mod judge;
 mod machine;
 pub mod models;
-pub mod prompts;
 pub mod routes;
-pub mod scorers;
 mod served;
 pub mod sight;
 pub mod systems;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use bench_grading::prompts::judge::{JudgeInput, judge_messages};
 use bench_plan::{TokenGuess, announce_spec};
 use bench_proto::{
     ids::TaskKey,
@@ -11,11 +12,7 @@ use bench_proto::{
     step::{RetrievedHit, StepText},
 };
 use bench_store::{RunRow, Store};
-use bench_worker::{
-    answerer::answer_prompt,
-    banks::BankData,
-    prompts::judge::{JudgeInput, judge_messages},
-};
+use bench_worker::{answerer::answer_prompt, banks::BankData};
 
 use super::estimate::{Counting, RunEstimate};
 use crate::{

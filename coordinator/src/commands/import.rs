@@ -6,6 +6,7 @@ use std::{
 };
 
 use bench_datasets::Dataset;
+use bench_grading::scorers::{self, ScoreCase, Scorer, abstention::is_abstention};
 use bench_proto::{
     dataset::{BankContent, GoldRecord, Question, QuestionOutline, StreamEntry},
     facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts, answer_hash},
@@ -15,7 +16,6 @@ use bench_proto::{
     step::{HitLevel, PlacedBy, Retrieval, RetrievedHit, StepNo, StepText},
 };
 use bench_store::{NewRun, RunState};
-use bench_worker::scorers::{self, ScoreCase, Scorer, abstention::is_abstention};
 
 use crate::{
     app::App,

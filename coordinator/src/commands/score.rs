@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 
-use bench_worker::scorers::{registry, score_line::LineScorer};
+use bench_grading::scorers::{registry, score_line::LineScorer};
 use serde_json::{Value, json};
 
 use crate::{

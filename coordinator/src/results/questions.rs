@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bench_grading::prompts::{answer, judge::Rubric};
 use bench_proto::{
     dataset::{GoldRecord, Question},
     facts::{Outcome, QuestionFacts},
@@ -14,7 +15,6 @@ use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, RunRow, Store};
 use bench_worker::{
     banks::{BankData, BankQuestions},
-    prompts::{answer, judge::Rubric},
     systems::adapter::ADAPTER,
 };
 use tokio::runtime::Handle;

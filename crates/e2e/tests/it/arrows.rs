@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-telemetry", &[]),
     ("bench-settings", &["bench-proto"]),
     ("bench-datasets", &["bench-proto"]),
+    ("bench-grading", &["bench-proto"]),
     ("bench-plan", &["bench-proto"]),
     ("bench-queue", &["bench-proto"]),
     ("bench-store", &["bench-proto"]),
@@ -20,12 +21,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-report", &["bench-proto"]),
     ("bench-sim", &["bench-proto"]),
     ("bench-testkit", &["bench-proto"]),
-    ("bench-worker", &["bench-proto", "bench-queue", "bench-settings", "bench-store", "bench-telemetry"]),
+    (
+        "bench-worker",
+        &["bench-grading", "bench-proto", "bench-queue", "bench-settings", "bench-store", "bench-telemetry"],
+    ),
     (
         "bench-coord",
         &[
             "bench-aggregate",
             "bench-datasets",
+            "bench-grading",
             "bench-plan",
             "bench-proto",
             "bench-queue",
@@ -41,7 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that do no I/O: they may not even know how.
-const PURE: &[&str] = &["bench-proto", "bench-plan", "bench-aggregate"];
+const PURE: &[&str] = &["bench-proto", "bench-grading", "bench-plan", "bench-aggregate"];
 const IO_CRATES: &[&str] = &["tokio", "reqwest", "sqlx", "lapin", "axum"];
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// folder is not there; everything that uses it is also tested on data of its own.
 pub(crate) fn json(path: &str) -> Option<Value> {
     let folder = std::env::var_os("BENCH_REFERENCE_DIR")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")), PathBuf::from);
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")), PathBuf::from);
     if !folder.is_dir() {
         eprintln!("NOT CHECKED against {path}: no folder {}; set BENCH_REFERENCE_DIR", folder.display());
         return None;
