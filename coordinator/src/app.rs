@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use bench_models::registry;
 use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::{Queue, QueueError};
 use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
@@ -17,7 +18,6 @@ use bench_store::{PaceLimits, Store};
 use bench_worker::{
     context::WorkerEnvironment,
     environment::{LOCAL_SLOTS, RETAIN_SLOTS},
-    models::registry,
     sight::ProcessTelemetry,
     systems::{
         self, adapter,

@@ -8,6 +8,7 @@ use std::{
 
 use bench_datasets::{Dataset, OpenOptions};
 use bench_grading::{prompts, scorers};
+use bench_models::{capabilities, extractive, prices, registry as models};
 use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order};
 use bench_proto::{
     money::PicoUsd,
@@ -17,10 +18,7 @@ use bench_proto::{
     trace::TracePolicy,
 };
 use bench_settings::ModelRole;
-use bench_worker::{
-    models::{capabilities, extractive, prices, registry as models},
-    systems::{BuildContext, Capabilities, adapter, registry as systems, vector},
-};
+use bench_worker::systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 

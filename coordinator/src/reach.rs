@@ -2,17 +2,15 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use bench_models::{
+    ChatMessage, ChatRequest, MessageRole, capabilities,
+    look::{Look, look},
+    openai::{HttpSettings, SharedHttp},
+    registry,
+};
 use bench_proto::spec::RunSpec;
 use bench_settings::{Account, ApiKey, ModelRole};
-use bench_worker::{
-    models::{
-        ChatMessage, ChatRequest, MessageRole, capabilities,
-        look::{Look, look},
-        openai::{HttpSettings, SharedHttp},
-        registry,
-    },
-    systems::vector,
-};
+use bench_worker::systems::vector;
 
 use crate::{app::App, exit::CliError};
 

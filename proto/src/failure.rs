@@ -14,6 +14,18 @@ pub enum FailureClass {
     Terminal,
 }
 
+/// Codes of failures that more than one part of the program decides by.
+pub mod code {
+    /// A worker lacks something that a run needs: a name it does not know, an account. Others may have it.
+    pub const CANNOT_SERVE: &str = "worker_cannot_serve";
+    /// It concerns one model of an account.
+    pub const MODEL_NOT_FOUND: &str = "model_not_found";
+    /// A request never reached the memory server, which is away: the task is put off, nothing is counted.
+    pub const SYSTEM_UNAVAILABLE: &str = "system_unavailable";
+    /// A memory server holds less than was stored in it.
+    pub const MEMORIES_LOST: &str = "memories_lost";
+}
+
 /// Why a task failed, as stored and shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{code}: {message}")]

@@ -11,10 +11,10 @@ use bench_store::ClaimedTask;
 
 use crate::{
     calls::{RunCaller, RunCallers},
-    models::{ChatMessage, ChatReply, ChatRequest, MessageRole, ReplySchema, capabilities, extractive},
     tasks::{StepClock, TaskEnd},
 };
 use bench_grading::prompts::{self, Messages, answer::AnswerInput};
+use bench_models::{ChatMessage, ChatReply, ChatRequest, MessageRole, ReplySchema, capabilities, extractive};
 
 /// Output limit of answers when the parameters have none.
 const MAX_ANSWER_TOKENS: u32 = 256;

@@ -16,7 +16,8 @@ use bench_store::{Store, StoreError};
 use bench_telemetry::outage;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{journal::Journal, models::caller::Bookkeeper};
+use crate::journal::Journal;
+use bench_models::caller::Bookkeeper;
 
 /// Most bytes of replies in one commit.
 const MAX_BYTES: usize = 4 << 20;

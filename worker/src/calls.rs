@@ -1,5 +1,6 @@
 //! What the model calls of one run share in a process, and how a call that brought nothing ends its task.
 
+use bench_proto::failure::code::{CANNOT_SERVE, MODEL_NOT_FOUND};
 use std::{
     sync::{
         Arc, Weak,
@@ -27,9 +28,18 @@ use tracing::{debug, warn};
 use crate::{
     answerer::chat_request,
     books::Books,
-    context::{CANNOT_SERVE, MODEL_NOT_FOUND, WorkerEnvironment},
+    context::WorkerEnvironment,
     journal::Journal,
-    models::{
+    served::ServedNotes,
+    sight::server_of_text,
+    systems::vector::EmbeddingModel,
+    tasks::{GivenUp, StepClock, TaskEnd},
+};
+use bench_grading::prompts::Messages;
+use bench_models::step_trace::{RunTrace, traced};
+use bench_models::{
+    routes::{Probed, Prober, Routes},
+    {
         ChatModel, ChatReply, ChatRequest,
         budget::{Budget, purse::Purse},
         call_store::{CallStore, StoredCalls, StoredEmbeddings},
@@ -43,13 +53,7 @@ use crate::{
         registry::{Account, build_chat, build_embeddings, embedding_account},
         stop::{StopCause, StopFlag},
     },
-    routes::{Probed, Prober, Routes},
-    served::ServedNotes,
-    sight::{RunTrace, server_of_text, traced},
-    systems::vector::EmbeddingModel,
-    tasks::{GivenUp, StepClock, TaskEnd},
 };
-use bench_grading::prompts::Messages;
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
 pub(crate) const BUDGET: &str = "budget";

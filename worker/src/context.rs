@@ -1,5 +1,6 @@
 //! What the tasks of one run share in a process: system, answerer, judges, scorers, stop flag.
 
+use bench_proto::failure::code::CANNOT_SERVE;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -10,8 +11,7 @@ use std::{
 
 use bench_proto::{
     failure::{Failure, FailureClass},
-    ids::{Role, RunNo},
-    outage::RouteKey,
+    ids::RunNo,
     server::ServerAddress,
     spec::{IMPORTED_SYSTEM, SystemSpec},
 };
@@ -28,7 +28,15 @@ use crate::{
     guard::{self, Guarded, Surroundings},
     journal::Journal,
     judge::Judge,
-    models::{
+    routes,
+    systems::{self, BankRef, BuildContext, MemorySystem, vector},
+    tasks::TaskEnd,
+};
+use bench_grading::scorers::{self, Scorer};
+use bench_models::step_trace::RunTrace;
+use bench_models::{
+    routes::{Needs, Routes},
+    {
         budget::purse::Purse,
         caller::CallSettings,
         gate::Gates,
@@ -36,18 +44,7 @@ use crate::{
         registry::Account,
         stop::{StopCause, StopFlag},
     },
-    routes::{self, Routes},
-    sight::RunTrace,
-    systems::{self, BankRef, BuildContext, MemorySystem, vector},
-    tasks::TaskEnd,
 };
-use bench_grading::scorers::{self, Scorer};
-
-/// Code of the failure of a worker that lacks something that a run needs: a name it does not know, an account.
-pub(crate) const CANNOT_SERVE: &str = "worker_cannot_serve";
-
-/// Code of a failure that concerns one model of an account.
-pub(crate) const MODEL_NOT_FOUND: &str = "model_not_found";
 
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {
@@ -110,7 +107,7 @@ pub struct RunContext {
     purse: Arc<Purse>,
     trace: Option<RunTrace>,
     session: SessionId,
-    needs: BTreeMap<Role, Vec<Vec<RouteKey>>>,
+    needs: Needs,
     doubted: AtomicBool,
     in_flight: [AtomicU32; 3],
 }
@@ -185,7 +182,7 @@ impl RunContext {
     }
 
     /// What each role needs of routes.
-    pub(crate) const fn needs(&self) -> &BTreeMap<Role, Vec<Vec<RouteKey>>> {
+    pub(crate) const fn needs(&self) -> &Needs {
         &self.needs
     }
 

@@ -22,14 +22,14 @@ use crate::{
     books::Books,
     calls::{RunCaller, RunCallers},
     context::RunContext,
-    models::{
-        ChatReply,
-        call_store::CallStore,
-        caller::Bookkeeper,
-        openai::embeddings::{request, vectors},
-    },
     systems::vector::{Embed, EmbeddingModel},
     tasks::TaskEnd,
+};
+use bench_models::{
+    ChatReply,
+    call_store::CallStore,
+    caller::Bookkeeper,
+    openai::embeddings::{request, vectors},
 };
 
 /// Code of the failure of an index that waited for embeddings that another task could not get: its own turn may do better.

@@ -10,14 +10,14 @@ use bench_telemetry::spans::SpanSink;
 
 use crate::{
     context::WorkerEnvironment,
-    models::{
-        backoff::BackoffSettings,
-        caller::CallSettings,
-        gate::Gates,
-        openai::{HttpSettings, SharedHttp},
-        registry::Account,
-    },
     systems::{BuildContext, adapter, registry::SYSTEMS, vector::HttpEmbeddings},
+};
+use bench_models::{
+    backoff::BackoffSettings,
+    caller::CallSettings,
+    gate::Gates,
+    openai::{HttpSettings, SharedHttp},
+    registry::Account,
 };
 
 /// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in

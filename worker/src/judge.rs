@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::{
     answerer::chat_request,
     calls::{RunCaller, RunCallers},
-    models::{ChatReply, ReplySchema},
     tasks::TaskEnd,
 };
 use bench_grading::prompts::{self, judge::JudgeInput, verdict};
+use bench_models::{ChatReply, ReplySchema};
 
 /// Output limit of judgements when the parameters have none.
 const MAX_JUDGEMENT_TOKENS: u32 = 256;

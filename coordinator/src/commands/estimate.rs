@@ -1,6 +1,7 @@
 //! `estimate`: calls, tokens, dollars, minutes and the interval to expect, before paying.
 
 use bench_grading::prompts;
+use bench_models::{capabilities, prices, tokens::Encoding};
 use bench_plan::{
     Announcement, CallProfile, Estimate, EstimateInput, PhaseCalls, TokenGuess, TokenPrice, announce, estimate,
 };
@@ -13,7 +14,6 @@ use bench_proto::{
 use bench_store::CallProfile as CallProfileOfStore;
 use bench_worker::{
     answerer::answer_prompt as answer_prompt_of,
-    models::{capabilities, prices, tokens::Encoding},
     systems::{
         canary::{self, CANARY_BANKS, CANARY_RECALLS},
         vector::{self, EmbeddingModel},

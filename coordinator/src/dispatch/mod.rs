@@ -15,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_models::routes::Needs;
 use bench_proto::{
     ids::{Role, RunId, RunNo},
     session::SessionInfo,
@@ -37,7 +38,7 @@ use crate::{
 };
 use context::Contexts;
 use losses::{LossWatch, Seen};
-use outages::{Needs, OutageWatch};
+use outages::OutageWatch;
 pub(crate) use rest::WakeUps;
 use rest::{Standing, gather};
 use window::{AtOnce, Demand, Slots, fills, in_flight_of_all, is_at_limit, shares, worth_counting};

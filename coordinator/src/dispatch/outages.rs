@@ -6,15 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_models::routes::{Needs, stopped_roles};
 use bench_proto::{
     ids::{Role, RunNo},
     outage::{RouteKey, allowance_after},
 };
 use bench_store::{OpenByRole, OpenTasks, OutageRow};
-use bench_worker::routes;
-
-/// What each role of a run needs of routes, as [`routes::needs`] gives it.
-pub(crate) type Needs = BTreeMap<Role, Vec<Vec<RouteKey>>>;
 
 /// What a dispatcher knows of outages.
 #[derive(Debug, Default)]
@@ -75,7 +72,7 @@ impl OutageWatch {
         longest: Duration,
         now: Instant,
     ) -> Option<(&'static str, String)> {
-        let stopped: BTreeSet<Role> = routes::stopped_roles(needs, |route| self.is_away(route));
+        let stopped: BTreeSet<Role> = stopped_roles(needs, |route| self.is_away(route));
         let is_open = |tasks: &OpenTasks| tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased > 0;
         let mut roles = open.iter().filter(|(_, tasks)| is_open(tasks)).map(|(role, _)| role).peekable();
         if roles.peek().is_none() || !roles.all(|role| stopped.contains(role)) {
@@ -105,6 +102,7 @@ impl OutageWatch {
 
 #[cfg(test)]
 mod tests {
+    use bench_models::routes::Needs;
     use bench_proto::outage::{Outage, RouteKind};
 
     use super::*;

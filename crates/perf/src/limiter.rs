@@ -9,18 +9,18 @@ use std::{
 };
 
 use anyhow::Context;
-use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd};
-use bench_store::{
-    Allowance, Money, PaceLimits, Paces, RunRow, Store,
-    conformance::{Counted, new_run},
-};
-use bench_worker::models::{
+use bench_models::{
     ChatMessage, ChatRequest, MessageRole,
     budget::{Budget, purse::Purse},
     gate::{Entry, Gates},
     limiter::Seen,
     pace::Paced,
     tokens::Encoding,
+};
+use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd};
+use bench_store::{
+    Allowance, Money, PaceLimits, Paces, RunRow, Store,
+    conformance::{Counted, new_run},
 };
 use serde_json::{Value, json};
 

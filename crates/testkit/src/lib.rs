@@ -16,6 +16,7 @@ pub mod provider;
 pub mod proxy;
 pub mod python;
 pub mod rabbitmq;
+pub mod raw_request;
 pub mod s3;
 pub mod troubled_s3;
 

@@ -42,7 +42,6 @@ use crate::{
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
     journal::Journal,
-    routes::{self, Routes},
     sight::Keeper,
     systems::adapter,
     version::VERSION,
@@ -50,11 +49,14 @@ use crate::{
 };
 use active::Active;
 use alone::Alone;
+use bench_models::{
+    routes::{Routes, watch},
+    stop::{Liveness, OUT_OF_REACH},
+};
 use consume::Lane;
 
 pub use panics::catch_all;
 pub(crate) use settle::keep_calls;
-pub(crate) use vitals::OUT_OF_REACH;
 pub use vitals::Vitals;
 
 /// How a worker is set up.
@@ -137,6 +139,11 @@ impl Shared {
     /// The ways to models.
     pub(crate) const fn routes(&self) -> &Arc<Routes> {
         &self.routes
+    }
+
+    /// Whether a cluster carries its runs out.
+    pub(crate) fn is_served(&self) -> bool {
+        self.domain() == CLUSTER_DOMAIN
     }
 
     /// Contexts of the runs that this process has worked on and that still run.
@@ -368,7 +375,7 @@ impl Worker {
         background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
         background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));
         background.spawn(vitals::follow_runs(Arc::clone(&shared)));
-        background.spawn(routes::watch(Arc::clone(&shared)));
+        background.spawn(watch(shared.clone()));
         let mut lanes = JoinSet::new();
         for slots in slots {
             let lane = Lane {

@@ -1,5 +1,6 @@
 //! How a task's end reaches the store when it is not the commit of its last step.
 
+use bench_proto::failure::code::CANNOT_SERVE;
 use std::{sync::PoisonError, time::Duration};
 
 use bench_proto::{
@@ -16,7 +17,6 @@ use tracing::{debug, info, warn};
 
 use super::{STORE, Shared};
 use crate::{
-    context::CANNOT_SERVE,
     tasks::{self, GivenUp, StepClock, TaskEnd},
     writer::WriteError,
 };

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_models::stop::{Liveness, OUT_OF_REACH};
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, task::TaskEvent};
 use bench_store::{CANCELLED_NOW, Release, RunState, SessionId, StoreError};
 use bench_telemetry::outage::{self, Waiting};
@@ -25,8 +26,6 @@ const RENEW_SOON: Duration = Duration::from_millis(300);
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// How often the states of the runs at hand are read, so that no call starts later than 1 s after a stop (P23).
 const STATE_POLL: Duration = Duration::from_millis(400);
-/// Why calls are held back while the store is out of reach.
-pub(crate) const OUT_OF_REACH: &str = "the store is out of reach";
 
 /// When the session was last known to be alive. The clock is monotonic and goes on while the process is frozen.
 #[derive(Debug)]
@@ -47,10 +46,10 @@ impl Vitals {
         let ms = u64::try_from(sent.saturating_duration_since(self.origin).as_millis()).unwrap_or(u64::MAX);
         self.renewed_ms.fetch_max(ms, Ordering::Relaxed);
     }
+}
 
-    /// Whether calls may start.
-    #[must_use]
-    pub fn alive(&self) -> bool {
+impl Liveness for Vitals {
+    fn alive(&self) -> bool {
         let renewed = Duration::from_millis(self.renewed_ms.load(Ordering::Relaxed));
         self.origin.elapsed().saturating_sub(renewed) < LONGEST_SILENCE
     }

@@ -7,6 +7,7 @@
 
 mod probe;
 
+use bench_proto::failure::code::{MEMORIES_LOST, SYSTEM_UNAVAILABLE};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -30,21 +31,20 @@ use tokio::sync::Semaphore;
 use self::probe::SystemProbe;
 use crate::{
     banks::BankCache,
-    models::{caller::CallSettings, classify, stop::StopFlag},
-    routes::{NotNow, Route, Routes, Way, memory_route},
+    routes::memory_route,
     systems::{
         BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
         RecallQuery, RetainReceipt, SystemStats,
         adapter::{NO_REPLY, UNREACHABLE},
     },
 };
+use bench_models::{
+    routes::{NotNow, Route, Routes, Way},
+    {caller::CallSettings, classify, stop::StopFlag},
+};
 
-/// Code of a failure that never reached the system: it is away. The task is put off, nothing is counted.
-pub(crate) const UNAVAILABLE: &str = "system_unavailable";
 /// Code of the same of an operation that may have been carried out and cannot be repeated.
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
-/// Code of the failure of a system that holds less than was stored in it.
-pub(crate) const MEMORIES_LOST: &str = "memories_lost";
 /// Code of the failure of an operation that had to wait, of which it turned out meanwhile that what it met counts.
 const FAILED_BEFORE: &str = "system_failed_before";
 /// Code of a system that says itself that it will do later.
@@ -204,12 +204,12 @@ impl Guarded {
                     return Err(failure);
                 }
                 tries.keep();
-                return Err(come_again(UNAVAILABLE, delay, failure.message));
+                return Err(come_again(SYSTEM_UNAVAILABLE, delay, failure.message));
             }
             last = Some(failure);
             if self.stop.unless_stopped(tokio::time::sleep(delay)).await.is_err() {
                 tries.keep();
-                return Err(come_again(UNAVAILABLE, COME_AGAIN, "the run or the worker stops".to_owned()));
+                return Err(come_again(SYSTEM_UNAVAILABLE, COME_AGAIN, "the run or the worker stops".to_owned()));
             }
         }
     }
@@ -226,9 +226,9 @@ impl Guarded {
         tries.count();
         tries.keep();
         if route.own_outage().is_some_and(|away| away > LONGEST_AWAY) {
-            return Err(Failure::terminal(UNAVAILABLE, format!("{reason}; mend it, then resume the run")));
+            return Err(Failure::terminal(SYSTEM_UNAVAILABLE, format!("{reason}; mend it, then resume the run")));
         }
-        Err(come_again(UNAVAILABLE, wait, reason))
+        Err(come_again(SYSTEM_UNAVAILABLE, wait, reason))
     }
 
     /// What the failure means of an operation that cannot be tried again: its route is looked into at once.
@@ -310,7 +310,7 @@ fn way_of(failure: &Failure, is_own: bool) -> Way {
 
 /// Whether nothing can be said against the task: it waits until the system is back.
 pub(crate) fn is_away(failure: &Failure) -> bool {
-    failure.class == FailureClass::Transient && matches!(failure.code.as_str(), UNAVAILABLE | AWAY_IN_DOUBT)
+    failure.class == FailureClass::Transient && matches!(failure.code.as_str(), SYSTEM_UNAVAILABLE | AWAY_IN_DOUBT)
 }
 
 /// What is wrong with a count, when something is.
@@ -439,7 +439,7 @@ mod tests {
         for code in ["system_http_500", "system_http_503", "system_http_522", "system_http_408"] {
             assert_eq!(transient(code), Way::Failed, "{code}");
         }
-        for code in ["system_http_429", "system_shape", UNAVAILABLE, MEMORIES_LOST, "system_partial_batch"] {
+        for code in ["system_http_429", "system_shape", SYSTEM_UNAVAILABLE, MEMORIES_LOST, "system_partial_batch"] {
             assert_eq!(transient(code), Way::Other, "{code}");
         }
         let full = Failure::transient(UNREACHABLE, "recall: cannot connect: Too many open files (os error 24)");

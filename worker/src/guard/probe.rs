@@ -15,9 +15,9 @@ use bench_store::{BankRow, BankState, Store, StoreError};
 use super::way_of;
 use crate::{
     banks::BankCache,
-    routes::{Probed, Prober, Way},
     systems::{BankRef, MemorySystem, RecallQuery},
 };
+use bench_models::routes::{Probed, Prober, Way};
 
 /// Banks among which one is looked for: those that were begun first.
 const BANKS: std::ops::Range<u32> = 0..16;

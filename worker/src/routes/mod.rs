@@ -1,442 +1,91 @@
-//! The ways to models and memory servers (P39, P40): what calls ask before they are sent and tell when they end, and what
-//! follows for all calls of the process. `needs` says which of them a run needs, `state` is one route as a pure state machine,
-//! `verdict` what its failures mean, `watch` talks to the store and probes.
+//! The routes of a worker's runs (P39, P40): which of them a run needs, and what `bench_models::routes`, which looks after them,
+//! wants to know of a worker.
 
 mod needs;
-mod state;
-mod verdict;
-mod watch;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use bench_proto::failure::code::MODEL_NOT_FOUND;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use bench_proto::{
-    failure::Failure,
-    ids::{Role, Sha256Hash},
-    outage::{EVIDENCE_VERSION, OutageEvent, RouteEvidence, RouteKey, SessionEvidence},
-};
-use bench_store::OutageRow;
-use tokio::sync::Notify;
-use tracing::warn;
+use bench_models::routes::{Needs, RouteHost, Routes};
+use bench_proto::{failure::Failure, outage::RouteKey};
+use bench_store::{SessionId, Store, StoreResult};
+pub use needs::{chat_route, memory_route, needs, routes_of};
+use tracing::{debug, warn};
 
-#[cfg(test)]
-pub(crate) use state::OVERTAKING;
-use state::{Look, RouteState, Standing};
+use crate::engine::Shared;
 
-pub use needs::{chat_route, memory_route, needs, routes_of, stopped_roles};
-pub(crate) use watch::watch;
-
-/// Code of the lines about a worker that leaves a route to others.
-const WITHDRAWN: &str = "worker_withdrew";
-/// Without any reply for so long while calls are out, or for three times the slowest reply seen, a route to a model is suspect.
-const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// How long somebody waits at most before he looks whether a failure was decided about.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// Probers of a route that are asked for one probe.
-const PROBERS: usize = 3;
-/// For so long a process remembers failures of calls that were put off; the call may have come to another process.
-const UNDECIDED: Duration = Duration::from_secs(3_600);
-
-/// All routes of a process.
-pub struct Routes {
-    /// This process is the only one of its domain: it carries out a local run.
-    alone: bool,
-    routes: Mutex<BTreeMap<RouteKey, Arc<Route>>>,
-    /// Wakes the watch before its time.
-    alarm: Notify,
-    /// Roles in which this process can do nothing for now.
-    idle_roles: Mutex<BTreeSet<Role>>,
-    /// Told when they change.
-    pub(crate) roles_changed: Notify,
-    /// Workers of the domain, this one included; 0 while not known.
-    workers: AtomicUsize,
-}
-
-/// One route, shared by all calls of the process that need it.
-pub(crate) struct Route {
-    key: RouteKey,
-    state: Mutex<RouteState>,
-    changed: Notify,
-    routes: Weak<Routes>,
-    /// No other process can use it.
-    alone: bool,
-    /// Its newest outage, where it is nobody else's matter: what it leads to was started by this process.
-    own: Option<Mutex<OutageRow>>,
-    made: Instant,
-    /// Who can make a probe: callers of runs that need the route, the latest last.
-    probers: Mutex<Vec<Weak<dyn Prober>>>,
-    /// Failures on the way of calls that were put off before anybody knew whose fault they were, by when they were sent.
-    undecided: Mutex<BTreeMap<Sha256Hash, Vec<Instant>>>,
-    /// Tasks that were put off and are not counted in the store yet.
-    held: AtomicUsize,
-}
-
-/// Makes the smallest call that tells whether a route works; it is reserved, paid and booked like any other.
 #[async_trait]
-pub(crate) trait Prober: Send + Sync {
-    /// Makes it.
-    async fn probe(&self) -> Probed;
-
-    /// The longest time that it may take.
-    fn within(&self) -> Duration;
-}
-
-/// What became of a probe.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Probed {
-    /// It came through.
-    Through,
-    /// It failed on the way, or was refused.
-    Failed(Failure),
-    /// It could not be sent (no money, no allowance): nothing is learned.
-    NotMade,
-}
-
-/// How a call ended, for its route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// A reply came.
-    Through,
-    /// It failed on the way, and not because of what was asked.
-    Failed,
-    /// This process lacks something that every call needs: file descriptors, memory.
-    OwnFault,
-    /// The provider refuses this process: its key, its URL, the model's name.
-    Refused,
-    /// A reply came that says nothing about the route (429), or a failure of the request.
-    Other,
-}
-
-/// Why a call cannot be sent now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotNow {
-    /// When to come again.
-    pub(crate) wait: Duration,
-    /// For people.
-    pub(crate) reason: String,
-}
-
-/// A call that is out. Dropped without an end it tells nothing.
-pub(crate) struct Sent<'a> {
-    route: &'a Route,
-    call: u64,
-    ended: bool,
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // every change is complete when the lock is dropped, so a panic elsewhere leaves it usable
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Routes {
-    /// The routes of a process, which is alone in its domain or not.
-    #[must_use]
-    pub fn new(alone: bool) -> Arc<Self> {
-        Arc::new(Self {
-            alone,
-            routes: Mutex::default(),
-            alarm: Notify::new(),
-            idle_roles: Mutex::default(),
-            roles_changed: Notify::new(),
-            workers: AtomicUsize::new(0),
-        })
+impl RouteHost for Shared {
+    fn store(&self) -> &dyn Store {
+        self.store.as_ref()
     }
 
-    /// The route of a key.
-    pub(crate) fn route(self: &Arc<Self>, key: &RouteKey) -> Arc<Route> {
-        self.find(key, false)
+    fn routes(&self) -> &Arc<Routes> {
+        self.routes()
     }
 
-    /// A route to something that this process has started: no other process hears of its outages. It lasts as long as it is held.
-    pub(crate) fn own_route(self: &Arc<Self>, key: &RouteKey) -> Arc<Route> {
-        self.find(key, true)
+    fn domain(&self) -> &str {
+        self.domain()
     }
 
-    fn find(self: &Arc<Self>, key: &RouteKey, own: bool) -> Arc<Route> {
-        let silence = match key {
-            RouteKey::Model { .. } => Some(LONGEST_SILENCE),
-            // an operation is many requests, of which each has its own time
-            RouteKey::Memory { .. } => None,
-        };
-        let make = || {
-            Arc::new(Route {
-                key: key.clone(),
-                state: Mutex::new(RouteState::new(silence)),
-                changed: Notify::new(),
-                routes: Arc::downgrade(self),
-                alone: self.alone || own,
-                own: own.then(|| Mutex::new(OutageRow { route: key.to_text(), ..OutageRow::default() })),
-                made: Instant::now(),
-                probers: Mutex::default(),
-                undecided: Mutex::default(),
-                held: AtomicUsize::new(0),
-            })
-        };
-        let mut routes = lock(&self.routes);
-        routes.retain(|_, route| !route.is_own() || Arc::strong_count(route) > 1);
-        Arc::clone(routes.entry(key.clone()).or_insert_with(make))
+    fn name(&self) -> &str {
+        self.name()
     }
 
-    fn all(&self) -> Vec<Arc<Route>> {
-        lock(&self.routes).values().cloned().collect()
+    fn session(&self) -> SessionId {
+        self.session()
     }
 
-    /// Whether something has to be looked at soon.
-    fn is_troubled(&self) -> bool {
-        let now = Instant::now();
-        self.all().iter().any(|route| lock(&route.state).is_troubled(now))
+    fn is_served(&self) -> bool {
+        self.is_served()
     }
 
-    /// What this process tells with its renewals.
-    pub(crate) fn evidence(&self) -> SessionEvidence {
-        let routes = self.all().iter().filter(|route| !route.is_own()).map(|route| route.evidence()).collect();
-        let idle_roles = lock(&self.idle_roles).iter().copied().collect();
-        SessionEvidence { v: EVIDENCE_VERSION, routes, idle_roles }
+    async fn renew_now(&self) -> StoreResult<bool> {
+        self.renew_now().await
     }
 
-    /// Whether this process can serve a role at all.
-    pub(crate) fn serves(&self, role: Role) -> bool {
-        !lock(&self.idle_roles).contains(&role)
-    }
-
-    /// Whether there is a role in which it can do nothing.
-    fn is_idle(&self) -> bool {
-        !lock(&self.idle_roles).is_empty()
-    }
-
-    fn set_idle(&self, roles: BTreeSet<Role>) {
-        let mut idle = lock(&self.idle_roles);
-        if *idle != roles {
-            *idle = roles;
-            drop(idle);
-            self.roles_changed.notify_waiters();
-        }
-    }
-
-    /// Calls in flight that this process begins with after an outage.
-    fn share(&self) -> usize {
-        state::share_of(self.workers.load(Ordering::Relaxed))
-    }
-}
-
-impl Route {
-    /// What goes where.
-    pub(crate) const fn key(&self) -> &RouteKey {
-        &self.key
-    }
-
-    /// Somebody who can probe, as long as it lives. A process that is not let through asks again at once for it.
-    pub(crate) fn can_be_probed_by(&self, prober: Weak<dyn Prober>) {
-        let mut probers = lock(&self.probers);
-        probers.retain(|prober| prober.strong_count() > 0);
-        probers.push(prober);
-        lock(&self.state).ask_again(Instant::now());
-    }
-
-    /// Who can probe, the latest first, and no more than can be asked one after the other.
-    fn probers(&self) -> Vec<Arc<dyn Prober>> {
-        lock(&self.probers).iter().rev().filter_map(Weak::upgrade).take(PROBERS).collect()
-    }
-
-    /// Keeps what nobody has decided about yet of a call that has to come again.
-    pub(crate) fn keep(&self, call: Sha256Hash, pending: Vec<Instant>) {
-        if pending.is_empty() {
-            return;
-        }
-        let mut undecided = lock(&self.undecided);
-        undecided.retain(|_, sent| sent.last().is_some_and(|sent| sent.elapsed() < UNDECIDED));
-        undecided.insert(call, pending);
-    }
-
-    /// What was kept of a call.
-    pub(crate) fn kept(&self, call: &Sha256Hash) -> Vec<Instant> {
-        lock(&self.undecided).remove(call).unwrap_or_default()
-    }
-
-    fn alarm(&self) {
-        if let Some(routes) = self.routes.upgrade() {
-            routes.alarm.notify_one();
-        }
-    }
-
-    /// Waits until calls may be sent, up to `patience`; what is known to last is not waited for.
-    pub(crate) async fn wait(&self, patience: Duration) -> Result<(), NotNow> {
-        let begun = Instant::now();
-        loop {
-            let changed = self.changed.notified();
-            let look = lock(&self.state).look(Instant::now());
-            let Look::Wait { wait, reason, lasts } = look else { return Ok(()) };
-            let left = patience.saturating_sub(begun.elapsed());
-            if lasts || left.is_zero() {
-                self.held.fetch_add(1, Ordering::Relaxed);
-                return Err(NotNow { wait, reason });
-            }
-            tokio::select! {
-                () = changed => {}
-                () = tokio::time::sleep(wait.min(left)) => {}
+    async fn meet_running_runs(&self, most: usize) -> StoreResult<()> {
+        for run in self.running_runs().await?.into_iter().take(most) {
+            if let Err(failure) = self.context(run).await {
+                debug!("run {} cannot be served here: {failure}", run.0);
             }
         }
+        Ok(())
     }
 
-    /// Sends a call, if the route has not been closed meanwhile.
-    pub(crate) fn send(&self) -> Option<Sent<'_>> {
-        let mut state = lock(&self.state);
-        let at = Instant::now();
-        match state.look(at) {
-            Look::Go => Some(Sent { route: self, call: state.send(at), ended: false }),
-            Look::Wait { .. } => None,
-        }
+    async fn needs_at_hand(&self) -> Vec<Needs> {
+        self.contexts_at_hand().await.iter().map(|context| context.needs().clone()).collect()
     }
 
-    /// Has a failure that cannot be tried again looked into at once.
-    pub(crate) fn doubt(&self) {
-        lock(&self.state).doubt();
-        self.alarm();
-    }
-
-    /// Waits for something that may decide about failures, a moment at most.
-    pub(crate) async fn news(&self) {
-        let _ = tokio::time::timeout(LOOK_AGAIN, self.changed.notified()).await;
-    }
-
-    /// Nobody but this process hears of its outages.
-    pub(crate) const fn is_own(&self) -> bool {
-        self.own.is_some()
-    }
-
-    /// What is known of the newest outage of a route that is this process's own.
-    fn own_row(&self) -> Option<OutageRow> {
-        let row = lock(self.own.as_ref()?).clone();
-        Some(OutageRow { now_us: self.now_us(), ..row })
-    }
-
-    /// For how long a route that is this process's own has been closed.
-    pub(crate) fn own_outage(&self) -> Option<Duration> {
-        let row = self.own_row().filter(|row| row.outage.is_open())?;
-        Some(Duration::from_micros(u64::try_from(row.now_us - row.outage.from_us).unwrap_or(0)))
-    }
-
-    /// What the store does for the routes of all.
-    fn take_own(&self, event: OutageEvent, why: &str) -> Option<(bool, OutageRow)> {
-        let now_us = self.now_us();
-        let mut row = lock(self.own.as_ref()?);
-        let changed = row.outage.take(now_us, event);
-        if changed && !why.is_empty() {
-            why.clone_into(&mut row.reason);
-        }
-        row.now_us = now_us;
-        Some((changed, row.clone()))
-    }
-
-    fn now_us(&self) -> i64 {
-        i64::try_from(self.made.elapsed().as_micros()).unwrap_or(i64::MAX).saturating_add(1)
-    }
-
-    /// Decides about failures on the way, given by when they were sent: how many count as attempts, how many as none. Those
-    /// that nobody can tell yet stay.
-    pub(crate) fn decide(&self, pending: &mut Vec<Instant>) -> (u32, u32) {
-        if pending.is_empty() { (0, 0) } else { lock(&self.state).decide(pending) }
-    }
-
-    /// No other process can use it.
-    pub(crate) const fn is_alone(&self) -> bool {
-        self.alone
-    }
-
-    /// Whether the provider has ever answered this process.
-    pub(crate) fn ever_worked(&self) -> bool {
-        lock(&self.state).ever()
-    }
-
-    /// Leaves the route to others.
-    fn withdraw(&self, reason: &str, refused: Option<Failure>) {
-        let news = lock(&self.state).withdraw(reason.to_owned(), refused, Instant::now());
-        if news {
-            self.tell_withdrawn(reason);
-        }
-        self.changed.notify_waiters();
-        self.alarm();
-    }
-
-    fn tell_withdrawn(&self, reason: &str) {
-        let key = &self.key;
-        warn!(
-            code = WITHDRAWN,
-            "this worker does not get through to {key}: {reason}; it leaves these calls to others and tries again by itself"
-        );
-    }
-
-    fn evidence(&self) -> RouteEvidence {
-        lock(&self.state).evidence(self.key.to_text(), Instant::now())
-    }
-
-    fn is_withdrawn(&self) -> bool {
-        matches!(lock(&self.state).standing, Standing::Withdrawn(_))
-    }
-}
-
-impl Sent<'_> {
-    /// Ends when the call need not be waited for: the provider was away meanwhile, is back, and has forgotten it.
-    pub(crate) async fn lost(&self) {
-        loop {
-            let changed = self.route.changed.notified();
-            if lock(&self.route.state).is_lost(self.call) {
-                return;
+    /// Says it to the other processes too (P23).
+    async fn stop_refused(&self, key: &RouteKey, failure: &Failure) {
+        for context in self.contexts_at_hand().await {
+            if !context.needs().values().flatten().flatten().any(|needed| needed == key) {
+                continue;
             }
-            changed.await;
-        }
-    }
-
-    /// The call has ended. Returns when it was sent, if it failed on the way.
-    pub(crate) fn end(mut self, way: Way, failure: Option<&Failure>) -> Option<Instant> {
-        self.ended = true;
-        let (now, words) = (Instant::now(), failure.map_or("", |failure| failure.message.as_str()));
-        let mut state = lock(&self.route.state);
-        match way {
-            Way::Through => {
-                let first = !state.ever();
-                state.succeeded(self.call, now);
-                drop(state);
-                if first {
-                    self.route.changed.notify_waiters();
+            context.refuse(failure);
+            // the look at the runs at hand pauses it, and says so
+            let RouteKey::Model { account, model, .. } = key else { continue };
+            let model = (failure.code == MODEL_NOT_FOUND).then_some(model.as_str());
+            let stopped = self.store.stop_account(context.run_no(), account, model, &failure.message).await;
+            match stopped {
+                Ok(paused) if self.is_served() && !paused.is_empty() => {
+                    let (run, others) = (context.row().run_id.0.as_str(), paused.len() - 1);
+                    let (code, message) = (failure.code.as_str(), &failure.message);
+                    warn!(
+                        run,
+                        account, code, "run {run} is paused, and {others} others of account {account}: {message}"
+                    );
                 }
-                None
-            }
-            Way::Other => {
-                state.ended(self.call, now);
-                None
-            }
-            Way::Failed => {
-                let sent = state.failed(self.call, words, now);
-                let troubled = state.is_troubled(now);
-                drop(state);
-                if troubled {
-                    self.route.alarm();
-                }
-                Some(sent)
-            }
-            Way::OwnFault | Way::Refused => {
-                let sent = state.failed(self.call, words, now);
-                drop(state);
-                let refused = failure.filter(|_| way == Way::Refused).cloned();
-                self.route.withdraw(words, refused);
-                Some(sent)
+                Ok(_) => {}
+                // the look at the runs at hand pauses it, and says so
+                Err(error) => debug!("a run is not paused yet: {error}"),
             }
         }
     }
-}
 
-impl Drop for Sent<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            lock(&self.route.state).ended(self.call, Instant::now());
-        }
+    fn wake(&self) {
+        self.wake();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bench_models::routes::Needs;
 use bench_proto::{
     ids::Role,
     outage::{Operation, RouteKey, RouteKind},
@@ -33,8 +34,8 @@ fn of_model(kind: RouteKind, account: &str, model: &str) -> RouteKey {
 
 /// What each role needs of routes to work on a run: any of the routes in a list is enough.
 #[must_use]
-pub fn needs(spec: &RunSpec) -> BTreeMap<Role, Vec<Vec<RouteKey>>> {
-    let mut needs: BTreeMap<Role, Vec<Vec<RouteKey>>> = BTreeMap::new();
+pub fn needs(spec: &RunSpec) -> Needs {
+    let mut needs: Needs = BTreeMap::new();
     if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
         let key = of_model(RouteKind::Embeddings, &model.account, &model.name);
         needs.entry(Role::Retain).or_default().push(vec![key.clone()]);
@@ -60,13 +61,6 @@ pub fn needs(spec: &RunSpec) -> BTreeMap<Role, Vec<Vec<RouteKey>>> {
         needs.entry(Role::Judge).or_default().push(judges);
     }
     needs
-}
-
-/// Roles of a run that can do nothing while the routes in `closed` are.
-#[must_use]
-pub fn stopped_roles(needs: &BTreeMap<Role, Vec<Vec<RouteKey>>>, closed: impl Fn(&RouteKey) -> bool) -> BTreeSet<Role> {
-    let stopped = |lists: &Vec<Vec<RouteKey>>| lists.iter().any(|any_of| any_of.iter().all(&closed));
-    needs.iter().filter(|(_, lists)| stopped(lists)).map(|(role, _)| *role).collect()
 }
 
 /// All routes that a run may use.

@@ -1,11 +1,10 @@
-//! Seeing inside (P20): which questions keep their traces, what goes along with messages and requests, and the reading of a
+//! Seeing inside (P20): which questions keep their traces, what goes along with messages, and the reading of a
 //! question's trace from the store.
 //!
 //! Nothing here buffers spans: a trace is read from the stored timings when somebody wants it, the `trace` verb as well as the
-//! exporter. `keep` decides and sends, `context` is what requests bring along, `meter` counts what is stored. `live` is about the
+//! exporter. `keep` decides and sends, `meter` counts what is stored. `live` is about the
 //! spans that a process makes of its own work, `server` about where requests go.
 
-mod context;
 mod gather;
 mod keep;
 mod live;
@@ -13,8 +12,6 @@ pub(crate) mod meter;
 mod process;
 mod server;
 
-pub use context::next_traceparent;
-pub(crate) use context::{RunTrace, traced};
 pub use gather::{QuestionTrace, Subject, find_subject, gather, read_questions};
 pub use keep::Keeper;
 pub use live::link_messages;

@@ -17,10 +17,10 @@ use crate::{
     context::{At, RunContext},
     embedder::Payer,
     engine::{Shared, keep_calls, store_failure},
-    sight::traced,
     systems::{BankRef, Recall, RecallQuery},
 };
 use bench_grading::scorers::{ScoreCase, abstention::is_abstention};
+use bench_models::step_trace::traced;
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
     let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;

@@ -1,5 +1,6 @@
 //! Retains one segment of a bank: one checkpoint per stream entry, in order, from the stored position on.
 
+use bench_proto::failure::code::{CANNOT_SERVE, SYSTEM_UNAVAILABLE};
 use bench_proto::{
     failure::{Failure, FailureClass},
     step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
@@ -10,10 +11,10 @@ use tracing::warn;
 use super::{StepClock, TaskEnd, TaskResult, prepared};
 use crate::{
     banks::BankData,
-    context::{At, CANNOT_SERVE, RunContext},
+    context::{At, RunContext},
     embedder::Payer,
     engine::{Shared, store_failure},
-    guard::{self, UNAVAILABLE},
+    guard,
     systems::{BankRef, adapter::BROKEN},
 };
 
@@ -145,7 +146,7 @@ async fn retain_batch(
 /// Whether it cannot be known after a failure what was written; what never reached the system has changed nothing in it.
 fn is_in_doubt(failure: &Failure) -> bool {
     let code = failure.code.as_str();
-    code == BROKEN || failure.class == FailureClass::Transient && ![UNAVAILABLE, CANNOT_SERVE].contains(&code)
+    code == BROKEN || failure.class == FailureClass::Transient && ![SYSTEM_UNAVAILABLE, CANNOT_SERVE].contains(&code)
 }
 
 /// A failure of a system that cannot repeat costs a generation of the bank: what would help is said once, and the last one

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-settings", &["bench-proto"]),
     ("bench-datasets", &["bench-proto"]),
     ("bench-grading", &["bench-proto"]),
+    ("bench-models", &["bench-proto", "bench-settings", "bench-store", "bench-telemetry"]),
     ("bench-plan", &["bench-proto"]),
     ("bench-queue", &["bench-proto"]),
     ("bench-store", &["bench-proto"]),
@@ -23,7 +24,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-testkit", &["bench-proto"]),
     (
         "bench-worker",
-        &["bench-grading", "bench-proto", "bench-queue", "bench-settings", "bench-store", "bench-telemetry"],
+        &[
+            "bench-grading",
+            "bench-models",
+            "bench-proto",
+            "bench-queue",
+            "bench-settings",
+            "bench-store",
+            "bench-telemetry",
+        ],
     ),
     (
         "bench-coord",
@@ -31,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-aggregate",
             "bench-datasets",
             "bench-grading",
+            "bench-models",
             "bench-plan",
             "bench-proto",
             "bench-queue",
@@ -42,7 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("bench-e2e", &["bench-coord", "bench-proto", "bench-sim", "bench-testkit", "bench-worker"]),
-    ("bench-perf", &["bench-datasets", "bench-proto", "bench-store", "bench-testkit", "bench-worker"]),
+    ("bench-perf", &["bench-datasets", "bench-models", "bench-proto", "bench-store", "bench-testkit", "bench-worker"]),
 ];
 
 /// Crates that do no I/O: they may not even know how.

@@ -245,7 +245,7 @@ impl Call {
             headers.insert(name.clone(), HeaderValue::from_str(&text).map_err(|e| broken(format!("{name}: {e}")))?);
         }
         // the system's own spans join the trace of the question
-        if let Some(traceparent) = crate::sight::next_traceparent().and_then(|text| text.parse().ok()) {
+        if let Some(traceparent) = bench_models::step_trace::next_traceparent().and_then(|text| text.parse().ok()) {
             headers.insert("traceparent", traceparent);
         }
         if let Some(secret) = connection.auth {

@@ -255,7 +255,7 @@ mod tests {
     use reqwest::header::HeaderValue;
 
     use super::*;
-    use crate::models::raw_request::{assert_each_header_once, hear_one};
+    use bench_testkit::raw_request::{assert_each_header_once, hear_one};
 
     #[test]
     fn private_networks_need_a_word_in_the_file() {

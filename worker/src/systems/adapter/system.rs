@@ -1,6 +1,7 @@
 //! The memory system that an adapter describes: where it is, how a request reaches it, and the operations that are one
 //! request. Storing, waiting and finding have files of their own (`retaining`, `readiness`, `recalling`).
 
+use bench_proto::failure::code::{CANNOT_SERVE, MEMORIES_LOST};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
@@ -156,9 +157,9 @@ impl HttpSystem {
                 format!("{} was started anew and holds nothing of bank {}", self.adapter.spec.name, bank.bank_id);
             // a bank that is still being filled is filled anew
             return Err(if call.what.starts_with("retain") {
-                Failure::transient(crate::guard::MEMORIES_LOST, message)
+                Failure::transient(MEMORIES_LOST, message)
             } else {
-                Failure::permanent(crate::guard::MEMORIES_LOST, message)
+                Failure::permanent(MEMORIES_LOST, message)
             });
         }
         Ok(at.into())
@@ -390,7 +391,7 @@ impl MemorySystem for HttpSystem {
         match bank.handle.as_deref().and_then(|handle| handle.split_once('|')) {
             Some((host, _)) if host.split_once('/').map_or(host, |(host, _)| host) != managed.host() => {
                 Err(Failure::transient(
-                    crate::context::CANNOT_SERVE,
+                    CANNOT_SERVE,
                     format!("bank {} is in a system that was started on {host}", bank.bank_id),
                 ))
             }

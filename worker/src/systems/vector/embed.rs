@@ -5,15 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use bench_proto::failure::{Failure, FailureClass};
 
-use crate::{
-    embedder::Payer,
-    models::{
-        openai::{
-            SharedHttp,
-            embeddings::{request, vectors},
-        },
-        registry::{Account, build_embeddings, embedding_account},
+use crate::embedder::Payer;
+use bench_models::{
+    openai::{
+        SharedHttp,
+        embeddings::{request, vectors},
     },
+    registry::{Account, build_embeddings, embedding_account},
 };
 
 /// An embedding model.

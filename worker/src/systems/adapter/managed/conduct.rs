@@ -1,5 +1,6 @@
 //! When an instance may start, and what its failures mean.
 
+use bench_proto::failure::code::SYSTEM_UNAVAILABLE;
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -14,7 +15,6 @@ use super::{
     machine::Turn,
     trials::{Meaning, Starting, Trouble},
 };
-use crate::guard::UNAVAILABLE;
 
 /// Code of the failure of a system whose instances start and then fail at what they are asked: the run is paused.
 pub(crate) const BROKEN: &str = "system_broken";
@@ -37,7 +37,7 @@ impl Managed {
             }
             if begun.elapsed() > TURN_WAIT {
                 let message = format!("{}: waits until others of its instances have started", self.name);
-                let mut failure = Failure::transient(UNAVAILABLE, message);
+                let mut failure = Failure::transient(SYSTEM_UNAVAILABLE, message);
                 failure.retry_after_ms = Some(TURN_AGAIN_MS);
                 return Err(failure);
             }

@@ -9,7 +9,7 @@ use super::super::{
     file,
     spec::{AdapterSpec, StartSpec},
 };
-use crate::models::classify::one_line;
+use bench_models::classify::one_line;
 
 /// Lines of a log that a message quotes; each is bounded by itself, so that the last one is always there.
 const LINES: usize = 4;

@@ -1,0 +1,320 @@
+//! Purses over a real store.
+
+use bench_proto::{
+    call::{CallOutcome, CallRecord},
+    ids::TaskKey,
+    spec::Limits,
+};
+use bench_store::{
+    BudgetScope, NewGroup, NewRun, RunCounters, Store,
+    conformance::{Counted, call, new_run},
+};
+
+use super::*;
+use crate::budget::OverCap;
+
+const PHASE: Phase = Phase::Answer;
+
+const fn usd(amount: i64) -> PicoUsd {
+    PicoUsd(amount)
+}
+
+/// A store with one run, which counts transactions of money.
+struct Bank {
+    money: Arc<Counted>,
+    store: Arc<dyn Store>,
+    run: RunRow,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Bank {
+    async fn open(limits: Limits) -> Arc<Self> {
+        let mut run = new_run("r");
+        run.spec.limits = limits;
+        Self::of(&run).await
+    }
+
+    async fn of(run: &NewRun) -> Arc<Self> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        let run = store.create_run(run).await.expect("is created");
+        let run = store.run(run).await.expect("is read");
+        Arc::new(Self { money: Counted::new(&store), store, run, _folder: Some(folder) })
+    }
+
+    /// Another run of the same store.
+    async fn beside(&self, run: &NewRun) -> Arc<Self> {
+        let run = self.store.create_run(run).await.expect("is created");
+        let run = self.store.run(run).await.expect("is read");
+        Arc::new(Self { money: Counted::new(&self.store), store: Arc::clone(&self.store), run, _folder: None })
+    }
+
+    async fn capped(cap: i64) -> Arc<Self> {
+        Self::open(Limits { max_cost: Some(usd(cap)), ..Limits::default() }).await
+    }
+
+    fn money(&self) -> Arc<dyn Money> {
+        Arc::clone(&self.money) as Arc<dyn Money>
+    }
+
+    async fn session(&self) -> SessionId {
+        self.store.open_session("w", "local", "{}").await.expect("opens")
+    }
+
+    async fn purse(self: &Arc<Self>) -> Arc<Purse> {
+        let session = self.session().await;
+        Arc::new(Purse::open(self.money(), &self.run, session))
+    }
+
+    /// Books what an attempt cost, as its checkpoint would.
+    async fn book(&self, mut reservation: Reservation, cost: i64) {
+        reservation.sent();
+        let record = CallRecord { attempt_id: reservation.id(), ..call("x", CallOutcome::Accepted, cost) };
+        reservation.settle(usd(cost));
+        self.store.put_calls(self.run.run_no, TaskKey::question(0, 0), &[record]).await.expect("is put");
+    }
+
+    async fn counters(&self) -> RunCounters {
+        self.store.run(self.run.run_no).await.expect("is read").counters
+    }
+
+    /// (spent, reserved, uncertain).
+    async fn sums(&self) -> [i64; 3] {
+        let counters = self.counters().await;
+        [counters.spent.0, counters.reserved.0, counters.uncertain.0]
+    }
+}
+
+fn over(needed: i64, left: i64) -> Refusal {
+    Refusal::OverCap(OverCap { needed: usd(needed), left: usd(left), cap: usd(100), scope: BudgetScope::Run })
+}
+
+#[tokio::test]
+async fn p10_a_refused_call_waits_for_settlements_and_only_then_gives_up() {
+    let bank = Bank::capped(100).await;
+    let purse = bank.purse().await;
+    let first = purse.reserve(PHASE, usd(80)).await.expect("fits");
+    assert_eq!(bank.sums().await, [0, 80, 0]);
+    let waiting = tokio::spawn({
+        let purse = purse.clone();
+        async move { purse.reserve(PHASE, usd(50)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert!(!waiting.is_finished());
+    bank.book(first, 10).await;
+    let second = waiting.await.expect("no panic").expect("fits now");
+    // dropped unsent: its money serves the next, and goes back when there is none
+    drop(second);
+    assert_eq!(purse.reserve(PHASE, usd(91)).await.err(), Some(over(91, 90)));
+    assert!(purse.reserve_generously(PHASE, usd(46)).await.is_none(), "more than half of what is left");
+    purse.close().await;
+    assert_eq!(bank.sums().await, [10, 0, 0]);
+    assert!(matches!(purse.reserve(PHASE, usd(1)).await, Err(Refusal::Stopped(_))));
+}
+
+#[tokio::test]
+async fn p10_other_processes_are_waited_for_too() {
+    let bank = Bank::capped(100).await;
+    let (one, other) = (bank.purse().await, bank.purse().await);
+    let held = one.reserve(PHASE, usd(60)).await.expect("fits");
+    let waiting = tokio::spawn(async move { other.reserve(PHASE, usd(50)).await.map(|r| r.amount()) });
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    assert!(!waiting.is_finished());
+    held.free();
+    assert_eq!(waiting.await.expect("no panic"), Ok(usd(50)));
+}
+
+#[tokio::test]
+async fn p10_dropped_calls_are_uncertain() {
+    let bank = Bank::capped(1000).await;
+    let session = bank.session().await;
+    let purse = Purse::open(bank.money(), &bank.run, session);
+    let mut sent = purse.reserve(PHASE, usd(30)).await.expect("fits");
+    sent.sent();
+    drop(sent);
+    let unsent = purse.reserve(PHASE, usd(20)).await.expect("fits");
+    let mut killed = purse.reserve(PHASE, usd(7)).await.expect("fits");
+    killed.sent();
+    drop(unsent);
+    purse.close().await;
+    assert_eq!(bank.sums().await, [30, 7, 30]);
+    bank.store.end_session(session).await.expect("is ended");
+    assert_eq!(bank.sums().await, [37, 0, 37], "what was in flight at a kill is counted at its worst case");
+    assert_eq!(bank.store.release_uncertain(bank.run.run_no).await.expect("is released"), usd(37));
+}
+
+#[tokio::test]
+async fn p10_a_pause_refuses_all_that_wait() {
+    use bench_store::RunState;
+    let bank = Bank::capped(100).await;
+    let purse = bank.purse().await;
+    let held = purse.reserve(PHASE, usd(90)).await.expect("fits");
+    let waiting = tokio::spawn({
+        let purse = purse.clone();
+        async move { purse.reserve(PHASE, usd(50)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let paused = bank.store.set_run_state(bank.run.run_no, &[RunState::Running], RunState::Paused, None).await;
+    assert!(paused.expect("is paused"));
+    let refused = tokio::time::timeout(Duration::from_secs(1), waiting).await.expect("is told soon");
+    assert!(matches!(refused.expect("no panic"), Err(Refusal::Stopped(_))));
+    drop(held);
+}
+
+/// 1,000 calls a second in four processes: few transactions, short waits, and no float is left behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p10_many_calls_share_few_transactions() {
+    const CALLS: u32 = 1200;
+    const EACH: i64 = 10;
+    let bank = Bank::capped(i64::from(CALLS) * EACH * 100).await;
+    let mut purses = Vec::new();
+    for _ in 0..4 {
+        purses.push(bank.purse().await);
+    }
+    let begun = std::time::Instant::now();
+    let calls: Vec<_> = (0..CALLS)
+        .map(|n| {
+            let (bank, purse) = (bank.clone(), purses[n as usize % 4].clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(u64::from(n))).await;
+                let asked = std::time::Instant::now();
+                let reservation =
+                    purse.reserve_generously(PHASE, usd(EACH + i64::from(n % 3))).await.expect("is roomy");
+                let waited = asked.elapsed();
+                let mut reservation = reservation;
+                reservation.sent();
+                let record = CallRecord { attempt_id: reservation.id(), ..call("x", CallOutcome::Accepted, 5) };
+                reservation.settle(usd(5));
+                let _ = bank;
+                (waited, record)
+            })
+        })
+        .collect();
+    let (mut waits, mut records) = (Vec::new(), Vec::new());
+    for call in calls {
+        let (waited, record) = call.await.expect("no panic");
+        waits.push(waited);
+        records.push(record);
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    bank.store.put_calls(bank.run.run_no, TaskKey::question(0, 0), &records).await.expect("are put");
+    for purse in &purses {
+        purse.close().await;
+    }
+    waits.sort_unstable();
+    let per_second = bank.money.count() as f64 / seconds;
+    eprintln!("{per_second:.0} transactions/s; waits: p50 {:?}, p99 {:?}", waits[600], waits[1188]);
+    assert!(per_second < 200.0, "{per_second}");
+    assert!(waits[600] < Duration::from_millis(10), "most calls are served from the float: {:?}", waits[600]);
+    assert_eq!(bank.sums().await, [i64::from(CALLS) * 5, 0, 0]);
+}
+
+/// Whatever the calls cost, and in however many processes: the cap is held, and what is left is less than the next call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p10_the_cap_is_used_up_and_never_passed() {
+    const CAP: i64 = 20_000;
+    let bank = Bank::capped(CAP).await;
+    let purses = [bank.purse().await, bank.purse().await];
+    let calls: Vec<_> = (0..400_i64)
+        .map(|n| {
+            let (bank, purse) = (bank.clone(), purses[n as usize % 2].clone());
+            tokio::spawn(async move {
+                let worst = 60 + n % 40;
+                let reserved = match purse.reserve_generously(PHASE, usd(worst * 3)).await {
+                    Some(reservation) => Ok(reservation),
+                    None => purse.reserve(PHASE, usd(worst)).await,
+                };
+                match reserved {
+                    Ok(reservation) => {
+                        tokio::time::sleep(Duration::from_millis((n % 7) as u64)).await;
+                        bank.book(reservation, worst).await;
+                        true
+                    }
+                    Err(Refusal::OverCap(_)) => false,
+                    Err(other) => panic!("{other:?}"),
+                }
+            })
+        })
+        .collect();
+    let mut done = 0;
+    for call in calls {
+        done += i64::from(call.await.expect("no panic"));
+    }
+    let counters = bank.counters().await;
+    assert!(counters.spent.0 <= CAP && counters.overdraft.0 == 0, "{counters:?}");
+    assert!(done < 400 && counters.spent.0 > CAP * 95 / 100, "{done} calls, {counters:?}");
+    for purse in &purses {
+        purse.close().await;
+    }
+    assert_eq!(bank.counters().await.reserved, PicoUsd::ZERO);
+}
+
+fn in_group(id: &str, cap: i64) -> NewRun {
+    NewRun { group: Some(NewGroup { id: "g".to_owned(), cap: Some(usd(cap)) }), ..new_run(id) }
+}
+
+#[tokio::test]
+async fn p41_what_another_run_of_the_group_has_reserved_is_waited_for() {
+    let measured = Bank::of(&in_group("measured", 100)).await;
+    let control = measured.beside(&in_group("control", 100)).await;
+    let (first, second) = (measured.purse().await, control.purse().await);
+    let held = first.reserve(PHASE, usd(70)).await.expect("fits");
+    assert!(second.reserve_generously(PHASE, usd(40)).await.is_none(), "30 are left");
+    let waiting = tokio::spawn({
+        let second = Arc::clone(&second);
+        async move { second.reserve(PHASE, usd(50)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    assert!(!waiting.is_finished());
+    measured.book(held, 20).await;
+    let reservation = waiting.await.expect("no panic").expect("fits now");
+    control.book(reservation, 50).await;
+    let refused = first.reserve(PHASE, usd(31)).await.expect_err("30 are left, and nothing is outstanding");
+    let over = OverCap { needed: usd(31), left: usd(30), cap: usd(100), scope: BudgetScope::Group };
+    assert_eq!(refused, Refusal::OverCap(over));
+    assert!(over.to_string().contains("the group's cap of") && over.to_string().contains("--max-cost"), "{over}");
+}
+
+/// Whatever the calls of several runs cost, in however many processes: the cap of their group is used up and never passed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p41_the_cap_of_a_group_is_used_up_and_never_passed() {
+    const CAP: i64 = 20_000;
+    let measured = Bank::of(&in_group("measured", CAP)).await;
+    let runs = [
+        Arc::clone(&measured),
+        measured.beside(&in_group("none", CAP)).await,
+        measured.beside(&in_group("oracle", CAP)).await,
+    ];
+    let mut purses = Vec::new();
+    for run in &runs {
+        purses.push(run.purse().await);
+    }
+    let calls: Vec<_> = (0..400_i64)
+        .map(|n| {
+            let (run, purse) = (Arc::clone(&runs[n as usize % 3]), Arc::clone(&purses[n as usize % 3]));
+            tokio::spawn(async move {
+                let worst = 60 + n % 40;
+                let reserved = match purse.reserve_generously(PHASE, usd(worst * 3)).await {
+                    Some(reservation) => Ok(reservation),
+                    None => purse.reserve(PHASE, usd(worst)).await,
+                };
+                match reserved {
+                    Ok(reservation) => run.book(reservation, worst).await,
+                    Err(Refusal::OverCap(over)) => assert_eq!(over.scope, BudgetScope::Group),
+                    Err(other) => panic!("{other:?}"),
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        call.await.expect("no panic");
+    }
+    let group = measured.store.group(measured.run.run_no).await.expect("is read").expect("is a group");
+    assert!(group.spent.0 <= CAP && group.spent.0 > CAP * 95 / 100, "{group:?}");
+    for purse in &purses {
+        purse.close().await;
+    }
+    let group = measured.store.group(measured.run.run_no).await.expect("is read").expect("is a group");
+    assert_eq!(group.reserved, PicoUsd::ZERO);
+}

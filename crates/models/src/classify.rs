@@ -1,0 +1,472 @@
+//! What a failed attempt means: pure functions from status, body and transport error to a failure.
+
+use std::fmt::Write as _;
+
+use bench_proto::failure::{Failure, FailureClass};
+use serde_json::Value;
+
+use super::AttemptError;
+use crate::routes::Way;
+
+/// Longest message, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
+/// Only this much of an error body is looked at, in bytes.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// How an exchange broke off without a usable response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// No connection was made: refused, unknown host, TLS, connect time-out. Surely not billed.
+    Connect,
+    /// The request's time was over.
+    Timeout,
+    /// The connection ended before the reply did.
+    Cut,
+    /// The reply was longer than allowed.
+    TooLarge,
+    /// A 200 whose body is not a chat completion.
+    Garbage,
+    /// A web page: something before the model has answered, and nothing was billed.
+    Page,
+    /// The request could not be built (a bad base URL): no attempt of any task can work.
+    Unsendable,
+}
+
+/// The words of an error body, whatever its shape.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Words {
+    message: String,
+    kind: String,
+    code: String,
+    param: String,
+}
+
+impl Words {
+    /// Reads `{"error": {"message", "type", "code", "param"}}`, `{"error": "…"}`, `{"message": "…"}`, `{"detail": "…"}`,
+    /// and takes anything else as plain text.
+    fn read(body: &[u8]) -> Self {
+        let body = &body[..body.len().min(MAX_BODY_BYTES)];
+        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+            return Self { message: plain_text(&String::from_utf8_lossy(body)), ..Self::default() };
+        };
+        // some servers wrap the object in a list
+        let value = value.get(0).unwrap_or(&value);
+        let error = value.get("error").unwrap_or(value);
+        let text = |value: Option<&Value>| match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        if let Value::String(message) = error {
+            return Self { message: message.clone(), ..Self::default() };
+        }
+        let message =
+            ["message", "detail", "msg"].iter().map(|name| text(error.get(*name))).find(|words| !words.is_empty());
+        Self {
+            message: message.unwrap_or_else(|| value.to_string()),
+            kind: text(error.get("type")),
+            code: text(error.get("code")),
+            param: text(error.get("param")),
+        }
+    }
+
+    /// Code or type is one of `names`.
+    fn is(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.code == *name || self.kind == *name)
+    }
+
+    /// The message holds one of `parts`, whatever their case.
+    fn says(&self, parts: &[&str]) -> bool {
+        let message = self.message.to_ascii_lowercase();
+        parts.iter().any(|part| message.contains(part))
+    }
+}
+
+/// The text of an error page: tags out.
+fn plain_text(page: &str) -> String {
+    if !page.trim_start().starts_with('<') {
+        return page.to_owned();
+    }
+    let mut text = String::new();
+    let mut in_tag = false;
+    for c in page.chars() {
+        match c {
+            '<' => in_tag = true,
+            '>' => {
+                in_tag = false;
+                text.push(' ');
+            }
+            c if !in_tag => text.push(c),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// One readable line: white space collapsed, control characters out, keys scrubbed, bounded.
+#[must_use]
+pub fn one_line(text: &str, key: Option<&str>) -> String {
+    let text = match key {
+        Some(key) if !key.is_empty() => text.replace(key, "[key]"),
+        _ => text.to_owned(),
+    };
+    let mut line = String::new();
+    let mut chars = 0;
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        let word = scrub_word(word);
+        let length = word.chars().count();
+        if chars + length + 1 > MAX_MESSAGE_CHARS {
+            line.extend(word.chars().take(MAX_MESSAGE_CHARS.saturating_sub(chars + 2)));
+            line.push('…');
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        chars += length + 1;
+    }
+    line
+}
+
+/// Replaces what looks like a key (`sk-…`, also when the provider has masked its middle).
+fn scrub_word(word: &str) -> String {
+    let is_key_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
+    let mut out = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(at) = rest.find("sk-") {
+        let starts_word = !rest[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+        let end = rest[at..].find(|c: char| !is_key_char(c)).map_or(rest.len(), |length| at + length);
+        out.push_str(&rest[..at]);
+        if starts_word && end - at >= 8 {
+            out.push_str("[key]");
+        } else {
+            out.push_str(&rest[at..end]);
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A server that has no JSON schemas (or no JSON mode) says so about `response_format`.
+fn lacks_schemas(words: &Words) -> bool {
+    let about_format = words.param.starts_with("response_format")
+        || words.says(&["response_format", "response format", "json_schema"]);
+    about_format
+        && !words.says(&["invalid schema"])
+        && words.says(&[
+            "support",
+            "unavailable",
+            "unknown",
+            "unrecognized",
+            "not permitted",
+            "extra",
+            "must be",
+            "should be",
+        ])
+}
+
+/// What a response other than success means.
+#[must_use]
+pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Option<&str>) -> AttemptError {
+    let words = Words::read(body);
+    let (class, code, hint) = judge(status, &words);
+    let mut message = format!("the provider answered {status}");
+    let said = one_line(&words.message, key);
+    if !said.is_empty() {
+        let _ = write!(message, ": {}", said.trim_end_matches('.'));
+    }
+    message.push_str(hint);
+    let mut failure = Failure::new(class, code, message);
+    failure.retry_after_ms = retry_after_ms.filter(|_| class == FailureClass::Transient);
+    // a gateway gives up on an upstream that may still finish and bill; other errors are not billed
+    let maybe_billed = matches!(status, 504 | 524);
+    AttemptError { failure, status, maybe_billed, adapted: false }
+}
+
+/// The response says that `response_format` is not known there.
+#[must_use]
+pub fn is_schema_refusal(status: u16, body: &[u8]) -> bool {
+    matches!(status, 400 | 415 | 422 | 501) && lacks_schemas(&Words::read(body))
+}
+
+/// Class, code and what to do next.
+fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
+    use FailureClass::{Permanent, Terminal, Transient};
+    let say = |class, code: &str, hint| (class, code.to_owned(), hint);
+    let bad_key = || say(Terminal, "invalid_api_key", "; check the key of this account and resume");
+    let quota = || say(Terminal, "insufficient_quota", "; add credit or raise the account's limit and resume");
+    let no_model = || say(Terminal, "model_not_found", "; check the model's name and the account's access");
+    match status {
+        400..=499 if words.is(&["invalid_api_key"]) || words.says(&["api key not valid", "incorrect api key"]) => {
+            bad_key()
+        }
+        400..=499
+            if words.is(&[
+                "insufficient_quota",
+                "billing_hard_limit_reached",
+                "billing_not_active",
+                "billing_error",
+            ]) =>
+        {
+            quota()
+        }
+        400..=499 if words.says(&["credit balance is too low"]) => quota(),
+        400..=499 if words.is(&["model_not_found", "DeploymentNotFound"]) => no_model(),
+        400..=499 if words.is(&["content_filter", "content_policy_violation", "moderation"]) => {
+            say(Permanent, "content_filter", "")
+        }
+        401 => bad_key(),
+        402 => quota(),
+        403 if words.says(&["moderation", "flagged", "content policy"]) => say(Permanent, "content_filter", ""),
+        403 if words.says(&["key", "token", "authentication", "credential"]) => bad_key(),
+        403 => say(Terminal, "forbidden", "; check what this account may use"),
+        404 if words.says(&["model"]) => no_model(),
+        404 => say(Terminal, "not_found", "; check the base URL (most end in /v1)"),
+        429 => say(Transient, "rate_limited", ""),
+        400 | 413 | 422
+            if words.is(&["context_length_exceeded"])
+                || words.says(&[
+                    "maximum context length",
+                    "context length",
+                    "context window",
+                    "prompt is too long",
+                ]) =>
+        {
+            say(Permanent, "context_length_exceeded", "; retrieve less (--top-k) or use a model with a larger context")
+        }
+        413 => say(Permanent, "request_too_large", ""),
+        408 | 409 | 425 | 500..=599 => (Transient, format!("http_{status}"), ""),
+        300..=399 => say(Terminal, "redirected", "; set the base URL to where it leads"),
+        400 | 422 => say(Permanent, "bad_request", ""),
+        _ => (Permanent, format!("http_{status}"), ""),
+    }
+}
+
+/// What a body is that is no JSON of the provider's.
+#[must_use]
+pub fn unreadable(body: &[u8]) -> Transport {
+    match body.trim_ascii_start().first() {
+        Some(b'<') => Transport::Page,
+        _ => Transport::Garbage,
+    }
+}
+
+/// What a broken exchange means.
+#[must_use]
+pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) -> AttemptError {
+    let (code, words, maybe_billed) = match kind {
+        Transport::Connect => ("connect", "no connection to the provider", false),
+        Transport::Timeout => ("timeout", "no complete reply in time", true),
+        Transport::Cut => ("cut", "the connection broke before the reply was complete", true),
+        Transport::TooLarge => ("reply_too_large", "the reply is longer than allowed", true),
+        Transport::Page => ("garbage", "the reply is a web page, not a chat completion", false),
+        Transport::Garbage => ("garbage", "the reply is not a chat completion", true),
+        Transport::Unsendable => ("unsendable", "the request cannot be sent; check the base URL", false),
+    };
+    let detail = one_line(detail, key);
+    let message = if detail.is_empty() { words.to_owned() } else { format!("{words}: {detail}") };
+    let class = if kind == Transport::Unsendable { FailureClass::Terminal } else { FailureClass::Transient };
+    AttemptError { failure: Failure::new(class, code, message), status, maybe_billed, adapted: false }
+}
+
+/// Codes with which a provider refuses a process: its key, its URL, the name of the model.
+const REFUSALS: [&str; 4] = ["invalid_api_key", "forbidden", "not_found", "model_not_found"];
+
+/// Whether a failure of this code says that the provider refuses the process that asked, and not what it asked.
+#[must_use]
+pub fn is_refusal(code: &str) -> bool {
+    REFUSALS.contains(&code)
+}
+
+/// What a failed attempt says about the way to the provider (P39, P40).
+#[must_use]
+pub(crate) fn way(error: &AttemptError) -> Way {
+    let Failure { class, code, message, .. } = &error.failure;
+    match (class, code.as_str()) {
+        (FailureClass::Transient, "connect" | "cut") if lacks(message) => Way::OwnFault,
+        (FailureClass::Transient, "connect" | "cut" | "timeout" | "garbage" | "http_408") => Way::Failed,
+        (FailureClass::Transient, code) if code.starts_with("http_5") => Way::Failed,
+        (FailureClass::Terminal, code) if is_refusal(code) => Way::Refused,
+        _ => Way::Other,
+    }
+}
+
+/// Whether a transport's message says that this process lacks something that every request needs. What the system said stands at
+/// its end: EMFILE, ENFILE, ENOMEM, ENOSPC.
+pub fn lacks(message: &str) -> bool {
+    [24, 23, 12, 28].iter().any(|number| message.contains(&format!("(os error {number})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn class_and_code(status: u16, body: &str) -> (FailureClass, String) {
+        let failure = response(status, body.as_bytes(), None, None).failure;
+        (failure.class, failure.code)
+    }
+
+    #[test]
+    fn responses_are_told_apart() {
+        use FailureClass::{Permanent, Terminal, Transient};
+        for (status, body, class, code) in [
+            (
+                401,
+                r#"{"error":{"message":"Incorrect API key provided: sk-x","code":"invalid_api_key"}}"#,
+                Terminal,
+                "invalid_api_key",
+            ),
+            (401, "", Terminal, "invalid_api_key"),
+            (403, r#"{"error":{"message":"bad key"}}"#, Terminal, "invalid_api_key"),
+            (403, r#"{"error":{"message":"country not served"}}"#, Terminal, "forbidden"),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}]"#,
+                Terminal,
+                "invalid_api_key",
+            ),
+            (402, r#"{"error":"Insufficient Balance"}"#, Terminal, "insufficient_quota"),
+            (
+                429,
+                r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}"#,
+                Terminal,
+                "insufficient_quota",
+            ),
+            (
+                429,
+                r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#,
+                Transient,
+                "rate_limited",
+            ),
+            (429, "slow down", Transient, "rate_limited"),
+            (
+                404,
+                r#"{"error":{"message":"The model `x` does not exist","code":"model_not_found"}}"#,
+                Terminal,
+                "model_not_found",
+            ),
+            (404, "<html><body>Not Found</body></html>", Terminal, "not_found"),
+            (
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}"#,
+                Permanent,
+                "context_length_exceeded",
+            ),
+            (400, r#"{"error":{"message":"bad","code":"content_filter"}}"#, Permanent, "content_filter"),
+            (400, r#"{"error":{"message":"Unsupported parameter: 'temperature'"}}"#, Permanent, "bad_request"),
+            (422, r#"{"detail":[{"msg":"field required"}]}"#, Permanent, "bad_request"),
+            (
+                404,
+                r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
+                Terminal,
+                "model_not_found",
+            ),
+            (
+                404,
+                r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-0"}}"#,
+                Terminal,
+                "model_not_found",
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API"}}"#,
+                Terminal,
+                "insufficient_quota",
+            ),
+            (
+                401,
+                r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
+                Terminal,
+                "invalid_api_key",
+            ),
+            (
+                429,
+                r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#,
+                Transient,
+                "rate_limited",
+            ),
+            (
+                529,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                Transient,
+                "http_529",
+            ),
+            (408, "", Transient, "http_408"),
+            (409, "", Transient, "http_409"),
+            (500, "oops", Transient, "http_500"),
+            (529, "", Transient, "http_529"),
+            (302, "", Terminal, "redirected"),
+            (418, "", Permanent, "http_418"),
+        ] {
+            assert_eq!(class_and_code(status, body), (class, code.to_owned()), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn refusals_of_schemas_are_told_from_bad_schemas() {
+        for (body, refused) in [
+            (
+                r#"{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."}}"#,
+                true,
+            ),
+            (r#"{"error":{"message":"This response_format type is unavailable now"}}"#, true),
+            (r#"{"error":{"message":"This model does not support response format `json_schema`"}}"#, true),
+            (r#"{"error":{"message":"Invalid schema for response_format 'verdict': 'x' is not supported"}}"#, false),
+            (r#"{"error":{"message":"temperature is not supported"}}"#, false),
+        ] {
+            assert_eq!(is_schema_refusal(400, body.as_bytes()), refused, "{body}");
+        }
+        assert!(!is_schema_refusal(500, br#"{"error":{"message":"response_format not supported"}}"#));
+    }
+
+    #[test]
+    fn only_what_may_have_been_done_may_have_been_billed() {
+        for (kind, billed) in [
+            (Transport::Connect, false),
+            (Transport::Timeout, true),
+            (Transport::Cut, true),
+            (Transport::Garbage, true),
+            (Transport::Page, false),
+            (Transport::TooLarge, true),
+        ] {
+            let error = transport(kind, 0, "", None);
+            assert_eq!((error.failure.class, error.maybe_billed), (FailureClass::Transient, billed), "{kind:?}");
+        }
+        assert!(!response(500, b"", None, None).maybe_billed);
+        assert!(response(504, b"", None, None).maybe_billed);
+    }
+
+    #[test]
+    fn messages_read_well() {
+        let error = response(429, br#"{"error":{"message":"Rate limit\n reached."}}"#, Some(1500), None);
+        assert_eq!(error.failure.to_string(), "rate_limited: the provider answered 429: Rate limit reached");
+        assert_eq!(error.failure.retry_after_ms, Some(1500));
+        let error = response(
+            401,
+            br#"{"error":{"message":"Incorrect API key provided: sk-proj*****9xYz. Find it."}}"#,
+            None,
+            None,
+        );
+        insta::assert_snapshot!(error.failure.message, @"the provider answered 401: Incorrect API key provided: [key] Find it; check the key of this account and resume");
+        insta::assert_snapshot!(response(502, b"<html><h1>502 Bad Gateway</h1><hr>nginx</html>", None, None).failure.message, @"the provider answered 502: 502 Bad Gateway nginx");
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_one_bounded_line_without_the_key(status in 300_u16..600, body in ".{0,600}", key in "[A-Za-z0-9]{12,40}", at in 0_usize..600) {
+            let mut body = body;
+            let at = (0..=at.min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or(0);
+            body.insert_str(at, &key);
+            for body in [body.clone(), serde_json::json!({"error": {"message": body}}).to_string()] {
+                let message = response(status, body.as_bytes(), None, Some(&key)).failure.message;
+                prop_assert!(!message.contains(&key));
+                prop_assert!(!message.contains('\n'));
+                prop_assert!(message.chars().count() < 450);
+            }
+        }
+    }
+}

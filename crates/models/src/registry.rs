@@ -1,0 +1,325 @@
+//! Providers by name, and how a model of one is built.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bench_proto::failure::Failure;
+use bench_store::PaceLimits;
+use secrecy::SecretString;
+
+use super::{
+    ChatModel,
+    anthropic::AnthropicChat,
+    openai::{OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
+};
+
+/// A registered provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Provider {
+    /// Name, the part before the colon.
+    pub name: &'static str,
+    /// One line for `models list`.
+    pub description: &'static str,
+    /// Sends requests: has models, an account, a price.
+    pub remote: bool,
+}
+
+/// All providers: one line each.
+pub const PROVIDERS: &[Provider] = &[
+    Provider {
+        name: "openai",
+        description: "any OpenAI-compatible server (OPENAI_BASE_URL, OPENAI_API_KEY)",
+        remote: true,
+    },
+    Provider { name: "anthropic", description: "Anthropic's messages API (ANTHROPIC_API_KEY)", remote: true },
+    Provider {
+        name: "azure",
+        description: "a deployment of Azure OpenAI (AZURE_OPENAI_ENDPOINT, AZURE_OPENAI_API_KEY)",
+        remote: true,
+    },
+    Provider { name: "extractive", description: "picks a sentence of the context; no key, no network", remote: false },
+    Provider { name: "system", description: "the memory system answers by itself (reflect, ask)", remote: false },
+    Provider { name: "none", description: "no model: retrieval only", remote: false },
+];
+
+/// `provider:model`, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName {
+    /// The provider.
+    pub provider: &'static Provider,
+    /// The model; empty for providers without models.
+    pub model: String,
+}
+
+/// A model name that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelNameError {
+    /// No such provider.
+    #[error("'{name}' is no provider: did you mean '{nearest}'? known are {}", known())]
+    UnknownProvider {
+        /// What was asked for.
+        name: String,
+        /// The known name that is most like it.
+        nearest: &'static str,
+    },
+    /// A remote provider without a model.
+    #[error("'{0}' needs a model: write {0}:<model>, such as openai:gpt-4o-mini")]
+    NoModel(&'static str),
+    /// A model of a provider that has none.
+    #[error("'{0}' has no models: write {0} alone")]
+    NeedlessModel(&'static str),
+}
+
+fn known() -> String {
+    PROVIDERS.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads `provider:model` (`openai:gpt-4o-mini`, `openai:meta-llama/Llama-3:70b`, `extractive`).
+///
+/// # Errors
+/// Unknown providers, and models that are missing or too many.
+pub fn parse_model(text: &str) -> Result<ModelName, ModelNameError> {
+    let (name, model) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+    let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == name) else {
+        return Err(ModelNameError::UnknownProvider { name: name.to_owned(), nearest: nearest(text.trim(), name) });
+    };
+    match (provider.remote, model.is_empty()) {
+        (true, true) => Err(ModelNameError::NoModel(provider.name)),
+        (false, false) => Err(ModelNameError::NeedlessModel(provider.name)),
+        _ => Ok(ModelName { provider, model: model.to_owned() }),
+    }
+}
+
+/// The provider that was probably meant. A bare name of an OpenAI model lacks only its provider.
+fn nearest(text: &str, name: &str) -> &'static str {
+    if ["gpt-", "o1", "o3", "o4", "chatgpt"].iter().any(|prefix| text.starts_with(prefix)) {
+        return "openai";
+    }
+    if text.starts_with("claude") {
+        return "anthropic";
+    }
+    let likeness = |provider: &Provider| strsim::jaro_winkler(provider.name, &name.to_ascii_lowercase());
+    PROVIDERS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map_or("openai", |provider| provider.name)
+}
+
+/// An account: a configured name under which a base URL and a key belong together (P32). Its `Debug` shows no key.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The name: part of pace, stop flag and cache key.
+    pub name: String,
+    /// Base URL with its `/v1`.
+    pub base_url: String,
+    /// Key; may be absent for local servers only.
+    pub key: Option<SecretString>,
+    /// What the provider allows to each of its models, if known.
+    pub limits: PaceLimits,
+    /// Its token limit counts the reply that came and not the largest one that was asked for.
+    pub counts_used_tokens: bool,
+}
+
+impl Account {
+    /// Whether the base URL is on this machine or its private network, where servers without keys are usual.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        use std::net::IpAddr;
+        let Ok(url) = reqwest::Url::parse(&self.base_url) else {
+            return false;
+        };
+        let Some(host) = url.host_str() else { return false };
+        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+            Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+            // names without a dot are services of a compose or cluster network
+            Err(_) => {
+                !host.contains('.') || [".localhost", ".local", ".internal"].iter().any(|end| host.ends_with(end))
+            }
+        }
+    }
+}
+
+/// Builds a chat model of a provider.
+///
+/// # Errors
+/// A terminal failure in one readable line: no such provider, a provider that makes no calls, a missing key, a bad URL.
+pub fn build_chat(
+    provider: &str,
+    model: &str,
+    account: &Account,
+    http: &SharedHttp,
+) -> Result<Arc<dyn ChatModel>, Failure> {
+    if PROVIDERS.iter().any(|known| known.name == provider && known.remote) {
+        check_key(provider, account)?;
+    }
+    let (url, key) = (&account.base_url, account.key.as_ref());
+    match provider {
+        "openai" => Ok(Arc::new(OpenAiChat::of(Scheme::OpenAi, url, key, model, http)?)),
+        "azure" => Ok(Arc::new(OpenAiChat::of(Scheme::Azure, url, key, model, http)?)),
+        "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?)),
+        "extractive" | "none" => Err(Failure::terminal(
+            "no_chat_model",
+            format!("'{provider}' makes no calls and cannot be used as a chat model"),
+        )),
+        other => Err(Failure::terminal(
+            "unknown_provider",
+            ModelNameError::UnknownProvider { name: other.to_owned(), nearest: nearest(other, other) }.to_string(),
+        )),
+    }
+}
+
+/// A key, or a server at home.
+fn check_key(provider: &str, account: &Account) -> Result<(), Failure> {
+    if account.key.is_some() || account.is_local() {
+        return Ok(());
+    }
+    let variables = match provider {
+        "anthropic" => "ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL",
+        "azure" => "AZURE_OPENAI_API_KEY, or AZURE_OPENAI_ENDPOINT",
+        _ => "OPENAI_API_KEY, or OPENAI_BASE_URL",
+    };
+    let message = format!("account '{}' has no key: set {variables} to a local server", account.name);
+    Err(Failure::terminal("missing_api_key", message))
+}
+
+/// The account that embeds: the role's own (`BENCH_EMBEDDER_BASE_URL`) where one is set and the default is wanted, else the
+/// one that is named.
+#[must_use]
+pub fn embedding_account<'a>(accounts: &'a BTreeMap<String, Account>, named: &str) -> Option<&'a Account> {
+    let own = accounts.get(EMBEDDER).filter(|_| named == DEFAULT_EMBEDDING_ACCOUNT);
+    own.or_else(|| accounts.get(named))
+}
+
+/// Account of `BENCH_EMBEDDER_BASE_URL` and `BENCH_EMBEDDER_API_KEY`.
+pub const EMBEDDER: &str = "embedder";
+/// Account of embedding models when nobody names another.
+pub const DEFAULT_EMBEDDING_ACCOUNT: &str = "openai";
+
+/// Builds an embedding model of an account: Azure's scheme for the account of that name, else OpenAI's.
+///
+/// # Errors
+/// A terminal failure in one readable line: a missing key, a bad URL.
+pub fn build_embeddings(model: &str, account: &Account, http: &SharedHttp) -> Result<Arc<dyn ChatModel>, Failure> {
+    let (provider, scheme) =
+        if account.name == "azure" { ("azure", Scheme::Azure) } else { ("openai", Scheme::OpenAi) };
+    check_key(provider, account)?;
+    Ok(Arc::new(OpenAiEmbeddings::of(scheme, &account.base_url, account.key.as_ref(), model, http)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openai::HttpSettings;
+
+    fn account(base_url: &str, key: Option<&str>) -> Account {
+        Account {
+            name: "acc".to_owned(),
+            base_url: base_url.to_owned(),
+            key: key.map(SecretString::from),
+            limits: PaceLimits::default(),
+            counts_used_tokens: false,
+        }
+    }
+
+    #[test]
+    fn model_names_are_taken_apart() {
+        let name = parse_model("openai:meta-llama/Llama-3:70b").expect("known");
+        assert_eq!((name.provider.name, name.model.as_str()), ("openai", "meta-llama/Llama-3:70b"));
+        assert_eq!(parse_model("extractive").expect("known").model, "");
+        assert_eq!(parse_model("openai:"), Err(ModelNameError::NoModel("openai")));
+        assert_eq!(parse_model("none:x"), Err(ModelNameError::NeedlessModel("none")));
+        for (wrong, nearest) in [
+            ("opanai:gpt", "openai"),
+            ("gpt-4o-mini", "openai"),
+            ("claude-x", "anthropic"),
+            ("Extractiv", "extractive"),
+            ("nil", "none"),
+        ] {
+            match parse_model(wrong) {
+                Err(ModelNameError::UnknownProvider { nearest: found, .. }) => assert_eq!(found, nearest, "{wrong}"),
+                other => panic!("{wrong}: {other:?}"),
+            }
+        }
+        insta::assert_snapshot!(
+            parse_model("opanai:gpt-4o").expect_err("unknown"),
+            @"'opanai' is no provider: did you mean 'openai'? known are openai, anthropic, azure, extractive, system, none"
+        );
+    }
+
+    #[test]
+    fn keys_are_needed_away_from_home() {
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        for local in [
+            "http://localhost:8080/v1",
+            "http://127.0.0.1:1/v1",
+            "http://[::1]:1/v1",
+            "http://10.0.0.3/v1",
+            "http://sim:8080/v1",
+        ] {
+            assert!(build_chat("openai", "m", &account(local, None), &http).is_ok(), "{local}");
+        }
+        let failure =
+            build_chat("openai", "m", &account("https://api.openai.com/v1", None), &http).err().expect("no key");
+        assert_eq!(failure.code, "missing_api_key");
+        assert!(build_chat("openai", "m", &account("https://api.openai.com/v1", Some("sk-1")), &http).is_ok());
+        for (provider, url, code) in [
+            ("openai", "ftp://x/v1", "bad_base_url"),
+            ("openai", "nonsense", "missing_api_key"),
+            ("openai", "http://user:secret@localhost/v1", "bad_base_url"),
+            ("extractive", "http://localhost/v1", "no_chat_model"),
+            ("opnai", "http://localhost/v1", "unknown_provider"),
+        ] {
+            let failure = build_chat(provider, "m", &account(url, None), &http).err().expect("refused");
+            assert_eq!(failure.code, code, "{provider} {url}");
+            assert!(!failure.message.contains("secret"));
+        }
+    }
+
+    #[test]
+    fn azure_has_its_own_paths() {
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        for (base, endpoint) in [
+            ("https://x.openai.azure.com", "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21"),
+            (
+                "https://x.openai.azure.com/openai/?api-version=2025-01-01-preview",
+                "https://x.openai.azure.com/openai/deployments/d?api-version=2025-01-01-preview",
+            ),
+            (
+                "https://x.openai.azure.com/openai/deployments/e?api-version=1",
+                "https://x.openai.azure.com/openai/deployments/e?api-version=1",
+            ),
+            ("https://x.openai.azure.com/openai/v1/", "https://x.openai.azure.com/openai/v1"),
+        ] {
+            let model = build_chat("azure", "d", &account(base, Some("key")), &http).expect("builds");
+            assert_eq!(model.endpoint(), endpoint, "{base}");
+        }
+    }
+
+    #[test]
+    fn embeddings_have_an_account_of_their_own_where_one_is_set() {
+        let all = |names: &[&str]| -> BTreeMap<String, Account> {
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), Account { name: (*name).to_owned(), ..account("u", None) }))
+                .collect()
+        };
+        let of =
+            |names: &[&str], named: &str| embedding_account(&all(names), named).map(|account| account.name.clone());
+        assert_eq!(of(&["openai", "embedder"], "openai").as_deref(), Some("embedder"));
+        assert_eq!(of(&["openai", "embedder", "eu"], "eu").as_deref(), Some("eu"));
+        assert_eq!(of(&["openai"], "openai").as_deref(), Some("openai"));
+        assert_eq!(of(&["embedder"], "eu"), None);
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        let azure = Account { name: "azure".to_owned(), ..account("https://x.openai.azure.com", Some("key")) };
+        let model = build_embeddings("d", &azure, &http).expect("builds");
+        assert_eq!(model.endpoint(), "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21");
+        let failure = build_embeddings("m", &account("https://api.openai.com/v1", None), &http).err().expect("no key");
+        assert_eq!(failure.code, "missing_api_key");
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        let account = account("http://localhost/v1?api-version=2024-10-21", Some("very-secret-key"));
+        let model = OpenAiChat::new(&account.base_url, account.key.as_ref(), "m", &http).expect("builds");
+        assert_eq!(model.endpoint(), "http://localhost/v1?api-version=2024-10-21");
+        assert!(!format!("{account:?} {model:?}").contains("very-secret"));
+    }
+}
