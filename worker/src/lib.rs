@@ -17,6 +17,7 @@ mod journal;
 mod judge;
 mod machine;
 pub mod models;
+pub mod private;
 pub mod prompts;
 pub mod routes;
 pub mod scorers;
