@@ -105,7 +105,7 @@ impl Refusal {
         let chart = each(&|name, values| format!("{name}: [{}]", listed(values)), ", ");
         let env = each(&|name, values| format!("BENCH_ALLOW_{}={}", name.to_uppercase(), values.join(",")), " ");
         format!(
-            "  settings     [allow]\n               {file}\n  chart        allow: {{{chart}}}\n  environment  {env}"
+            "  settings     [allow]\n               {file}\n  chart        worker: {{allow: {{{chart}}}}}\n  environment  {env}"
         )
     }
 }

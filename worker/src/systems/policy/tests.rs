@@ -155,7 +155,7 @@ fn p42_others_are_told_enough_to_say_at_once_who_would_take_a_system() {
     let lines = refusal.lines();
     for line in [
         format!("[allow]\n               systems = [\"{}\"]", hash.hex()),
-        format!("allow: {{systems: [\"{}\"]}}", hash.hex()),
+        format!("worker: {{allow: {{systems: [\"{}\"]}}}}", hash.hex()),
         format!("BENCH_ALLOW_SYSTEMS={}", hash.hex()),
     ] {
         assert!(lines.contains(&line), "{lines}");
