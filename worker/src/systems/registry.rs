@@ -161,6 +161,9 @@ pub fn build(
             .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
     }
     let entry = find(name)?;
+    if context.apart {
+        context.policy.check_folder(entry.name, settings).map_err(BuildError::NotAllowed)?;
+    }
     settings::check(entry.name, entry.settings, settings)?;
     (entry.build)(settings, context)
 }

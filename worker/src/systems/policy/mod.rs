@@ -2,7 +2,7 @@
 //! or an import decides neither what is run here nor which secret goes where. Whoever operates the process does, by settings.
 //!
 //! An adapter that is known by its hash is allowed as it is written; shipped ones are. Of any other each thing that it does is
-//! looked at by itself. Built-in systems do nothing of the kind.
+//! looked at by itself. Built-in systems do nothing of the kind, but for the rehearsal that keeps its banks in a folder.
 
 mod hash;
 mod refusal;
@@ -26,6 +26,9 @@ use super::{
         spec::{AuthSpec, Permission, PortSpec},
     },
 };
+
+/// Setting of a built-in system that names a folder to write into.
+const FOLDER: &str = "faulty.memory";
 
 /// Decides for a process.
 #[derive(Debug, Clone)]
@@ -60,6 +63,19 @@ impl Policy {
     pub fn trusting(mut self, hash: SystemHash, url: Option<String>) -> Self {
         self.trusted.insert((hash, url));
         self
+    }
+
+    /// Whether a built-in system of these settings may write where they say: a rehearsal's folder (`faulty.memory`) is a path of
+    /// whoever wrote the run.
+    ///
+    /// # Errors
+    /// The folder, and how to allow it.
+    pub fn check_folder(&self, system: &str, settings: &SystemSettings) -> Result<(), Box<Refusal>> {
+        let folder = settings.get(FOLDER).and_then(Value::as_str).filter(|folder| !folder.is_empty());
+        match folder.filter(|folder| !self.listed.any && !self.listed.files.iter().any(|listed| listed == folder)) {
+            Some(folder) => Err(Box::new(Refusal::of_folder(system, folder))),
+            None => Ok(()),
+        }
     }
 
     /// As a session tells it.

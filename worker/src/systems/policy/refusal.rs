@@ -15,6 +15,8 @@ pub enum Lack {
     Variable(String),
     /// A file that is read.
     File(String),
+    /// A folder in which a built-in system would keep what it stores.
+    Folder(String),
     /// A host and port that is neither public nor asked by TLS.
     Host(String),
     /// A secret and where it goes, `NAME@host:port`.
@@ -30,6 +32,7 @@ impl fmt::Display for Lack {
             Self::Image(image) => write!(f, "starts the container {image}"),
             Self::Variable(name) => write!(f, "reads the variable {name}"),
             Self::File(path) => write!(f, "reads the file {path}"),
+            Self::Folder(path) => write!(f, "keeps its banks in {path}"),
             Self::Host(host) => write!(f, "asks {host}"),
             Self::Secret(pair) => {
                 let (secret, host) = pair.rsplit_once('@').unwrap_or((pair, ""));
@@ -58,6 +61,12 @@ pub struct Refusal {
 impl Refusal {
     pub(super) fn new(system: &str, hash: SystemHash, known: bool, moved: bool, lacks: Vec<Lack>) -> Self {
         Self { system: system.to_owned(), hash: Some(hash), lacks, known, moved }
+    }
+
+    /// Of a built-in system that would write into a folder.
+    pub(super) fn of_folder(system: &str, folder: &str) -> Self {
+        let lacks = vec![Lack::Folder(folder.to_owned())];
+        Self { system: system.to_owned(), hash: None, lacks, known: false, moved: false }
     }
 
     pub(super) fn unreadable(why: String) -> Self {
@@ -89,6 +98,7 @@ impl Refusal {
             settings.push(("hosts", of(|lack| if let Lack::Host(host) = lack { Some(host) } else { None })));
             settings.push(("secrets", of(|lack| if let Lack::Secret(pair) = lack { Some(pair) } else { None })));
         }
+        settings.push(("files", of(|lack| if let Lack::Folder(path) = lack { Some(path) } else { None })));
         settings.retain(|(_, values)| !values.is_empty());
         settings
     }

@@ -1,4 +1,7 @@
-use super::*;
+use super::{
+    super::{BuildContext, registry},
+    *,
+};
 
 const CALLS: &str = "
 retain: {request: POST /add, body: {text: '{text}'}}
@@ -190,4 +193,16 @@ fn p42_every_shipped_adapter_is_on_the_list() {
         lines, "",
         "BENCH_BLESS=1 adds what is new; when nothing was changed, a hash has changed that users have set"
     );
+}
+
+#[test]
+fn p42_a_rehearsal_writes_into_no_folder_of_a_worker_that_was_not_listed() {
+    let settings = SystemSettings::from([(FOLDER.to_owned(), "/etc".into())]);
+    let context = |policy: Policy| BuildContext { apart: true, policy: policy.into(), ..BuildContext::default() };
+    let built = |policy| registry::build("faulty", &settings, &context(policy)).map(drop).map_err(|e| e.to_string());
+    let refused = built(Policy::default()).expect_err("refused");
+    assert!(refused.contains("keeps its banks in /etc") && refused.contains("allow.files=/etc"), "{refused}");
+    assert_eq!(built(listed(|policy| policy.files = vec!["/etc".to_owned()])), Ok(()));
+    let here = BuildContext::default();
+    assert!(registry::build("faulty", &settings, &here).is_ok(), "a person's own rehearsal");
 }

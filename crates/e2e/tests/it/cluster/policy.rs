@@ -27,7 +27,7 @@ fn p42_workers_run_what_they_were_told_and_a_run_that_nobody_takes_is_refused_or
     wait_until_ready(&mut coordinator);
     wait_until_ready(&mut strict);
     // by default it takes no command: the run does not hang
-    let paused = cluster.wait_for_status("early", PATIENCE, |status| status["state"] == "paused");
+    let paused = cluster.wait_for_status("early", PATIENCE, |status| status["status"] == "paused");
     let said = paused.to_string();
     assert!(said.contains("no live worker of pool 'default' takes it") && said.contains(&hash), "{said}");
 
