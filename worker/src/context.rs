@@ -155,7 +155,9 @@ impl RunContext {
         let system = match &refused {
             None => built.map_err(|e| cannot(e.to_string()))?,
             Some(failure) => {
-                let capabilities = systems::registry::capabilities(name, settings, &building);
+                // nothing is done by it
+                let asked = BuildContext { apart: false, ..building.clone() };
+                let capabilities = systems::registry::capabilities(name, settings, &asked);
                 RefusedSystem::new(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
             }
         };

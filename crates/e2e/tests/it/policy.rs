@@ -52,7 +52,7 @@ fn copy(from: &Path, to: &Path) {
         if path.is_dir() {
             copy(&path, &to);
         } else {
-            drop(fs::copy(&path, &to).expect("is copied"));
+            let _ = fs::copy(&path, &to).expect("is copied");
         }
     }
 }

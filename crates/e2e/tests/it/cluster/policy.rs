@@ -22,6 +22,10 @@ fn p42_workers_run_what_they_were_told_and_a_run_that_nobody_takes_is_refused_or
     let early = submit(&["--run-id", "early", "--detach"]);
     assert!(early.stderr.contains("no worker of pool 'default' is alive"), "{}", early.stderr);
     assert!(early.stderr.contains(&format!("BENCH_ALLOW_SYSTEMS={hash}")), "{}", early.stderr);
+    let elsewhere = cluster.bench().path().join("elsewhere");
+    let folder = format!("faulty.memory={}", elsewhere.display());
+    let rehearsal = ["submit", "--dataset", "locomo-sim", "--max-banks", "1", "--system", "faulty", "--set", &folder];
+    let _ = cluster.client(&[&rehearsal[..], &["--run-id", "rehearsal", "--detach"]].concat()).wait(PATIENCE);
     let mut coordinator = cluster.coordinator("coordinator");
     let mut strict = cluster.worker("strict", &[]);
     wait_until_ready(&mut coordinator);
@@ -30,6 +34,9 @@ fn p42_workers_run_what_they_were_told_and_a_run_that_nobody_takes_is_refused_or
     let paused = cluster.wait_for_status("early", PATIENCE, |status| status["status"] == "paused");
     let said = paused.to_string();
     assert!(said.contains("no live worker of pool 'default' takes it") && said.contains(&hash), "{said}");
+
+    let paused = cluster.wait_for_status("rehearsal", PATIENCE, |status| status["status"] == "paused").to_string();
+    assert!(paused.contains("allow.files=") && !elsewhere.exists(), "{paused}");
 
     // and with a worker alive it is said at once
     let refused = submit(&["--run-id", "late"]).expect_code(2);
