@@ -158,7 +158,7 @@ impl RunContext {
                 // nothing is done by it
                 let asked = BuildContext { apart: false, ..building.clone() };
                 let capabilities = systems::registry::capabilities(name, settings, &asked);
-                RefusedSystem::new(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
+                RefusedSystem::instead(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
             }
         };
         check_version(system.as_ref(), &spec.system).map_err(cannot)?;

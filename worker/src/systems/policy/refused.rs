@@ -18,7 +18,7 @@ pub(crate) struct RefusedSystem {
 
 impl RefusedSystem {
     /// Of what its adapter says it could do; each operation fails with `failure`.
-    pub(crate) fn new(capabilities: Capabilities, failure: Failure) -> Arc<dyn MemorySystem> {
+    pub(crate) fn instead(capabilities: Capabilities, failure: Failure) -> Arc<dyn MemorySystem> {
         Arc::new(Self { capabilities, failure })
     }
 
