@@ -11,16 +11,20 @@ use std::{
 };
 
 use bench_models::registry;
-use bench_proto::{ids::Role, spec::RunSpec};
+use bench_proto::{
+    ids::Role,
+    spec::{IMPORTED_SYSTEM, RunSpec},
+};
 use bench_queue::{Queue, QueueError};
 use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
-use bench_store::{PaceLimits, Store};
+use bench_store::{PaceLimits, RunRow, Store};
 use bench_worker::{
     context::WorkerEnvironment,
-    environment::{LOCAL_SLOTS, RETAIN_SLOTS},
+    environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights},
     sight::ProcessTelemetry,
     systems::{
-        self, adapter,
+        self, SystemSettings, adapter,
+        policy::Policy,
         registry::{Named, SYSTEMS},
         vector::{self, EmbeddingModel},
     },
@@ -29,10 +33,11 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::{
-    cli::{Cli, GlobalArgs, SampleArgs, SubmitArgs, Verb},
+    cli::{Cli, GlobalArgs, SampleArgs, SubmitArgs, SystemsVerb, Verb},
+    cluster::takers::look_for_takers,
     exit::CliError,
     local::Interrupts,
-    runs,
+    runs, trusted,
 };
 
 /// Longest wait for the store to close: one that is out of reach does not keep a person waiting.
@@ -342,8 +347,8 @@ impl App {
         spec: &RunSpec,
         telemetry: &ProcessTelemetry,
     ) -> Result<Arc<WorkerEnvironment>, CliError> {
-        let accounts = self.accounts_of(spec)?;
-        bench_worker::environment::traced_environment(&self.settings, accounts, telemetry.spans.clone())
+        let (accounts, rights) = (self.accounts_of(spec)?, self.rights(self.policy()));
+        bench_worker::environment::traced_environment(&self.settings, accounts, rights, telemetry.spans.clone())
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
@@ -373,13 +378,61 @@ impl App {
         }
     }
 
+    /// What memory systems may do in this process: what settings allow, and what a person has named here (P42).
+    #[must_use]
+    pub(crate) fn policy(&self) -> Policy {
+        trusted::added_to(Policy::new(self.settings.allow.clone()), &self.settings.home)
+    }
+
+    /// Notes that a person has named the adapter of these settings: it may do here what it says.
+    ///
+    /// # Errors
+    /// Exit 2 when that cannot be noted.
+    pub(crate) fn trust(&self, settings: &SystemSettings) -> Result<(), CliError> {
+        match self.policy().check(settings) {
+            Ok(()) => Ok(()),
+            Err(_) => trusted::add(&self.settings.home, settings),
+        }
+    }
+
+    /// Makes sure that the memory system of a stored run may be asked where the run is carried out: what came by a store, an
+    /// archive or an import decides nothing.
+    ///
+    /// # Errors
+    /// Exit 2 with what it would do, and how to allow it.
+    pub(crate) async fn check_allowed(&self, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+        if self.place()? == Place::Cluster {
+            return look_for_takers(store, &run.spec).await;
+        }
+        if run.spec.system.version == IMPORTED_SYSTEM {
+            return Ok(());
+        }
+        let Err(refusal) = self.policy().check(&run.spec.system.settings) else { return Ok(()) };
+        let reason = refusal.reason();
+        if runs::is_restored(store, run).await? {
+            return Err(CliError::usage(format!(
+                "run {0} came from an archive: {reason}; read system.settings.adapter in its run.json, then                  `bench-coord archive fetch {0} --restore --trust-system`",
+                run.run_id
+            )));
+        }
+        Err(CliError::usage(format!(
+            "run {}: {reason}; when you know the adapter, name its file in a `submit`, or allow it:\n{}",
+            run.run_id,
+            refusal.lines()
+        )))
+    }
+
+    fn rights(&self, policy: Policy) -> Rights {
+        Rights { policy, apart: false }
+    }
+
     /// What a check of a memory system gets: every account that has a server.
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub(crate) fn environment_for_check(&self) -> Result<Arc<WorkerEnvironment>, CliError> {
+    pub(crate) fn environment_for_check(&self, policy: Policy) -> Result<Arc<WorkerEnvironment>, CliError> {
         let accounts = bench_worker::environment::usable_accounts(&self.settings);
-        bench_worker::environment::environment(&self.settings, accounts)
+        bench_worker::environment::environment(&self.settings, accounts, self.rights(policy))
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
     }
 
@@ -417,6 +470,7 @@ fn flags(cli: &Cli) -> Vec<FlagValue> {
     global_flags(&cli.global, &mut flags);
     match &cli.verb {
         Verb::Submit(args) | Verb::Estimate(args) => submit_flags(args, &mut flags),
+        Verb::Systems(SystemsVerb::Hash { mode, .. }) => flags.one("system.mode", "--mode", mode.as_ref()),
         Verb::Import(args) => sample_flags(&args.sample, &mut flags),
         _ => {}
     }

@@ -629,6 +629,18 @@ pub enum SystemsVerb {
         #[arg(long)]
         json: bool,
     },
+    /// The hash by which an adapter is allowed, and the lines to set where it is to run: settings, chart, environment
+    Hash {
+        /// An adapter file, or the name of a shipped one
+        #[arg(value_name = "FILE|NAME")]
+        system: String,
+        /// Mode that it is to run in: raw or consolidated [default: raw]
+        #[arg(long, value_name = "MODE")]
+        mode: Option<String>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
     /// Drive a live memory system through everything that a run asks of it, and explain each step
     Check {
         /// Name of a system, or an adapter file

@@ -32,6 +32,7 @@ mod self_check;
 mod sides;
 mod tables;
 mod times;
+mod trusted;
 mod waterfall;
 
 pub use exit::{CliError, Exit};

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bench_proto::ids::RunId;
+use bench_worker::private;
 
 /// Held while a process owns a local run.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl OwnerLock {
         let io = |source| LockError::Io { path: path.display().to_string(), source };
         let mut file = loop {
             let mut file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+                private::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
             match file.try_lock() {
                 Ok(()) if is_named(&file, &path) => break file,
                 // its last holder removed the name between our open and our lock: what counts is the file with the name

@@ -389,7 +389,10 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     if app.place()? == Place::Cluster || !settings.contains_key(adapter::ADAPTER) {
         return Ok(());
     }
-    let context = BuildContext { home: Some(app.home()), ..BuildContext::default() };
+    // who names an adapter on the command line lets it run here
+    app.trust(settings)?;
+    let policy = Arc::new(app.policy());
+    let context = BuildContext { home: Some(app.home()), policy, ..BuildContext::default() };
     adapter::end_orphans(&app.home()).await;
     let system = systems::build(name, settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
     let starts = settings[adapter::ADAPTER].get("start").is_some();

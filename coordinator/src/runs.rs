@@ -47,6 +47,35 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
     }
 }
 
+/// Kind of the run event of a run that is being rebuilt: the digest of its result.
+pub(crate) const RESTORING: &str = "restoring";
+/// Kind of the run event of a run that was rebuilt.
+pub(crate) const RESTORED: &str = "restored";
+
+/// Whether a run came from an archive.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn is_restored(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
+    Ok(store.events(run.run_no).await?.iter().any(|event| event.kind == RESTORING))
+}
+
+/// Refuses to go on with a run that came from an archive in part.
+///
+/// # Errors
+/// Exit 2 with what to do.
+pub(crate) async fn check_whole(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    let events = store.events(run.run_no).await?;
+    let has = |kind: &str| events.iter().any(|event| event.kind == kind);
+    if has(RESTORING) && !has(RESTORED) {
+        return Err(CliError::usage(format!(
+            "run {0} was not restored to its end; `bench-coord archive fetch {0} --restore` does the rest",
+            run.run_id
+        )));
+    }
+    Ok(())
+}
+
 /// How a run stands, with what only the owner's lock can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {

@@ -226,6 +226,16 @@ class Promises(unittest.TestCase):
                 tokens = [entry for entry in container["env"] if entry["name"] == "BENCH_HTTP_TOKEN"]
                 self.assertEqual(bool(tokens), container["args"][0] == "serve" or (worker and scraped), where)
 
+    def test_what_memory_systems_may_do_is_told_to_workers_alone(self):
+        allow = {"systems": ["0" * 64, "1" * 64], "hosts": ["mem.internal:80"], "secrets": []}
+        told = {}
+        for thing in documents(render(EVERYTHING | {"worker": {"allow": allow}})):
+            for container in (pod_of(thing) or {"containers": []})["containers"]:
+                told[label(thing)] = {e["name"]: e.get("value") for e in container.get("env", []) if e["name"].startswith("BENCH_ALLOW_")}
+        wanted = {"BENCH_ALLOW_SYSTEMS": f"{'0' * 64},{'1' * 64}", "BENCH_ALLOW_HOSTS": "mem.internal:80"}
+        for name, found in told.items():
+            self.assertEqual(found, wanted if "-worker-" in name else {}, name)
+
     def test_who_is_scraped_listens_and_every_file_is_in_the_chart(self):
         monitors = of_kind("everything", "ServiceMonitor") + of_kind("everything", "PodMonitor")
         self.assertEqual(len(monitors), 2)

@@ -92,6 +92,10 @@ OPTIONS = {
     "worker.roles": (["judge"], SECRET),
     "worker.concurrency": (7, SECRET),
     "worker.drainSeconds": (77, SECRET),
+    **{
+        f"worker.allow.{kind}": (["a"], SECRET)
+        for kind in ("systems", "commands", "images", "variables", "files", "hosts", "secrets")
+    },
     "worker.resources": (RESOURCES, SECRET),
     "worker.podDisruptionBudget": (False, SECRET),
     "worker.extraEnv": (ENV, SECRET),

@@ -14,6 +14,7 @@ pub mod gate;
 pub mod ids;
 pub mod money;
 pub mod outage;
+pub mod policy;
 pub mod price;
 pub mod probe;
 pub mod retrieval;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::Role, task::TASK_MESSAGE_VERSION};
+use crate::{ids::Role, policy::SystemPolicy, task::TASK_MESSAGE_VERSION};
 
 /// Version of [`SessionInfo`].
 pub const SESSION_INFO_VERSION: u32 = 1;
@@ -37,6 +37,9 @@ pub struct SessionInfo {
     /// It knows the latency probe (P43): builds before it take the task for a question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub probes: bool,
+    /// Which memory systems it takes (P42); builds before it take all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<SystemPolicy>,
 }
 
 impl SessionInfo {
@@ -52,6 +55,7 @@ impl SessionInfo {
             pid: std::process::id(),
             host: host.to_owned(),
             probes: true,
+            policy: None,
         }
     }
 
@@ -89,6 +93,7 @@ mod tests {
             pid: 7,
             host: "node-3".into(),
             probes: false,
+            policy: None,
         };
         let golden = include_str!("../golden/session_info.v1.json");
         assert_eq!(serde_json::to_string_pretty(&info).expect("serialises"), golden.trim_end());

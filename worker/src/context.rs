@@ -29,7 +29,7 @@ use crate::{
     journal::Journal,
     judge::Judge,
     routes,
-    systems::{self, BankRef, BuildContext, MemorySystem, vector},
+    systems::{self, BankRef, BuildContext, BuildError, MemorySystem, SystemSettings, policy::RefusedSystem, vector},
     tasks::TaskEnd,
 };
 use bench_grading::scorers::{self, Scorer};
@@ -45,6 +45,9 @@ use bench_models::{
         stop::{StopCause, StopFlag},
     },
 };
+
+/// Code of the failure of a worker that may not run the memory system of a run (P42).
+pub(crate) const NOT_ALLOWED: &str = "system_not_allowed";
 
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {
@@ -99,6 +102,8 @@ impl Drop for Entered<'_> {
 pub struct RunContext {
     row: RunRow,
     system: Arc<dyn MemorySystem>,
+    /// Why the system is not asked here, when that is so.
+    refused: Option<Failure>,
     answerer: Answerer,
     judges: Vec<Judge>,
     scorers: Vec<&'static dyn Scorer>,
@@ -129,16 +134,30 @@ impl RunContext {
         let spec = &row.spec;
         // results made elsewhere can be graded again, and nothing is ever asked of their system
         let imported = spec.system.version == IMPORTED_SYSTEM;
-        let name = if imported { "none" } else { spec.system.name.as_str() };
+        let nothing = SystemSettings::new();
+        let (name, settings) =
+            if imported { ("none", &nothing) } else { (spec.system.name.as_str(), &spec.system.settings) };
         let stop = StopFlag::guarded(vitals);
         let shared = (routes, journal);
         let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), shared).await?;
         let mut building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
-        if let Some(model) = vector::remote_model(name, &spec.system.settings) {
+        if let Some(model) = vector::remote_model(name, settings) {
             building.embeddings = Some(Arc::new(PaidEmbeddings::build(&callers, &model)?));
         }
-        let system =
-            systems::registry::build(name, &spec.system.settings, &building).map_err(|e| cannot(e.to_string()))?;
+        let built = systems::registry::build(name, settings, &building);
+        let refused = match &built {
+            Err(error @ BuildError::NotAllowed(_)) => Some(Failure::terminal(NOT_ALLOWED, error.to_string())),
+            _ => None,
+        };
+        let system = match &refused {
+            None => built.map_err(|e| cannot(e.to_string()))?,
+            Some(failure) => {
+                // nothing is done by it
+                let asked = BuildContext { apart: false, ..building.clone() };
+                let capabilities = systems::registry::capabilities(name, settings, &asked);
+                RefusedSystem::instead(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
+            }
+        };
         check_version(system.as_ref(), &spec.system).map_err(cannot)?;
         let around = Surroundings {
             run: &row,
@@ -148,12 +167,13 @@ impl RunContext {
             stop: stop.clone(),
             calls: environment.calls,
         };
-        let system = Guarded::around(system, around);
+        let system = if refused.is_some() { system } else { Guarded::around(system, around) };
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let answerer = Answerer::build(&callers, &spec.answerer)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
             system,
+            refused,
             answerer,
             judges,
             scorers: scorers.map_err(|e| cannot(e.to_string()))?,
@@ -199,6 +219,11 @@ impl RunContext {
     /// The session under which its money is reserved.
     pub(crate) const fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// Makes sure that the memory system may be asked here, before anything is done for it (P42).
+    pub(crate) fn check_allowed(&self) -> Result<(), Failure> {
+        self.refused.clone().map_or(Ok(()), Err)
     }
 
     pub(crate) fn system(&self) -> &dyn MemorySystem {
@@ -289,7 +314,7 @@ impl RunContext {
         if failure.code == NOT_MADE {
             return TaskEnd::Park { delay_ms: NOT_MADE_DELAY_MS, reason: failure.message, calls: Vec::new() };
         }
-        if failure.class == FailureClass::Terminal && failure.code != CANNOT_SERVE {
+        if failure.class == FailureClass::Terminal && ![CANNOT_SERVE, NOT_ALLOWED].contains(&failure.code.as_str()) {
             let message = format!("memory system {}: {}", self.row.spec.system.name, failure.message);
             self.stop.set(StopCause::Terminal(Failure { message: message.clone(), ..failure }));
             return TaskEnd::hand_back(message);

@@ -10,7 +10,7 @@ use bench_telemetry::spans::SpanSink;
 
 use crate::{
     context::WorkerEnvironment,
-    systems::{BuildContext, adapter, registry::SYSTEMS, vector::HttpEmbeddings},
+    systems::{BuildContext, adapter, policy::Policy, registry::SYSTEMS, vector::HttpEmbeddings},
 };
 use bench_models::{
     backoff::BackoffSettings,
@@ -59,6 +59,23 @@ pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
     accounts.collect()
 }
 
+/// What memory systems may do in a process (P42).
+#[derive(Debug, Clone)]
+pub struct Rights {
+    /// What adapters may do.
+    pub policy: Policy,
+    /// Systems that are processes work in folders of their own.
+    pub apart: bool,
+}
+
+impl Rights {
+    /// Of a worker: what its settings allow.
+    #[must_use]
+    pub fn of_worker(settings: &Settings) -> Self {
+        Self { policy: Policy::new(settings.allow.clone()), apart: true }
+    }
+}
+
 /// What a process with these settings and accounts brings to its runs.
 ///
 /// # Errors
@@ -66,8 +83,9 @@ pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
 pub fn environment(
     settings: &Settings,
     accounts: BTreeMap<String, Account>,
+    rights: Rights,
 ) -> Result<Arc<WorkerEnvironment>, Failure> {
-    traced_environment(settings, accounts, None)
+    traced_environment(settings, accounts, rights, None)
 }
 
 /// The same for a process that has a collector.
@@ -77,6 +95,7 @@ pub fn environment(
 pub fn traced_environment(
     settings: &Settings,
     accounts: BTreeMap<String, Account>,
+    rights: Rights,
     spans: Option<Arc<dyn SpanSink>>,
 ) -> Result<Arc<WorkerEnvironment>, Failure> {
     let (models, backoff) = (&settings.models, &settings.backoff);
@@ -89,6 +108,8 @@ pub fn traced_environment(
     let embeddings = HttpEmbeddings::new(accounts.clone(), http.clone());
     let systems = BuildContext {
         home: Some(settings.home.clone()),
+        policy: Arc::new(rights.policy),
+        apart: rights.apart,
         embeddings: Some(Arc::new(embeddings)),
         ..BuildContext::default()
     };

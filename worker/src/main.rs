@@ -207,7 +207,8 @@ async fn work(args: Args) -> Result<(), Stop> {
     bench_telemetry::metrics::enable(SERVICE, &name);
     let telemetry = ProcessTelemetry::start(&settings, SERVICE, &name, None).map_err(|e| Stop::usage(e.message))?;
     let accounts = environment::usable_accounts(&settings);
-    let environment = environment::traced_environment(&settings, accounts, telemetry.spans.clone())
+    let rights = environment::Rights::of_worker(&settings);
+    let environment = environment::traced_environment(&settings, accounts, rights, telemetry.spans.clone())
         .map_err(|failure| Stop::infrastructure(failure.message))?;
     let worker =
         Worker::start(config, environment, Arc::clone(&store), Arc::clone(&queue), Arc::new(Notify::new())).await?;

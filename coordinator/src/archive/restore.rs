@@ -12,14 +12,14 @@ use bench_proto::{
     step::{StepNo, StepText},
     summary::Summary,
 };
-use bench_store::{Item, NewBank, NewRun, RunRow, RunState, Store, StoreError};
-use bench_worker::systems::adapter::ADAPTER;
+use bench_store::{Item, NewBank, NewRun, RunState, Store, StoreError};
 use serde::de::DeserializeOwned;
 
 use super::bundle::{BANKS, BUNDLE_VERSION, BankBundle, REPORT, RESULTS, RUN, ResultBundle, RunBundle};
 use crate::{
     exit::{CliError, Exit},
     local::LOCAL_DOMAIN,
+    runs::{RESTORED, RESTORING},
 };
 
 /// Banks written at once.
@@ -36,61 +36,11 @@ pub(crate) enum Restored {
     WasThere,
 }
 
-/// Kind of the run event of a run that is being rebuilt: the digest of its result.
-const RESTORING: &str = "restoring";
-/// Kind of the run event of a run that was rebuilt.
-const RESTORED: &str = "restored";
-/// Kind of the run event of a run whose memory system a person trusts.
-const TRUSTED: &str = "system_trusted";
-
-/// Refuses to go on with a run that came from an archive while nobody has said that its adapter may run here: the adapter says
-/// which commands are run, and where secrets are sent.
-///
-/// # Errors
-/// Exit 2 with what to do.
-pub(crate) async fn check_trusted(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
-    let events = store.events(run.run_no).await?;
-    let has = |kind: &str| events.iter().any(|event| event.kind == kind);
-    let again = format!("bench-coord archive fetch {} --restore", run.run_id);
-    if has(RESTORING) && !has(RESTORED) {
-        return Err(CliError::usage(format!(
-            "run {} was not restored to its end; `{again}` does the rest",
-            run.run_id
-        )));
-    }
-    if has(RESTORING) && !has(TRUSTED) && run.spec.system.settings.contains_key(ADAPTER) {
-        return Err(CliError::usage(format!(
-            "run {} came from an archive with a memory system of its own, which runs what its adapter says; read \
-             system.settings.adapter in its run.json, then `{again} --trust-system`",
-            run.run_id
-        )));
-    }
-    Ok(())
-}
-
 /// Rebuilds a run from its archived files, which lie in a folder. May be repeated at any point: what is there already stays.
-/// `trusted`: a person has said that its memory system may run here.
 ///
 /// # Errors
 /// Exit 2 when another run of this id is in the store; exit 5 when the files do not fit together.
-pub(crate) async fn restore(
-    store: &dyn Store,
-    folder: &Path,
-    run_id: &str,
-    trusted: bool,
-) -> Result<Restored, CliError> {
-    let restored = rebuild(store, folder, run_id).await?;
-    if trusted {
-        let run = store.run_by_id(&RunId(run_id.to_owned())).await?;
-        let run = run.ok_or_else(|| CliError::infrastructure(format!("run {run_id} is gone just now")))?;
-        if check_trusted(store, &run).await.is_err() {
-            store.add_event(run.run_no, TRUSTED, "--trust-system").await?;
-        }
-    }
-    Ok(restored)
-}
-
-async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Restored, CliError> {
+pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Restored, CliError> {
     let run: RunBundle = parse(RUN, &whole(folder, RUN)?)?;
     if run.bundle_version > BUNDLE_VERSION {
         return Err(damaged(format!(
@@ -144,8 +94,8 @@ async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Resto
     restore_results(store, run_no, &new.spec.headline_metric(), folder).await?;
     store.finish_plan(run_no).await?;
     let there = store.events(run_no).await?;
-    // nobody but a person here says what is trusted
-    let own = |kind: &str| [RESTORING, RESTORED, TRUSTED].contains(&kind);
+    // how far it is restored is known here
+    let own = |kind: &str| [RESTORING, RESTORED].contains(&kind);
     for (_, kind, message) in run.events.iter().filter(|(_, kind, _)| !own(kind)) {
         if !there.iter().any(|event| (&event.kind, &event.message) == (kind, message)) {
             store.add_event(run_no, kind, message).await?;

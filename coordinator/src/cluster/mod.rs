@@ -18,6 +18,7 @@ pub(crate) mod scale;
 pub(crate) mod sessions;
 #[cfg(feature = "cluster")]
 pub(crate) mod supervisor;
+pub(crate) mod takers;
 pub(crate) mod trouble;
 
 /// Domain of the sessions in which clients write plans: a plan whose session has ended is nobody's.

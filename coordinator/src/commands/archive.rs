@@ -1,15 +1,14 @@
 //! `archive`: durable results on a folder or an object store.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-};
+use std::io::{BufWriter, Write};
 
+use bench_proto::ids::RunId;
 use bench_report::archive::{
     IndexEntry, Place,
     fetch::{self, find, list},
     trajectory::{Trajectory, Wanted},
 };
+use bench_worker::private;
 use serde_json::json;
 
 use crate::{
@@ -123,7 +122,7 @@ async fn get(
         tempfile::Builder::new().prefix(".fetch-").tempdir_in(folder).map_err(|e| results::disk(folder, &e))?;
     for file in &manifest.files {
         let path = fetched.path().join(&file.name);
-        let mut out = File::create(&path).map(BufWriter::new).map_err(|e| results::disk(&path, &e))?;
+        let mut out = private::append(&path).map(BufWriter::new).map_err(|e| results::disk(&path, &e))?;
         fetch::file(place, &manifest, file, &mut out).await?;
         out.flush().map_err(|e| results::disk(&path, &e))?;
     }
@@ -137,7 +136,11 @@ async fn get(
     out::note(&format!("{} files: {}", manifest.files.len() + 1, folder.display()));
     if let Some(trusted) = rebuild {
         let store = app.open_store().await?;
-        match restore::restore(store.as_ref(), folder, &entry.run_id, trusted).await? {
+        let restored = restore::restore(store.as_ref(), folder, &entry.run_id).await?;
+        if trusted && let Some(run) = store.run_by_id(&RunId(entry.run_id.clone())).await? {
+            app.trust(&run.spec.system.settings)?;
+        }
+        match restored {
             restore::Restored::New => out::note(&format!("run {} is in {}", entry.run_id, store.describe())),
             restore::Restored::WasThere => {
                 out::note(&format!("run {} was in {} already, with the same result", entry.run_id, store.describe()));

@@ -26,7 +26,6 @@ use super::{
 };
 use crate::{
     app::{App, Place},
-    archive::restore,
     carrier::Carrier,
     cli::{ForkFrom, SubmitArgs},
     exit::{CliError, CliResult},
@@ -34,7 +33,7 @@ use crate::{
     planning::{self, DEFAULT_CAP},
     reach::look_first,
     results,
-    runs::{current_user, find_run},
+    runs::{check_whole, current_user, find_run},
 };
 
 /// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
@@ -51,7 +50,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     let source = find_run(store.as_ref(), source).await?;
     fork_source::check(store.as_ref(), &source, from).await?;
     if from == ForkFrom::Recall {
-        restore::check_trusted(store.as_ref(), &source).await?;
+        check_whole(store.as_ref(), &source).await?;
+        app.check_allowed(store.as_ref(), &source).await?;
     }
     let spec = forked_spec(app, args, &source.spec, from)?;
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };

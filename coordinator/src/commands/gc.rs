@@ -2,12 +2,16 @@
 //!
 //! Of memory systems it removes the banks of cancelled runs, generations that were begun anew (P5), and with `--banks RUN` all
 //! banks of an ended run. Systems that were computed from the stored items hold nothing of their own. What a system that was
-//! started for a run has stored lies on the machine of its worker: each machine removes its own.
+//! started for a run has stored lies on the machine of its worker: each machine removes its own. What a stored run says its system
+//! is decides nothing here: a system that this process does not allow is not asked (P42).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bench_store::{BANKS_GONE_EVENT, BankRow, RunFilter, RunRow, RunState, Store};
-use bench_worker::systems::{BankRef, BuildContext, MemorySystem, adapter, registry};
+use bench_worker::systems::{BankRef, BuildContext, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
     app::App,
@@ -29,6 +33,7 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
         wanted.push(run.run_no);
     }
     let (mut removed, mut failed) = (0, 0);
+    let (policy, mut refused) = (Arc::new(app.policy()), BTreeSet::new());
     for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
         let all = run.state == RunState::Cancelled || wanted.contains(&run.run_no);
         if !(all || run.state == RunState::Finished) || !run.spec.system.settings.contains_key(adapter::ADAPTER) {
@@ -42,7 +47,19 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
         if told && !(all && was_started(&run)) {
             continue;
         }
-        match remove(app, store.as_ref(), &run, all).await {
+        if !was_started(&run)
+            && let Err(refusal) = policy.check(&run.spec.system.settings)
+        {
+            if wanted.contains(&run.run_no) {
+                let (reason, lines) = (refusal.reason(), refusal.lines());
+                return Err(CliError::usage(format!("{}: {reason}; allow it where gc runs:\n{lines}", run.run_id)));
+            }
+            if refused.insert(refusal.to_string()) {
+                out::note(&format!("{} and others of its kind keep their banks: {refusal}", run.run_id));
+            }
+            continue;
+        }
+        match remove(app, store.as_ref(), &run, all, &policy).await {
             Ok(Removed { banks, elsewhere }) => {
                 removed += banks;
                 if !told {
@@ -105,13 +122,19 @@ struct Removed {
     elsewhere: Vec<String>,
 }
 
-async fn remove(app: &App, store: &dyn Store, run: &RunRow, all: bool) -> Result<Removed, String> {
+async fn remove(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    all: bool,
+    policy: &Arc<Policy>,
+) -> Result<Removed, String> {
     if was_started(run) {
         // generations that were begun anew go with the rest
         return if all { remove_started(app, store, run).await } else { Ok(Removed::default()) };
     }
     let spec = &run.spec.system;
-    let environment = app.environment_for_check().map_err(|error| error.message)?;
+    let environment = app.environment_for_check(Policy::clone(policy)).map_err(|error| error.message)?;
     let context = BuildContext { run: Some(run.run_id.0.clone()), ..environment.systems.clone() };
     let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
     let result = reset_all(&system, store, run, all).await;

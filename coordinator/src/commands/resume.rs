@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     app::{App, Place},
-    archive::restore,
     carrier::Carrier,
     cli::{ResumeArgs, SampleArgs},
     cluster::client::{has_planner, spawn_planner},
@@ -20,7 +19,7 @@ use crate::{
     planner::Planner,
     planning::{accounts, banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
     results,
-    runs::{Standing, find_run},
+    runs::{Standing, check_whole, find_run},
 };
 
 /// How often a plan that another process writes is looked at.
@@ -65,7 +64,8 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         RunState::Running | RunState::Paused | RunState::Cancelled | RunState::Finished => {}
     }
     if run.state != RunState::Finished {
-        restore::check_trusted(store.as_ref(), &run).await?;
+        check_whole(store.as_ref(), &run).await?;
+        app.check_allowed(store.as_ref(), &run).await?;
         gc::check_banks(store.as_ref(), &run).await?;
     }
     let ending = run_folder(app, &run, args.output.output_dir.as_ref());

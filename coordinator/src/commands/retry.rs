@@ -5,12 +5,11 @@ use bench_store::{RetryScope, RunState};
 use super::{gc, resume};
 use crate::{
     app::App,
-    archive::restore,
     carrier::Carrier,
     cli::{LimitArgs, ResumeArgs, RetryArgs},
     exit::{CliError, CliResult},
     out, results,
-    runs::find_run,
+    runs::{check_whole, find_run},
 };
 
 /// Runs the verb.
@@ -20,7 +19,8 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     if run.imported {
         return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
     }
-    restore::check_trusted(store.as_ref(), &run).await?;
+    check_whole(store.as_ref(), &run).await?;
+    app.check_allowed(store.as_ref(), &run).await?;
     gc::check_banks(store.as_ref(), &run).await?;
     let resume_args = ResumeArgs {
         run: run.run_id.0.clone(),

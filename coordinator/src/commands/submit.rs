@@ -17,7 +17,7 @@ use crate::{
     app::{App, Place},
     carrier::Carrier,
     cli::SubmitArgs,
-    cluster::client::spawn_planner,
+    cluster::{client::spawn_planner, takers::look_for_takers},
     commands::{
         controls,
         estimate::{Counting, RunEstimate},
@@ -73,8 +73,13 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &planned.spec, existing, args).await;
     }
-    if place == Place::Local {
-        look_first(app, &planned.spec, true).await?;
+    match place {
+        Place::Local => look_first(app, &planned.spec, true).await?,
+        Place::Cluster => {
+            look_for_takers(store.as_ref(), &planned.spec).await?;
+            // what its person has named may be cleaned up from here
+            app.trust(&planned.spec.system.settings)?;
+        }
     }
     confirm(&estimate, &planned.spec, args).await?;
     tracing::debug!("planned");

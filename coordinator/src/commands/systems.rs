@@ -1,11 +1,13 @@
 //! `systems`: memory systems, what they can do, and whether a live one does it.
 
+use bench_proto::policy::SystemPolicy;
 use bench_worker::systems::{
     BuildContext, Capabilities, adapter,
     check::{self, Outcome},
+    policy::{Policy, Refusal, SystemHash},
     registry,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     app::App,
@@ -20,7 +22,34 @@ pub(super) async fn run(app: &App, verb: &SystemsVerb) -> CliResult {
     match verb {
         SystemsVerb::List { json } => list(*json),
         SystemsVerb::Check { system, json } => check_system(app, system, *json).await,
+        SystemsVerb::Hash { system, json, .. } => hash(app, system, *json),
     }
+}
+
+/// The hash by which an adapter is allowed, and the lines that allow it.
+fn hash(app: &App, given: &str, json: bool) -> CliResult {
+    let (name, settings) = app.system(given)?;
+    let Some(hash) = SystemHash::of_settings(&settings) else {
+        return Err(CliError::usage(format!("{name} is built in: every process takes it")));
+    };
+    if json {
+        let mode = settings.get(adapter::MODE).and_then(Value::as_str).unwrap_or("raw");
+        out::json(&json!({ "system": name, "mode": mode, "sha256": hash.hex() }));
+        return Ok(Exit::Done);
+    }
+    out::result(&Refusal::of_all(&name, hash).lines());
+    let known = Policy::new(SystemPolicy::default()).check(&settings).is_ok();
+    if known {
+        out::note(&format!("{name} is taken by every process as it is"));
+    } else if settings
+        .get(adapter::ADAPTER)
+        .is_some_and(|spec| spec.get("command").is_some() || spec.pointer("/start/command").is_some())
+    {
+        out::note(
+            "the hash covers the file, not the programs and scripts that it names: whoever can change them changes what is run",
+        );
+    }
+    Ok(Exit::Done)
 }
 
 /// A row of the list.
@@ -117,7 +146,14 @@ fn list(json: bool) -> CliResult {
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let (name, settings) = app.system(given)?;
     adapter::end_orphans(&app.home()).await;
-    let environment = app.environment_for_check()?;
+    // it was named just now
+    let policy = match SystemHash::of_settings(&settings) {
+        Some(hash) => {
+            app.policy().trusting(hash, settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned))
+        }
+        None => app.policy(),
+    };
+    let environment = app.environment_for_check(policy)?;
     let own = format!("check-{}", std::process::id());
     let folder = app.home().join("systems").join(&own);
     let is_ours = !folder.exists();

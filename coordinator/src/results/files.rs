@@ -8,6 +8,7 @@ use std::{
 use bench_proto::summary::{QuestionLine, Summary};
 use bench_report::html::{MOST_QUESTIONS, Page};
 use bench_store::{RunRow, Store};
+use bench_worker::private;
 
 use super::questions::each_question;
 use crate::{app::App, exit::CliError};
@@ -26,7 +27,7 @@ pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
     let cannot = |e: std::io::Error| {
         CliError::usage(format!("{} cannot be written: {e}; choose another place with --output-dir", folder.display()))
     };
-    std::fs::create_dir_all(folder).map_err(cannot)?;
+    private::create_folder(folder).map_err(cannot)?;
     tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
     Ok(())
 }
@@ -41,7 +42,7 @@ pub(crate) async fn write_files(
     summary: &Summary,
     folder: &Path,
 ) -> Result<(), CliError> {
-    std::fs::create_dir_all(folder).map_err(|e| disk(folder, &e))?;
+    private::create_folder(folder).map_err(|e| disk(folder, &e))?;
     let questions = write_questions(store, run, &folder.join("questions.jsonl")).await?;
     let page = Page { summary, questions: &questions, comparison: None, trace_url: None };
     for format in ["json", "md", "html"] {
@@ -113,12 +114,8 @@ pub(crate) fn write_atomically(
     fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>,
 ) -> Result<(), CliError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".bench-");
-    // temporary files are private by default; a report is an ordinary file
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-    let file = builder.tempfile_in(folder).map_err(|e| disk(path, &e))?;
+    // temporary files are private, and so is what holds questions and answers
+    let file = tempfile::Builder::new().prefix(".bench-").tempfile_in(folder).map_err(|e| disk(path, &e))?;
     let mut writer = std::io::BufWriter::new(file.as_file());
     fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| disk(path, &e))?;
     drop(writer);

@@ -233,6 +233,13 @@ pub(crate) const KEYS: &[Key] = &[
     key("trace.rate", Kind::Number { min: 0.0, max: 1.0 }),
     key("worker.slots", Kind::Whole { min: 1, max: 100_000 }),
     key("worker.drain", Kind::Duration),
+    key("allow.systems", Kind::List).env("BENCH_ALLOW_SYSTEMS"),
+    key("allow.commands", Kind::List).env("BENCH_ALLOW_COMMANDS"),
+    key("allow.images", Kind::List).env("BENCH_ALLOW_IMAGES"),
+    key("allow.variables", Kind::List).env("BENCH_ALLOW_VARIABLES"),
+    key("allow.files", Kind::List).env("BENCH_ALLOW_FILES"),
+    key("allow.hosts", Kind::List).env("BENCH_ALLOW_HOSTS"),
+    key("allow.secrets", Kind::List).env("BENCH_ALLOW_SECRETS"),
 ];
 
 /// All settings, those of datasets and systems included.

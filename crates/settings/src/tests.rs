@@ -342,3 +342,22 @@ fn a_file_that_was_asked_for_must_be_there() {
     std::fs::write(&path, "[run]\ntop_k = 3\n").expect("can write");
     assert_eq!(from_process(line, Vec::new()).expect("valid").run.top_k, 3);
 }
+
+#[test]
+fn p42_what_is_allowed_is_read_from_file_and_environment_and_mistakes_have_their_place() {
+    let hash = "0123456789ABCDEF".repeat(4);
+    let text = format!("[allow]\nsystems = ['{hash}']\nhosts = ['Mem.Example:80']\nsecrets = ['KEY@Mem.Example']\n");
+    let allow = load(Sources { file: file(&text), ..Sources::default() }).expect("valid").allow;
+    assert_eq!((allow.any, allow.systems.as_slice()), (false, &[hash.to_lowercase()][..]));
+    assert_eq!(
+        (allow.hosts.as_slice(), allow.secrets.as_slice()),
+        (&words(&["mem.example:80"])[..], &words(&["KEY@mem.example"])[..])
+    );
+    let any = load(Sources { sets: words(&["allow.systems=any"]), ..Sources::default() }).expect("valid").allow;
+    assert!(any.any && any.systems.is_empty());
+    assert_eq!(load(Sources::default()).expect("valid").allow, bench_proto::policy::SystemPolicy::default());
+    for (set, expected) in [("allow.systems=mine", "systems hash FILE"), ("allow.secrets=KEY", "NAME@host")] {
+        let refused = load(Sources { sets: words(&[set]), ..Sources::default() }).expect_err("is refused").to_string();
+        assert!(refused.contains(expected) && refused.contains("--set"), "{refused}");
+    }
+}

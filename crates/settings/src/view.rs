@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use bench_proto::{
     call::{CacheScope, Phase},
+    ids::Sha256Hash,
     money::PicoUsd,
+    policy::SystemPolicy,
 };
 
 use crate::{
@@ -45,6 +47,8 @@ pub struct Settings {
     pub stats_seed: u64,
     /// What a worker serves.
     pub worker: WorkerSettings,
+    /// What memory systems may do in this process (P42).
+    pub allow: SystemPolicy,
     /// Where traces and metrics go.
     pub telemetry: TelemetrySettings,
     /// Which questions keep their traces.
@@ -212,6 +216,7 @@ impl Settings {
             archive_url: read.maybe_text("archive.url").filter(|url| !url.is_empty()),
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
             worker: WorkerSettings { slots: read.whole("worker.slots"), drain: read.duration("worker.drain") },
+            allow: allow(&entries, problems),
             telemetry: TelemetrySettings {
                 patience: read.duration("telemetry.patience"),
                 process_rate: read.number("telemetry.process_rate").unwrap_or_default(),
@@ -345,6 +350,43 @@ fn role(read: &Read<'_>, role: ModelRole) -> RoleSettings {
         params: read.maybe_text(&format!("{}.params", role.name())),
     }
 }
+
+/// Section `[allow]`. Hosts are compared in lower case.
+fn allow(entries: &Entries, problems: &mut Vec<Problem>) -> SystemPolicy {
+    let read = Read(entries);
+    let mut systems: Vec<String> = read.list("allow.systems").iter().map(|hash| hash.to_ascii_lowercase()).collect();
+    let any = systems.iter().any(|word| word == ANY_SYSTEM);
+    systems.retain(|word| word != ANY_SYSTEM);
+    let mut wrong = |key: &str, found: &str, expected: &str| {
+        let place = entries.get(key).map(|entry| entry.origin.to_string()).unwrap_or_default();
+        let (key, found, expected) = (key.to_owned(), found.to_owned(), expected.to_owned());
+        problems.push(Problem::BadValue { place, key, found, expected });
+    };
+    for hash in systems.iter().filter(|hash| Sha256Hash::from_hex(hash).is_none()) {
+        wrong("allow.systems", hash, "hashes that `bench-coord systems hash FILE` prints, or \"any\"");
+    }
+    let hosts = read.list("allow.hosts").iter().map(|host| host.to_ascii_lowercase()).collect();
+    let mut secrets = Vec::new();
+    for pair in read.list("allow.secrets") {
+        match pair.rsplit_once('@').filter(|(secret, host)| !secret.is_empty() && !host.is_empty()) {
+            Some((secret, host)) => secrets.push(format!("{secret}@{}", host.to_ascii_lowercase())),
+            None => wrong("allow.secrets", &pair, "a variable or file with the host that it may go to, NAME@host"),
+        }
+    }
+    SystemPolicy {
+        any,
+        systems,
+        commands: read.list("allow.commands"),
+        images: read.list("allow.images"),
+        variables: read.list("allow.variables"),
+        files: read.list("allow.files"),
+        hosts,
+        secrets,
+    }
+}
+
+/// The word that allows everything.
+const ANY_SYSTEM: &str = "any";
 
 /// A majority needs an odd number of votes.
 fn check_votes(entries: &Entries, problems: &mut Vec<Problem>) {

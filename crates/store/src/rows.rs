@@ -39,6 +39,9 @@ pub const SHARED_CALLS_EVENT: &str = "calls_of";
 /// Kind of the run events that say what answered its calls: a `ServedNote` as JSON.
 pub const SERVED_EVENT: &str = "served";
 
+/// Kind of the run event that says which worker session does not take the run, and why: `<session> <name>: <reason>` (P42).
+pub const SYSTEM_REFUSED_EVENT: &str = "system_refused";
+
 /// Kind of the run event that says which of its banks were removed from its memory system.
 pub const BANKS_GONE_EVENT: &str = "banks_gone";
 

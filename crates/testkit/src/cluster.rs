@@ -308,6 +308,8 @@ impl Cluster {
     pub fn worker_with(&self, name: &str, flags: &[&str], env: &[(&str, &str)]) -> Process {
         let mut command = self.command("bench-worker", &self.database.runtime, &self.vhost.worker);
         command.args(["-v", "--name", name]).args(flags);
+        // rehearsals of `faulty` keep their banks there; of all else the defaults hold
+        command.env("BENCH_ALLOW_FILES", self.bench.path().join("memory"));
         command.envs(self.keys.iter().map(|(name, value)| (name, value)));
         command.envs(env.iter().copied());
         self.spawn(command, name)

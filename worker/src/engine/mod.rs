@@ -8,6 +8,7 @@ mod alone;
 mod consume;
 mod panics;
 mod past;
+mod refused;
 mod settle;
 mod vitals;
 
@@ -54,6 +55,7 @@ use bench_models::{
     stop::{Liveness, OUT_OF_REACH},
 };
 use consume::Lane;
+use refused::Refused;
 
 pub use panics::catch_all;
 pub(crate) use settle::keep_calls;
@@ -119,6 +121,8 @@ pub struct Shared {
     disconnected: SyncMutex<BTreeMap<Role, String>>,
     /// Runs of which it was said that this worker cannot serve them.
     unserved: SyncMutex<BTreeSet<RunNo>>,
+    /// Runs whose memory system is not allowed here.
+    refused: SyncMutex<HashMap<RunNo, Refused>>,
 }
 
 impl Shared {
@@ -313,7 +317,9 @@ impl Worker {
             adapter::end_orphans(home).await;
         }
         let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
-        let info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host).to_json();
+        let mut info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host);
+        info.policy = Some(environment.systems.policy.told());
+        let info = info.to_json();
         let vitals = Arc::new(Vitals::default());
         let confirmed = AtomicU64::new(store.interruptions());
         let session = store.open_session(&config.name, &config.domain, &info).await?;
@@ -369,6 +375,7 @@ impl Worker {
             keeper,
             disconnected: SyncMutex::new(waiting),
             unserved: SyncMutex::default(),
+            refused: SyncMutex::default(),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let mut background = JoinSet::new();

@@ -15,8 +15,9 @@ use bench_store::{ClaimedTask, Release, StoreError};
 use bench_telemetry::{metrics::catalogue, outage};
 use tracing::{debug, info, warn};
 
-use super::{STORE, Shared};
+use super::{STORE, Shared, refused};
 use crate::{
+    context::NOT_ALLOWED,
     tasks::{self, GivenUp, StepClock, TaskEnd},
     writer::WriteError,
 };
@@ -77,6 +78,11 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
             say_unserved(shared, task, &failure).await;
             release(TaskEvent::Park, CANNOT_SERVE_DELAY_MS, Some(format!("{}: {}", shared.name, failure.message)))
         }
+        TaskEnd::Failed(failure) if failure.code == NOT_ALLOWED => {
+            let first = say_unserved(shared, task, &failure).await;
+            refused::leave_to_others(shared, task, &failure, first).await;
+            release(TaskEvent::Park, CANNOT_SERVE_DELAY_MS, Some(format!("{}: {}", shared.name, failure.message)))
+        }
         // nor is an outage of the store: no attempt is counted
         TaskEnd::Failed(failure) if failure.code == STORE && failure.class == FailureClass::Transient => {
             release(TaskEvent::Park, STORE_FAILED_DELAY_MS, Some(failure.message))
@@ -134,10 +140,11 @@ async fn say_failed(shared: &Shared, task: ClaimedTask, failure: &Failure, again
     }
 }
 
-/// The same about a run that this worker cannot serve: said once, although its tasks are offered again and again.
-async fn say_unserved(shared: &Shared, task: ClaimedTask, failure: &Failure) {
+/// The same about a run that this worker cannot serve: said once, although its tasks are offered again and again. True when it
+/// was said now.
+async fn say_unserved(shared: &Shared, task: ClaimedTask, failure: &Failure) -> bool {
     if !shared.unserved.lock().unwrap_or_else(PoisonError::into_inner).insert(task.run) {
-        return;
+        return false;
     }
     let run = match shared.store.run(task.run).await {
         Ok(row) => row.run_id.0,
@@ -145,6 +152,7 @@ async fn say_unserved(shared: &Shared, task: ClaimedTask, failure: &Failure) {
     };
     let (worker, code) = (shared.name.as_str(), failure.code.as_str());
     warn!(run, worker, code, "worker {worker} cannot serve run {run}: {}", failure.message);
+    true
 }
 
 /// A task as lines of the log name it.

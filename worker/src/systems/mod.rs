@@ -17,6 +17,7 @@ mod full_context;
 pub mod index_cache;
 mod none;
 mod oracle;
+pub mod policy;
 mod random;
 pub mod registry;
 mod settings;
@@ -326,6 +327,10 @@ pub struct BuildContext {
     pub run: Option<String>,
     /// Where embeddings come from, for `vector` and `hybrid`.
     pub embeddings: Option<Arc<dyn vector::Embed>>,
+    /// What adapters may do here (P42).
+    pub policy: Arc<policy::Policy>,
+    /// Systems that are processes work in a folder of their own, not in that of whoever started this process.
+    pub apart: bool,
     /// Embedding models of this machine.
     pub local_models: vector::LocalModels,
 }

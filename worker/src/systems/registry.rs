@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     BuildContext, Capabilities, MemorySystem, Setting, SystemSettings,
     adapter::{self, AdapterSpec, shipped},
+    policy::Refusal,
     settings,
 };
 use super::{bm25, faulty, full_context, none, oracle, random, vector};
@@ -71,6 +72,9 @@ pub enum BuildError {
         /// The value given, as JSON.
         value: String,
     },
+    /// Whoever operates this process has not allowed it.
+    #[error(transparent)]
+    NotAllowed(Box<Refusal>),
     /// The adapter, or what it names, cannot be used.
     #[error("memory system '{system}': {reason}")]
     Adapter {
@@ -120,6 +124,7 @@ pub fn named(name: &str) -> Result<Named, BuildError> {
         let text = std::fs::read_to_string(name).map_err(|e| wrong(e.to_string()))?;
         let spec = adapter::file::parse(&text).map_err(wrong)?;
         adapter::check(&spec).map_err(wrong)?;
+        adapter::literal::check(&spec).map_err(wrong)?;
         return Ok(Named::Adapter(Box::new(spec)));
     }
     match shipped::find(name) {
@@ -141,20 +146,24 @@ pub fn capabilities(name: &str, settings: &SystemSettings, context: &BuildContex
     adapter::check(&spec).map_err(wrong)
 }
 
-/// Builds a system.
+/// Builds a system, when this process may.
 ///
 /// # Errors
-/// Unknown names and settings, values that a setting does not take; what an adapter needs and lacks.
+/// Unknown names and settings, values that a setting does not take; what an adapter needs and lacks, and what it is not allowed.
 pub fn build(
     name: &str,
     settings: &SystemSettings,
     context: &BuildContext,
 ) -> Result<Arc<dyn MemorySystem>, BuildError> {
     if settings.contains_key(adapter::ADAPTER) {
+        context.policy.check(settings).map_err(BuildError::NotAllowed)?;
         return adapter::build(settings, context)
             .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
     }
     let entry = find(name)?;
+    if context.apart {
+        context.policy.check_folder(entry.name, settings).map_err(BuildError::NotAllowed)?;
+    }
     settings::check(entry.name, entry.settings, settings)?;
     (entry.build)(settings, context)
 }

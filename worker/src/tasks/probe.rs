@@ -45,6 +45,7 @@ const TIMER: Duration = Duration::from_millis(2);
 const ELSEWHERE: &str = "probe_elsewhere";
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
+    context.check_allowed()?;
     let mut prober = Prober::new(shared, context, task);
     if let Some(why) = cannot_be_probed(context.system().capabilities()) {
         return prober.end(Failure::permanent("not_probed", why)).await;

@@ -14,6 +14,7 @@ use crate::{
 };
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
+    context.check_allowed()?;
     let mut clock = StepClock::start();
     let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
     let row = context.current_row(shared, &data).await?;

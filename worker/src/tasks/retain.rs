@@ -27,6 +27,7 @@ const MOST_GENERATIONS: i64 = 8;
 const BEGUN_TOO_OFTEN: &str = "system_cannot_repeat";
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
+    context.check_allowed()?;
     let bank_no = task.task.bank();
     let data = shared.banks.get(task.run, bank_no).await.map_err(|e| store_failure(&e))?;
     let mut row = fresh_row(shared, task, bank_no).await?;

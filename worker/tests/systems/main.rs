@@ -14,6 +14,7 @@ use bench_testkit::fakes::Fake;
 use bench_worker::systems::{
     BuildContext, MemorySystem, SystemSettings, adapter,
     check::{self, Outcome, Step},
+    policy::Policy,
     registry,
 };
 
@@ -38,7 +39,8 @@ fn of_text(text: &str, url: Option<&str>) -> Arc<dyn MemorySystem> {
     if let Some(url) = url {
         settings.insert(adapter::URL.to_owned(), url.into());
     }
-    let context = BuildContext { home: Some(env!("CARGO_TARGET_TMPDIR").into()), ..BuildContext::default() };
+    let home = Some(env!("CARGO_TARGET_TMPDIR").into());
+    let context = BuildContext { home, policy: Policy::anything().into(), ..BuildContext::default() };
     registry::build(&spec.name, &settings, &context).expect("builds")
 }
 

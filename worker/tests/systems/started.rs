@@ -6,7 +6,7 @@ use bench_proto::{
     dataset::{BankContent, Memory, StreamEntry},
     ids::Sha256Hash,
 };
-use bench_worker::systems::{BankRef, BuildContext, RecallQuery, SystemSettings, adapter, registry};
+use bench_worker::systems::{BankRef, BuildContext, RecallQuery, SystemSettings, adapter, policy::Policy, registry};
 
 /// One more than are kept, and another.
 const BANKS: usize = 18;
@@ -49,8 +49,12 @@ fn running(home: &Path) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_instances_make_room_and_come_back_with_what_they_hold() {
     let home = tempfile::tempdir().expect("a folder");
-    let context =
-        BuildContext { home: Some(home.path().to_owned()), run: Some("room".to_owned()), ..BuildContext::default() };
+    let context = BuildContext {
+        home: Some(home.path().to_owned()),
+        run: Some("room".to_owned()),
+        policy: Policy::anything().into(),
+        ..BuildContext::default()
+    };
     let spec = adapter::file::parse(&adapter_text()).expect("the adapter reads");
     let adapter = serde_json::to_value(&spec).expect("serialises");
     let settings = SystemSettings::from([(adapter::ADAPTER.to_owned(), adapter)]);

@@ -22,6 +22,7 @@ mod money;
 mod outages;
 mod page;
 mod planted_key;
+mod policy;
 mod reach;
 mod readme;
 mod reference;

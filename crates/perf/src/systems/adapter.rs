@@ -12,6 +12,7 @@ use bench_testkit::fakes::Fake;
 use bench_worker::systems::{
     BankRef, BuildContext, MemorySystem, SystemSettings,
     adapter::{self, shipped},
+    policy::Policy,
     registry,
 };
 use futures::{StreamExt, TryStreamExt, stream};
@@ -67,7 +68,8 @@ pub(super) async fn overhead(asked: &Asked, calls: usize, rounds: usize) -> anyh
         (adapter::ADAPTER.to_owned(), serde_json::to_value(&spec)?),
         (adapter::URL.to_owned(), server.url.clone().into()),
     ]);
-    let system = registry::build(SYSTEM, &settings, &BuildContext::default())?;
+    let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
+    let system = registry::build(SYSTEM, &settings, &context)?;
     let bank = BankRef { handle: Some(system.open_bank(&asked.bank).await?), ..asked.bank.clone() };
     system.retain(&bank, asked.entries().get(..2).unwrap_or(asked.entries())).await?;
     let question = &about_ten_turns(asked.entries());

@@ -86,11 +86,7 @@ impl Part {
         let mut name = to.as_os_str().to_owned();
         name.push(format!(".part-{}", std::process::id()));
         let path = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&path).map_err(|e| refused(&path, e))?;
+        super::private(OpenOptions::new().write(true).create_new(true)).open(&path).map_err(|e| refused(&path, e))?;
         Ok(Self { path })
     }
 

@@ -130,14 +130,14 @@ fn prepare_place(path: &Path) -> StoreResult<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    std::fs::create_dir_all(folder)
+    folder_options()
+        .create(folder)
         .map_err(|e| refuse(path, format!("the folder {} cannot be made: {e}", folder.display())))?;
     if path.is_dir() {
         return Err(refuse(path, "it is a folder, name a file in it".to_owned()));
     }
-    std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
+    // whatever the umask says; the files that SQLite puts beside it take its mode
+    private(std::fs::OpenOptions::new().append(true).create(true))
         .open(path)
         .map_err(|e| refuse(path, format!("the file cannot be written: {e}")))?;
     // the write-ahead log is a second file beside it
@@ -146,6 +146,22 @@ fn prepare_place(path: &Path) -> StoreResult<()> {
         .map_err(|e| refuse(path, format!("the folder {} cannot be written: {e}", folder.display())))?;
     std::fs::remove_file(&probe)
         .map_err(|e| refuse(path, format!("a file in {} cannot be removed: {e}", folder.display())))
+}
+
+/// Options for folders that are their owner's alone.
+fn folder_options() -> std::fs::DirBuilder {
+    let mut options = std::fs::DirBuilder::new();
+    options.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut options, 0o700);
+    options
+}
+
+/// Makes files that are created with these options their owner's alone.
+fn private(options: &mut std::fs::OpenOptions) -> &mut std::fs::OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 /// Runs the migrations that are missing, in one transaction.

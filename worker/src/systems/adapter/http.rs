@@ -73,7 +73,7 @@ impl Resolve for PublicOnly {
 const PRIVATE: &str = "is in a private network: write `allow: [private_addresses]` into the adapter when that is meant";
 
 /// Whether an address belongs to the public internet.
-pub(super) fn is_public(ip: IpAddr) -> bool {
+pub(crate) fn is_public(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => {
             let [a, b, ..] = ip.octets();

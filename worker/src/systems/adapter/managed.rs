@@ -13,7 +13,7 @@ mod trials;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
     sync::{Arc, Mutex as SyncMutex, PoisonError},
     time::{Duration, Instant},
@@ -25,21 +25,26 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{info, warn};
 
 pub(crate) use self::conduct::BROKEN;
-pub(super) use self::log::{last_words, log_path};
 pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
 use self::{
     child::Child,
     machine::Machine,
-    record::folder_name,
+    record::{folder_name, remove_secrets},
     trials::{Conduct, Trials},
+};
+pub(super) use self::{
+    child::passed_on,
+    log::{last_words, log_path, secrets_of},
 };
 use super::{
     super::{BuildContext, Prepared},
-    file::fill,
+    file::{env_names, fill, fill_json},
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
     time,
 };
+use crate::private;
+
 /// Longest time until an instance is healthy, when nothing is said.
 const DEFAULT_START: Duration = Duration::from_secs(120);
 /// Wait between two looks at a starting instance.
@@ -173,7 +178,7 @@ impl Managed {
             ([_, ..], Some(_)) => return Err("start: give `command` or `image`, not both".to_owned()),
             _ => {}
         }
-        if start.files.keys().any(|name| name.is_empty() || name.contains("..") || name.starts_with('/')) {
+        if !start.files.keys().all(|name| stays_inside(name)) {
             return Err("start.files: names are relative and stay in the instance's folder".to_owned());
         }
         let timeout = start
@@ -190,7 +195,7 @@ impl Managed {
             at_once,
             kept: start.kept.map_or_else(|| machine.kept().max(at_once), |number| number as usize),
             trials: Trials::default(),
-            secrets: log::secrets_of(spec, start),
+            secrets: log::secrets_of(spec),
             name: spec.name.clone(),
             start: start.clone(),
             folder: folder_of(context, &spec.name),
@@ -340,8 +345,10 @@ impl Managed {
                 PortSpec::Word(_) => free_port().map_err(|e| cannot(&self.name, &e))?,
             };
             let url: Url = format!("http://127.0.0.1:{port}").parse().map_err(|e| cannot(&self.name, &e))?;
-            let mut child = self.spawn(folder, port).map_err(|error| Failure::terminal("system_start", error))?;
-            let record = InstanceRecord::of(&child, &self.name, &url, &self.host);
+            let spawned = self.spawn(folder, port).map_err(|error| Failure::terminal("system_start", error));
+            let mut child = spawned.inspect_err(|_| remove_secrets(folder, self.secret_files()))?;
+            let secret_files = self.secret_files().cloned().collect();
+            let record = InstanceRecord::of(&child, &self.name, &url, &self.host, secret_files);
             record.write(folder).map_err(|e| cannot(&self.name, &e))?;
             match self.wait_healthy(&mut child, &url, folder, system).await {
                 Ok(version) => {
@@ -369,15 +376,16 @@ impl Managed {
 
     fn spawn(&self, folder: &Path, port: u16) -> Result<Child, String> {
         let dir = folder.join("data");
-        std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        private::create_folder(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let values = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
         for (name, text) in &self.start.files {
             let path = dir.join(name);
-            let text = fill(text, &values)?;
+            let is_json = name.ends_with(".json") || serde_json::from_str::<serde_json::Value>(text).is_ok();
+            let text = if is_json { fill_json(text, &values) } else { fill(text, &values) }?;
             if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+                private::create_folder(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
             }
-            std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+            private::write(&path, text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
         }
         let env = self.start.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
         let env: BTreeMap<String, String> = env.collect::<Result<_, _>>()?;
@@ -391,6 +399,11 @@ impl Managed {
             }
         }
         .map_err(|error| format!("{} cannot be started: {error}", self.name))
+    }
+
+    /// Names of the files that are filled from the environment.
+    fn secret_files(&self) -> impl Iterator<Item = &String> {
+        self.start.files.iter().filter(|(_, text)| env_names(text).next().is_some()).map(|(name, _)| name)
     }
 
     async fn wait_healthy(
@@ -480,13 +493,18 @@ pub(super) fn folder_of(context: &BuildContext, name: &str) -> PathBuf {
 
 /// Takes the folder's lock; `None` when a living process has it.
 fn lock(folder: &Path) -> std::io::Result<Option<File>> {
-    std::fs::create_dir_all(folder)?;
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"))?;
+    private::create_folder(folder)?;
+    let file = private::options().create(true).truncate(false).write(true).open(folder.join("lock"))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Whether a file's name stays in the folder that it is put into.
+fn stays_inside(name: &str) -> bool {
+    !(name.is_empty() || name.contains("..") || name.starts_with('/'))
 }
 
 fn free_port() -> std::io::Result<u16> {

@@ -2,7 +2,7 @@
 //!
 //! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
 //! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
-//! what is stored, `index` the way back to the dataset's ids.
+//! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file.
 //! `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
@@ -10,6 +10,7 @@ pub mod file;
 mod http;
 mod index;
 mod items;
+pub mod literal;
 mod managed;
 mod path;
 mod process;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use http::SystemHttp;
-pub(crate) use http::{NO_REPLY, UNREACHABLE};
+pub(crate) use http::{NO_REPLY, UNREACHABLE, is_public};
 pub(crate) use managed::BROKEN;
 pub use managed::{InstanceRecord, Instances, end_orphans, host, remove_data};
 pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};

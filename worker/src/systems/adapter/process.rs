@@ -46,6 +46,7 @@ use super::{
     spec::{AdapterSpec, ReadyRule},
     time,
 };
+use crate::private;
 
 /// Version of the protocol, in the first request.
 pub const PROTOCOL: u32 = 1;
@@ -208,8 +209,14 @@ pub struct ProcessHit {
 struct ProcessSystem {
     spec: AdapterSpec,
     command: Vec<String>,
+    /// What it sees besides what every system does.
+    env: BTreeMap<String, String>,
+    /// Where it works, unless where this process does.
+    folder: Option<PathBuf>,
     /// Its log.
     log: PathBuf,
+    /// What its log must not be quoted with.
+    secrets: Vec<String>,
     capabilities: Capabilities,
     timeout: Duration,
     every: Duration,
@@ -282,10 +289,15 @@ pub(super) fn build(
     let mut capabilities = capabilities(&spec)?;
     capabilities.consolidates = consolidated;
     let words = spec.command.iter().flatten().map(|word| file::fill_env(word));
+    let env = spec.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), file::fill_env(value)?)));
     let duration = |text: &Option<String>, default| text.as_deref().map_or(Ok(default), time::parse);
+    let folder = managed::folder_of(context, &spec.name);
     Ok(Arc::new(ProcessSystem {
         command: words.collect::<Result<_, _>>()?,
-        log: managed::log_path(&managed::folder_of(context, &spec.name)),
+        env: env.collect::<Result<_, _>>()?,
+        log: managed::log_path(&folder),
+        folder: context.apart.then(|| folder.join("data")),
+        secrets: managed::secrets_of(&spec),
         timeout: duration(&spec.timeout, DEFAULT_TIMEOUT).map_err(|e| format!("timeout: {e}"))?,
         every: duration(&spec.ready.every, Duration::from_secs(1)).map_err(|e| format!("ready.every: {e}"))?,
         spec,
@@ -304,12 +316,20 @@ impl ProcessSystem {
         let cannot = |error: std::io::Error| {
             Failure::terminal("system_start", format!("{}: '{program}' cannot be started: {error}", self.spec.name))
         };
-        if let Some(folder) = self.log.parent() {
-            std::fs::create_dir_all(folder).map_err(cannot)?;
+        for folder in self.log.parent().into_iter().chain(self.folder.as_deref()) {
+            private::create_folder(folder).map_err(cannot)?;
         }
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).map_err(cannot)?;
-        let mut child = Command::new(program)
+        let log = private::append(&self.log).map_err(cannot)?;
+        let mut command = Command::new(program);
+        match &self.folder {
+            Some(folder) => drop(command.env_clear().current_dir(folder).env("HOME", folder)),
+            // commands name files of the folder that they are typed in, and their programs may lie in the user's home
+            None => drop(command.env_clear().envs(std::env::var_os("HOME").map(|home| ("HOME", home)))),
+        }
+        let mut child = command
             .args(arguments)
+            .envs(managed::passed_on())
+            .envs(&self.env)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -376,7 +396,7 @@ impl ProcessSystem {
                 }
                 Err(_) => {
                     let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
-                    let said = managed::last_words(&self.log, &[]);
+                    let said = managed::last_words(&self.log, &self.secrets);
                     let message =
                         format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
                     return Err(Failure::transient(UNREACHABLE, message));

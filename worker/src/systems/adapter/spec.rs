@@ -1,4 +1,7 @@
 //! What an adapter file says. Unknown keys are errors; the JSON Schema of these types is published beside the others.
+//!
+//! A field that is added is skipped while it has its default: fingerprints of runs and the hashes by which adapters are allowed
+//! are made of what is serialised.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +27,9 @@ pub struct AdapterSpec {
     /// Program and arguments of a process that speaks JSON lines; nothing of HTTP is needed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+    /// Environment of that process besides `PATH`, `HOME`, `LANG` and the like; `${env:NAME}` is filled in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// How the runner starts the system itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<StartSpec>,

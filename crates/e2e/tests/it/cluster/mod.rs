@@ -7,6 +7,7 @@ mod latency;
 mod memory_servers;
 mod network;
 mod outages;
+mod policy;
 mod pooler;
 mod refusals;
 mod restore;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::OpenOptions,
+    ffi::OsString,
     io,
     path::Path,
     process::{ExitStatus, Stdio},
@@ -10,6 +10,16 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::private;
+
+/// What a system sees of the environment of whoever runs the benchmark.
+const PASSED_ON: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// Variables that a system sees although nobody gives them to it.
+pub(in super::super) fn passed_on() -> impl Iterator<Item = (&'static str, OsString)> {
+    PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)))
+}
 
 /// A started system.
 #[derive(Debug)]
@@ -30,13 +40,7 @@ impl Child {
     ) -> io::Result<Self> {
         let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no command"))?;
         let mut command = std::process::Command::new(program);
-        command.args(arguments).env_clear().env("HOME", dir).current_dir(dir);
-        for name in ["PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"] {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
-        command.envs(env);
+        command.args(arguments).env_clear().env("HOME", dir).current_dir(dir).envs(passed_on()).envs(env);
         Self::spawn(command, log, None).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => io::Error::other(format!("program '{program}' is not there")),
             _ => error,
@@ -66,7 +70,7 @@ impl Child {
 
     fn spawn(mut command: std::process::Command, log: &Path, container: Option<String>) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
-        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        let log = private::append(log)?;
         let process = command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
         Ok(Self { process, container, ended: false })
     }

@@ -5,18 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::super::{
-    file,
-    spec::{AdapterSpec, StartSpec},
-};
 use bench_models::classify::one_line;
+
+use super::super::{file, literal::SECRETIVE, spec::AdapterSpec};
 
 /// Lines of a log that a message quotes; each is bounded by itself, so that the last one is always there.
 const LINES: usize = 4;
 /// Bytes at the end of a log that are read for it.
 const BYTES: u64 = 4096;
-/// What names of variables with secrets have in common.
-const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
 /// Shorter values are no secrets, and taking them out would spoil the words around them.
 const SHORTEST_SECRET: usize = 6;
 
@@ -37,8 +33,10 @@ pub(in super::super) fn last_words(log: &Path, secrets: &[String]) -> String {
 }
 
 /// The secrets that a system is given: what stands in the variables that its file names.
-pub(super) fn secrets_of(spec: &AdapterSpec, start: &StartSpec) -> Vec<String> {
-    let texts = start.command.iter().chain(start.env.values()).chain(start.files.values());
+pub(in super::super) fn secrets_of(spec: &AdapterSpec) -> Vec<String> {
+    let started =
+        spec.start.iter().flat_map(|start| start.command.iter().chain(start.env.values()).chain(start.files.values()));
+    let texts = started.chain(spec.command.iter().flatten()).chain(spec.env.values());
     let named = texts.flat_map(|text| file::env_names(text));
     let secretive = |name: &&str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
     let shown = spec.auth.as_ref().and_then(|auth| auth.env.as_deref());

@@ -2,11 +2,13 @@
 //! Starting is what takes the processors, staying is what takes the memory.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io,
     num::NonZero,
     path::Path,
 };
+
+use crate::private;
 
 /// Memory that an instance is taken to need, in bytes: an interpreter with its libraries and a small model.
 const INSTANCE_BYTES: u64 = 512 << 20;
@@ -67,10 +69,10 @@ pub(super) struct Turn(File);
 impl Turn {
     /// Takes one of `places`; `None` while all are taken.
     pub(super) fn take(folder: &Path, places: usize) -> io::Result<Option<Self>> {
-        std::fs::create_dir_all(folder)?;
+        private::create_folder(folder)?;
         for place in 0..places.max(1) {
             let path = folder.join(format!("starting-{place}.lock"));
-            let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            let file = private::options().create(true).truncate(false).write(true).open(path)?;
             match file.try_lock() {
                 Ok(()) => return Ok(Some(Self(file))),
                 Err(TryLockError::WouldBlock) => {}

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::child::{Child, remove_container, signal_group};
+use crate::private;
 
 /// Time that an orphan has to end by itself.
 const GRACE: Duration = Duration::from_secs(3);
@@ -36,11 +37,15 @@ pub struct InstanceRecord {
     pub healthy: bool,
     /// Version that it reported.
     pub version: Option<String>,
+    /// Files in its folder `data` that hold what nobody should find there later.
+    #[serde(default)]
+    pub secret_files: Vec<String>,
 }
 
 impl InstanceRecord {
-    pub(super) fn of(child: &Child, system: &str, url: &Url, host: &str) -> Self {
+    pub(super) fn of(child: &Child, system: &str, url: &Url, host: &str, secret_files: Vec<String>) -> Self {
         Self {
+            secret_files,
             system: system.to_owned(),
             pid: child.pid(),
             begun: begun(child.pid()),
@@ -62,11 +67,15 @@ impl InstanceRecord {
     pub(super) fn write(&self, folder: &Path) -> std::io::Result<()> {
         let json = serde_json::to_vec_pretty(self)?;
         let new = folder.join("instance.json.new");
-        std::fs::write(&new, json)?;
+        private::write(&new, &json)?;
         std::fs::rename(new, path(folder))
     }
 
+    /// Removes the record, and what it says that nobody should find later.
     pub(super) fn forget(folder: &Path) {
+        if let Some(record) = Self::read(folder) {
+            remove_secrets(folder, record.secret_files.iter());
+        }
         let _ = std::fs::remove_file(path(folder));
     }
 
@@ -98,6 +107,14 @@ impl InstanceRecord {
             }
         }
         Self::forget(folder);
+    }
+}
+
+/// Removes files of an instance that hold secrets; they are written anew whenever it is started.
+pub(super) fn remove_secrets<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
+    for name in names.filter(|name| super::stays_inside(name)) {
+        // it may have removed them itself
+        let _ = std::fs::remove_file(folder.join("data").join(name));
     }
 }
 

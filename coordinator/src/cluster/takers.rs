@@ -1,0 +1,61 @@
+//! Whether somebody would take the memory system of a run (P42): workers decide what they run and say so, and a run that nobody
+//! takes is not begun.
+
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::Role,
+    session::SessionInfo,
+    spec::{IMPORTED_SYSTEM, RunSpec},
+};
+use bench_store::Store;
+use bench_worker::systems::policy::{Policy, Refusal, would_take};
+
+use super::client::is_alive;
+use crate::{exit::CliError, out};
+
+/// Roles whose tasks ask a memory system.
+const ROLES: [Role; 2] = [Role::Retain, Role::Question];
+
+/// Refuses a run whose memory system no live worker of its pool takes; says what is needed where no worker is alive.
+///
+/// # Errors
+/// Exit 2 with the lines of settings, chart and environment that would allow it.
+pub(crate) async fn look_for_takers(store: &dyn Store, spec: &RunSpec) -> Result<(), CliError> {
+    let settings = &spec.system.settings;
+    if spec.system.version == IMPORTED_SYSTEM || would_take(&Policy::default().told(), settings).is_ok() {
+        return Ok(());
+    }
+    let sessions = store.open_sessions(CLUSTER_DOMAIN).await?;
+    let workers: Vec<SessionInfo> =
+        sessions.iter().filter(|row| is_alive(row)).map(|row| SessionInfo::from_json(&row.info_json)).collect();
+    let pool = &spec.limits.pool;
+    let mut missing = false;
+    for role in ROLES {
+        let mut refused: Option<Box<Refusal>> = None;
+        let mut taken = false;
+        for worker in workers.iter().filter(|worker| worker.slots_of(pool, role) > 0) {
+            // builds before policies take everything
+            match worker.policy.as_ref().map_or(Ok(()), |told| would_take(told, settings)) {
+                Ok(()) => taken = true,
+                Err(refusal) => refused = Some(refusal),
+            }
+        }
+        match refused {
+            Some(refusal) if !taken => {
+                return Err(CliError::usage(format!(
+                    "no live worker of pool '{pool}' takes the run: {}\nlook at what it does, add to what the workers are told, and submit again:\n{}",
+                    refusal.reason(),
+                    refusal.lines()
+                )));
+            }
+            _ => missing |= !taken,
+        }
+    }
+    if missing && let Err(refusal) = would_take(&Policy::default().told(), settings) {
+        out::note(&format!(
+            "no worker of pool '{pool}' is alive to say whether it takes the run; it has to be told before:\n{}",
+            refusal.lines()
+        ));
+    }
+    Ok(())
+}
