@@ -16,6 +16,7 @@ pub mod money;
 pub mod outage;
 pub mod price;
 pub mod probe;
+pub mod redact;
 pub mod retrieval;
 pub mod served;
 pub mod server;
@@ -24,6 +25,7 @@ pub mod spec;
 pub mod step;
 pub mod summary;
 pub mod task;
+pub mod text;
 pub mod trace;
 
 /// Version of this build; binaries say its commit as well.
