@@ -3,6 +3,7 @@
 //! `systems` (memory systems), `models` (chat models), `scorers` and `prompts` are registries of small files. The rest is
 //! the loop around them: claim tasks, run their steps, hand every finished step to the one checkpoint writer.
 
+mod address;
 pub mod answerer;
 pub mod banks;
 mod books;
