@@ -50,7 +50,7 @@ pub struct GlobalArgs {
     /// Where tasks are queued: memory: or amqp://… [env: BENCH_QUEUE_URL]
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub queue: Option<String>,
-    /// Settings file (TOML) [env: BENCH_CONFIG]; ./bench.toml is read when it is there
+    /// Settings file (TOML) [env: BENCH_CONFIG] [default: ./bench.toml, if any]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
     pub config: Option<PathBuf>,
     /// Profile in the settings file

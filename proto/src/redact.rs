@@ -97,7 +97,14 @@ fn shown(url: &Url) -> String {
         (user, None) => format!("{user}@"),
         (user, Some(_)) => format!("{user}:{HIDDEN}@"),
     };
-    format!("{scheme}://{user}{}{query}{fragment}", &url[Position::BeforeHost..Position::AfterPath])
+    let path: Vec<&str> = url.path().split('/').map(|part| if is_key(part) { HIDDEN } else { part }).collect();
+    let host = &url[Position::BeforeHost..Position::BeforePath];
+    format!("{scheme}://{user}{host}{}{query}{fragment}", path.join("/"))
+}
+
+/// Whether a part of a path is a key, as some gateways want it.
+fn is_key(part: &str) -> bool {
+    part.starts_with("sk-") && part.len() >= SHORTEST_SECRET
 }
 
 fn has_at_behind_host(url: &Url) -> bool {
@@ -167,6 +174,7 @@ mod tests {
             ("postgres://db/x?user=u&password=secret", "postgres://db/x?user=***&password=***"),
             ("https://api.example/v1?secret", "https://api.example/v1?***"),
             ("https://api.example/v1#secret", "https://api.example/v1#***"),
+            ("https://gateway.example/sk-secret/v1", "https://gateway.example/***/v1"),
             ("postgres://u:12?34@db/x", "postgres://***"),
             ("postgres://u:12#34@db/x", "postgres://***"),
             ("postgres:u:secret@db", "postgres:***"),

@@ -14,7 +14,7 @@ use crate::{
 pub const DEFAULT_FILE: &str = "bench.toml";
 
 /// Variable that names the file, as `--config` does.
-const VARIABLE: &str = "BENCH_CONFIG";
+const CONFIG_VARIABLE: &str = "BENCH_CONFIG";
 
 /// What the command line says about settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct CommandLine {
 
 /// The file that is named by the command line or the environment, and so is meant.
 pub(crate) fn named(line: &CommandLine) -> Option<PathBuf> {
-    let variable = || std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let variable = || std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     line.config.clone().or_else(variable)
 }
 
