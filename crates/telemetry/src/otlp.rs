@@ -75,7 +75,8 @@ impl OtlpOptions {
     fn failed(&self, reason: impl ToString) -> OtlpError {
         let endpoint = redact::url(&self.endpoint).into_owned();
         // the exporter's own words repeat the endpoint, password and all
-        let reason = if endpoint == self.endpoint { reason.to_string() } else { "it is no URL of a receiver".to_owned() };
+        let reason =
+            if endpoint == self.endpoint { reason.to_string() } else { "it is no URL of a receiver".to_owned() };
         OtlpError { endpoint, reason }
     }
 

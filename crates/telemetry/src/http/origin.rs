@@ -30,7 +30,7 @@ fn is_page_of_this_machine(origin: &str) -> bool {
 fn is_this_machine(authority: &str) -> bool {
     let is_port = |port: &str| port.chars().all(|c| c.is_ascii_digit());
     let host = match authority.rsplit_once(':') {
-        Some((host, port)) if is_port(port) && !(host.contains(':') && !host.ends_with(']')) => host,
+        Some((host, port)) if is_port(port) && (host.ends_with(']') || !host.contains(':')) => host,
         _ => authority,
     };
     let name = host.trim_end_matches('.').to_ascii_lowercase();
