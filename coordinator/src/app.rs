@@ -155,11 +155,11 @@ impl App {
             (false, false) => Ok(Place::Cluster),
             (true, false) => Err(CliError::usage(format!(
                 "queue {} with a sqlite: store: workers on other machines could not reach the store; use --queue memory:",
-                bench_telemetry::redact_url(&self.settings.queue_url)
+                bench_proto::redact::url(&self.settings.queue_url)
             ))),
             (false, true) => Err(CliError::usage(format!(
                 "store {} with the in-process queue: name the broker of its coordinator with --queue amqp://…, or work on this machine alone with --store sqlite:PATH",
-                bench_telemetry::redact_url(&self.settings.store_url)
+                bench_proto::redact::url(&self.settings.store_url)
             ))),
         }
     }

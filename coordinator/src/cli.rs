@@ -50,7 +50,7 @@ pub struct GlobalArgs {
     /// Where tasks are queued: memory: or amqp://… [env: BENCH_QUEUE_URL]
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub queue: Option<String>,
-    /// Settings file (TOML); ./bench.toml is read when it is there
+    /// Settings file (TOML) [env: BENCH_CONFIG] [default: ./bench.toml, if any]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
     pub config: Option<PathBuf>,
     /// Profile in the settings file
@@ -536,6 +536,9 @@ pub struct ReportArgs {
     /// Formats, separated by commas: terminal, json, md, html, csv, junit
     #[arg(long, value_delimiter = ',', value_name = "FORMATS")]
     pub format: Vec<String>,
+    /// Leave cells of CSV that a spreadsheet would compute as they are; without it they begin with ' and are text
+    #[arg(long)]
+    pub raw_csv: bool,
     /// Write files here instead of printing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
@@ -661,4 +664,6 @@ pub enum ConfigVerb {
         #[arg(long)]
         all: bool,
     },
+    /// Trust ./bench.toml as it is now: until it changes, it may decide where texts and keys go and what runs
+    Trust,
 }

@@ -1,25 +1,70 @@
 //! Where words go: results to standard output, everything else to standard error. A reader that went away is no error.
+//!
+//! Whatever goes to a terminal goes through here, and what others have put into it (names of runs, answers, a system's words)
+//! neither moves the cursor nor turns the direction of writing.
 
-use std::io::Write;
+use std::{borrow::Cow, io::Write};
+
+use bench_proto::text::{self, plain};
 
 /// Writes a result with a newline to standard output.
 pub(crate) fn result(text: &str) {
+    write(&plain(text));
+}
+
+/// Writes a result that has colours of its own; what others have put into it was cleaned before it was painted.
+pub(crate) fn painted(text: &str) {
+    write(&without_acts(text));
+}
+
+/// Writes the text of a file, which its format has made harmless.
+pub(crate) fn file(text: &str) {
+    write(text);
+}
+
+/// Writes a line for the person to standard error.
+pub(crate) fn note(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = writeln!(err, "{}", plain(text));
+}
+
+/// Writes a value as pretty JSON to standard output.
+pub(crate) fn json<T: serde::Serialize>(value: &T) {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => write(&text::json(&text)),
+        Err(error) => note(&format!("cannot be shown as JSON: {error}")),
+    }
+}
+
+fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
     // a closed pipe (`| head`) only means that nobody wants more
     let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
 }
 
-/// Writes a line for the person to standard error.
-pub(crate) fn note(text: &str) {
-    let mut err = std::io::stderr().lock();
-    let _ = writeln!(err, "{text}");
+/// A text in which nothing is obeyed but colours.
+fn without_acts(text: &str) -> Cow<'_, str> {
+    let mut pieces = text.split("\u{1b}[");
+    let Some(first) = pieces.next().filter(|first| first.len() < text.len()) else { return plain(text) };
+    let mut clean = plain(first).into_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| !(c.is_ascii_digit() || c == ';')).unwrap_or(piece.len());
+        clean.push_str(if piece[end..].starts_with('m') { "\u{1b}[" } else { " [" });
+        clean.push_str(&plain(piece));
+    }
+    clean.into()
 }
 
-/// Writes a value as pretty JSON to standard output.
-pub(crate) fn json<T: serde::Serialize>(value: &T) {
-    match serde_json::to_string_pretty(value) {
-        Ok(text) => result(&text),
-        Err(error) => note(&format!("cannot be shown as JSON: {error}")),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_all_that_is_obeyed() {
+        let red = "\u{1b}[1;31mINVALID\u{1b}[0m";
+        assert_eq!(without_acts(red), red);
+        assert_eq!(without_acts("a\u{1b}[2Jb\u{1b}]0;t\u{7}\u{202e}"), "a [2Jb ]0;t  ");
+        assert_eq!(without_acts(&format!("{red}\u{1b}[1A\u{1b}[")), format!("{red} [1A ["));
     }
 }

@@ -39,8 +39,10 @@ pub(crate) struct Snapshot {
     pub entries_planned: u64,
     /// Mean headline score so far; absent before the first.
     pub score: Option<f64>,
-    /// Spent so far, in dollars.
+    /// Spent so far, in dollars, uncertain attempts included at their worst case.
     pub usd: f64,
+    /// The uncertain part of it: attempts of which nobody knows what they cost.
+    pub usd_uncertain: f64,
     /// The cap, in dollars.
     pub usd_cap: Option<f64>,
     /// Questions that ended per second, over the last looks.
@@ -121,6 +123,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         answered,
         headline_sum,
         spent,
+        uncertain,
         ..
     } = run.counters;
     let count = |n: i64| u64::try_from(n).unwrap_or(0);
@@ -143,6 +146,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         entries_planned: count(entries_planned),
         score: (with_score > 0).then(|| headline_sum / with_score as f64),
         usd: spent.usd(),
+        usd_uncertain: uncertain.usd(),
         usd_cap: run.spec.limits.max_cost.map(PicoUsd::usd),
         per_second,
         eta_seconds: (per_second > 0.0 && left > 0).then(|| left as f64 / per_second),
@@ -177,7 +181,9 @@ pub(crate) fn line(s: &Snapshot) -> String {
     }
     if s.usd > 0.0 || s.usd_cap.is_some() {
         let cap = s.usd_cap.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
-        parts.push(format!("${:.4}{cap}", s.usd));
+        let of_it =
+            if s.usd_uncertain > 0.0 { format!(", ${:.4} of it uncertain", s.usd_uncertain) } else { String::new() };
+        parts.push(format!("${:.4}{cap}{of_it}", s.usd));
     }
     if let Some(probe) = s.latency_probe {
         parts.push(format!("latency probe {}/{}", probe.made, probe.of));
@@ -228,6 +234,7 @@ mod tests {
             entries_planned: 272,
             score: Some(0.4123),
             usd: 0.0042,
+            usd_uncertain: 0.0,
             usd_cap: Some(20.0),
             per_second: 56.14,
             eta_seconds: Some(1.4),
@@ -240,6 +247,8 @@ mod tests {
             line(&snapshot),
             "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00 · latency probe 57/200 · 4 workers, 3 busy"
         );
+        let unsure = Snapshot { usd_uncertain: 0.001, ..snapshot };
+        assert!(line(&unsure).contains("$0.0042 of $20.00, $0.0010 of it uncertain"), "{}", line(&unsure));
         assert_eq!((duration(250.0).as_str(), duration(7500.0).as_str()), ("4 min 10 s", "2 h 5 min"));
     }
 }

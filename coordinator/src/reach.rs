@@ -62,12 +62,12 @@ fn servers_of(app: &App, spec: &RunSpec, answers: bool) -> Result<Vec<(String, r
 
 /// What stands against a server whatever is asked of it.
 fn problem(account: &registry::Account, seen: &Look) -> Option<String> {
-    let (name, url) = (&account.name, bench_telemetry::redact_url(&account.base_url));
+    let (name, url) = (&account.name, bench_proto::redact::url(&account.base_url));
     match seen {
         Look::Away(why) => Some(format!("account '{name}': {url} cannot be reached ({why}): check its base URL")),
         Look::WrongPath(meant) => Some(format!(
             "account '{name}': {url} lists no models and {meant} does: set its base URL to that",
-            meant = bench_telemetry::redact_url(meant)
+            meant = bench_proto::redact::url(meant)
         )),
         Look::Models(_) | Look::Answers(_) | Look::KeyRefused(_) | Look::Silent(_) => None,
     }
@@ -130,7 +130,7 @@ async fn one(app: &App, provider: &str, account: &Account, model: Option<(ModelR
     let Some(base_url) = account.base_url.clone() else {
         return Found::Broken(format!("{}, no base URL: set accounts.{}.base_url", account.name, account.name));
     };
-    let shown = format!("{}, {}", account.name, bench_telemetry::redact_url(&base_url));
+    let shown = format!("{}, {}", account.name, bench_proto::redact::url(&base_url));
     let key = account.key.secret().cloned();
     let of_key = if key.is_some() { "key set" } else { "no key" };
     let usable = registry::Account {

@@ -386,9 +386,9 @@ fn duration(us: i64) -> String {
 }
 
 fn clipped(text: &str, most: usize) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain = bench_proto::text::one_line(text);
     if plain.chars().count() <= most {
-        return plain;
+        return plain.into_owned();
     }
     plain.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }

@@ -4,6 +4,7 @@
 //! calls and money, the summary. Plain data and pure functions; no I/O, no clock, no randomness. Whatever of this is
 //! put on a disk or a wire carries a version and has a golden file under `proto/golden/`.
 
+pub mod address;
 pub mod call;
 pub mod comparison;
 pub mod dataset;
@@ -17,6 +18,7 @@ pub mod outage;
 pub mod policy;
 pub mod price;
 pub mod probe;
+pub mod redact;
 pub mod retrieval;
 pub mod served;
 pub mod server;
@@ -25,6 +27,7 @@ pub mod spec;
 pub mod step;
 pub mod summary;
 pub mod task;
+pub mod text;
 pub mod trace;
 
 /// Version of this build; binaries say its commit as well.

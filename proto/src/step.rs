@@ -10,6 +10,7 @@ use crate::{
     ids::{RunNo, TaskKey},
     probe::ProbePart,
     server::ServerAddress,
+    text::acts,
 };
 
 /// Number of a step within its task: a checkpoint's key is (run, task, step).
@@ -311,7 +312,7 @@ impl Served {
     /// The names in a reply, cut to what names can be.
     #[must_use]
     pub fn named(model: &str, fingerprint: Option<&str>) -> Self {
-        let name = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect() };
+        let name = |text: &str| -> String { text.chars().filter(|c| !acts(*c)).take(LONGEST_NAME).collect() };
         Self { model: name(model), fingerprint: fingerprint.map(name).filter(|name| !name.is_empty()) }
     }
 }

@@ -64,7 +64,7 @@ struct Args {
     /// Name of this worker [default: host and process id]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Settings file (TOML); ./bench.toml is read when it is there
+    /// Settings file (TOML) [env: BENCH_CONFIG] [default: ./bench.toml, if any]
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
     /// Profile in the settings file

@@ -257,6 +257,9 @@ pub struct ExportArgs {
     /// Formats, separated by commas: jsonl, csv, parquet
     #[arg(long, value_delimiter = ',', value_name = "FORMATS", default_value = "jsonl")]
     pub format: Vec<String>,
+    /// Leave cells of CSV that a spreadsheet would compute as they are; without it they begin with ' and are text
+    #[arg(long)]
+    pub raw_csv: bool,
     /// Write questions.FORMAT here; one format of text without a folder goes to standard output
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,

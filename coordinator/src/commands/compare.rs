@@ -60,7 +60,7 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     if args.json {
         out::json(&json);
     } else {
-        out::result(&text);
+        out::painted(&text);
     }
     Ok(exit_of(&pairs))
 }

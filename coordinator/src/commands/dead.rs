@@ -133,9 +133,7 @@ fn safe(text: &str) -> String {
             break;
         }
         // what is printed may not move a cursor, nor turn the direction of writing
-        if char.is_control()
-            || matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
+        if bench_proto::text::acts(char) {
             safe.extend(char.escape_default());
         } else {
             safe.push(char);

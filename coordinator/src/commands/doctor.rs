@@ -66,7 +66,7 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
         let found = place.or_else(|| cached.exists().then_some(cached));
         let detail = match (found, &app.settings().datasets_url) {
             (Some(path), _) => path.display().to_string(),
-            (None, Some(url)) => format!("not here yet, submit brings it from {}", bench_telemetry::redact_url(url)),
+            (None, Some(url)) => format!("not here yet, submit brings it from {}", bench_proto::redact::url(url)),
             (None, None) => "not here yet, submit downloads it".to_owned(),
         };
         line(&format!("dataset {}", entry.manifest.name), Ok(detail));

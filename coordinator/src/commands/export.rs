@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use bench_report::{QuestionsWriter, export::CsvQuestions};
+use bench_report::{QuestionsWriter, csv::Cells, export::CsvQuestions};
 use bench_store::{RunRow, Store};
 
 use crate::{
@@ -34,11 +34,12 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     let run = find_run(store.as_ref(), &args.run).await?;
     let summary = results::summary_of(app, store.as_ref(), &run).await?;
     let metrics: Vec<String> = summary.scores.iter().map(|score| score.metric.clone()).collect();
+    let cells = if args.raw_csv { Cells::Raw } else { Cells::Harmless };
     match &args.output_dir {
         None => {
             // page by page: between two of them the store is not held, however slow the reader is
             let mut out = Output { out: std::io::stdout(), left: false };
-            match write(store.as_ref(), &run, &args.format[0], &metrics, &mut out).await {
+            match write(store.as_ref(), &run, (&args.format[0], cells), &metrics, &mut out).await {
                 // a reader that went away wants no more
                 Err(_) if out.left => {}
                 written => written?,
@@ -48,7 +49,7 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
             results::check_writable(folder)?;
             for format in &args.format {
                 let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| broken(&e))?;
-                write(store.as_ref(), &run, format, &metrics, file.as_file_mut()).await?;
+                write(store.as_ref(), &run, (format, cells), &metrics, file.as_file_mut()).await?;
                 readable(&file)?;
                 file.persist(folder.join(format!("questions.{format}"))).map_err(|e| broken(&e.error))?;
             }
@@ -93,14 +94,14 @@ fn broken(error: &std::io::Error) -> CliError {
 async fn write(
     store: &dyn Store,
     run: &RunRow,
-    format: &str,
+    (format, cells): (&str, Cells),
     metrics: &[String],
     out: &mut (impl Write + Send),
 ) -> Result<(), CliError> {
     let out = std::io::BufWriter::with_capacity(BUFFER, out);
     match format {
         "csv" => {
-            let mut csv = CsvQuestions::new(out, metrics.to_vec()).map_err(|e| broken(&e))?;
+            let mut csv = CsvQuestions::new(out, metrics.to_vec(), cells).map_err(|e| broken(&e))?;
             results::each_question(store, run, |line| csv.write(&line).map(|()| true).map_err(|e| broken(&e))).await?;
             csv.finish().map_err(|e| broken(&e))
         }

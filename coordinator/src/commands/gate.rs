@@ -174,7 +174,7 @@ fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
     if args.json {
         out::json(report);
     } else {
-        out::result(&view::terminal(report, results::colour()));
+        out::painted(&view::terminal(report, results::colour()));
     }
     // https://docs.github.com/actions: a summary is a file, annotations are lines of the log
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {

@@ -43,7 +43,7 @@ use futures::FutureExt as _;
 
 use crate::{
     app::App,
-    cli::{Cli, Verb},
+    cli::{Cli, ConfigVerb, Verb},
     exit::{CliError, CliResult, Exit},
 };
 
@@ -62,6 +62,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Score(args) => return score::run(args),
+        Verb::Config(ConfigVerb::Trust) => return config::trust(&cli.global),
         #[cfg(feature = "cluster")]
         Verb::Probe { url } => return probe::run(url),
         _ => {}

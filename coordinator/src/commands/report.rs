@@ -1,7 +1,7 @@
 //! `report RUN`: the result again, from the store.
 
 use bench_aggregate::compare::CompareOptions;
-use bench_report::{Format, html::Page};
+use bench_report::{Format, csv, html::Page};
 
 use super::compare;
 use crate::{
@@ -47,13 +47,20 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
         comparison: comparison.as_ref(),
         trace_url: args.trace_url.as_deref(),
     };
+    let render = |page: &Page<'_>, format: &str| match format {
+        "csv" if args.raw_csv => {
+            csv::render_cells(page.summary, csv::Cells::Raw).map_err(|e| CliError::infrastructure(e.to_string()))
+        }
+        _ => results::render(page, format),
+    };
     match &args.output_dir {
-        None => out::result(&results::render(&page, formats[0])?),
+        None if formats[0] == results::TERMINAL => out::painted(&results::render(&page, formats[0])?),
+        None => out::file(&render(&page, formats[0])?),
         Some(folder) => {
             results::check_writable(folder)?;
             results::write_files(store.as_ref(), &run, &summary, folder).await?;
             for format in formats {
-                let rendered = results::render(&page, format)?;
+                let rendered = render(&page, format)?;
                 results::write_atomically(&folder.join(results::file_name(format)), |file| {
                     std::io::Write::write_all(file, rendered.as_bytes())
                 })?;

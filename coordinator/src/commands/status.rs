@@ -4,6 +4,7 @@ use bench_proto::{
     CLUSTER_DOMAIN,
     ids::{Role, RunNo},
     summary::GroupSummary,
+    text::one_line,
 };
 use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store, WENT_BACK_EVENT};
 use serde_json::json;
@@ -182,7 +183,7 @@ impl<'a> RunStatus<'a> {
         if self.group.runs > 1 {
             let cap = self.group.cap_usd.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
             lines.push(format!(
-                "  group {}: ${:.4}{cap} booked of {} runs",
+                "  group {}: ${:.4}{cap} booked of {} runs, uncertain attempts included",
                 self.group.id, self.group.booked_usd, self.group.runs
             ));
         }
@@ -194,7 +195,8 @@ impl<'a> RunStatus<'a> {
         if let Some(why) = self.why() {
             lines.push(format!("  {why}"));
         }
-        lines.join("\n")
+        // what others have put into a line is no line of its own
+        lines.iter().map(|line| one_line(line)).collect::<Vec<_>>().join("\n")
     }
 
     fn json(&self) -> serde_json::Value {

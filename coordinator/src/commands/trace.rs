@@ -41,7 +41,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
     if args.json {
         out::json(&as_json(&trace, &run, link.as_deref()));
     } else {
-        out::result(&waterfall::draw(&trace, &run.run_id.0, link.as_deref(), View::of_this_process()));
+        out::painted(&waterfall::draw(&trace, &run.run_id.0, link.as_deref(), View::of_this_process()));
     }
     Ok(Exit::Done)
 }

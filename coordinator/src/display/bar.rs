@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bench_proto::text::one_line;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::View;
@@ -30,7 +31,7 @@ impl View for Bar {
     fn show(&mut self, snapshot: &Snapshot) {
         self.bar.set_length(snapshot.questions);
         self.bar.set_position(snapshot.ended);
-        self.bar.set_message(line(snapshot));
+        self.bar.set_message(one_line(&line(snapshot)).into_owned());
     }
 
     fn finish(&mut self) {

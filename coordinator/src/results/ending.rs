@@ -49,7 +49,7 @@ pub(crate) async fn finish_above(
     let folder = run_folder(app, &run, output_dir);
     write_files(store, &run, &summary, &folder).await?;
     tracing::debug!("files written");
-    out::result(&render_summary(&summary, if json { "json" } else { TERMINAL })?);
+    out::painted(&render_summary(&summary, if json { "json" } else { TERMINAL })?);
     out::note(&format!("report, questions and answers: {}", folder.display()));
     #[cfg(feature = "archive")]
     if run.domain == crate::local::LOCAL_DOMAIN {
@@ -72,7 +72,7 @@ pub(crate) async fn finish_above(
 pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
-    out::result(&render_summary(&summary, TERMINAL)?);
+    out::painted(&render_summary(&summary, TERMINAL)?);
     Ok(exit_of(&summary))
 }
 

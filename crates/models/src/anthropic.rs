@@ -8,7 +8,7 @@ mod wire;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, redact};
 use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -51,7 +51,7 @@ impl AnthropicChat {
         let path = url.path().trim_end_matches('/').to_owned();
         let path = if path.is_empty() { "/v1" } else { path.as_str() };
         url.set_path(path);
-        let endpoint = url.as_str().to_owned();
+        let endpoint = redact::identity(url.as_str());
         url.set_path(&format!("{path}/messages"));
         let mut headers = HeaderMap::new();
         if let Some(key) = key {

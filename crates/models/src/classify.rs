@@ -1,8 +1,12 @@
 //! What a failed attempt means: pure functions from status, body and transport error to a failure.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
-use bench_proto::failure::{Failure, FailureClass};
+use bench_proto::{
+    failure::{Failure, FailureClass},
+    redact,
+    text::acts,
+};
 use serde_json::Value;
 
 use super::AttemptError;
@@ -103,16 +107,13 @@ fn plain_text(page: &str) -> String {
     text
 }
 
-/// One readable line: white space collapsed, control characters out, keys scrubbed, bounded.
+/// One readable line: white space collapsed, control characters out, keys scrubbed ([`redact::SHORTEST_SECRET`]), bounded.
 #[must_use]
 pub fn one_line(text: &str, key: Option<&str>) -> String {
-    let text = match key {
-        Some(key) if !key.is_empty() => text.replace(key, "[key]"),
-        _ => text.to_owned(),
-    };
+    let text = key.map_or(Cow::Borrowed(text), |key| redact::secret(text, key));
     let mut line = String::new();
     let mut chars = 0;
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+    for word in text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty()) {
         let word = scrub_word(word);
         let length = word.chars().count();
         if chars + length + 1 > MAX_MESSAGE_CHARS {
@@ -438,6 +439,20 @@ mod tests {
         }
         assert!(!response(500, b"", None, None).maybe_billed);
         assert!(response(504, b"", None, None).maybe_billed);
+    }
+
+    #[test]
+    fn a_short_key_leaves_messages_as_they_are() {
+        let said = |key: &str| one_line("the text of the reply is too long", Some(key));
+        for key in ["e", "x", "the", "EMPTY", ""] {
+            assert_eq!(said(key), "the text of the reply is too long", "{key}");
+        }
+        assert_eq!(one_line("key k3y-of-mine is wrong", Some("k3y-of-mine")), "key [key] is wrong");
+    }
+
+    #[test]
+    fn what_drives_a_terminal_is_no_part_of_a_message() {
+        assert_eq!(one_line("a\u{1b}[2Jb \u{202e}c\u{9b}d", None), "a [2Jb c d");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::{
 
 use async_openai::{Client, config::Config, error::OpenAIError};
 use async_trait::async_trait;
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, redact};
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use secrecy::{ExposeSecret, SecretString};
 use tower::ServiceBuilder;
@@ -108,10 +108,11 @@ pub(super) fn secret_header(text: &str) -> Result<HeaderValue, Failure> {
 /// Anything but http and https, and URLs with a user name or password.
 pub(super) fn checked_url(base_url: &str) -> Result<reqwest::Url, Failure> {
     let parsed = reqwest::Url::parse(base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let parsed = parsed.filter(|_| !redact::is_misread(base_url));
     parsed.filter(|url| url.username().is_empty() && url.password().is_none()).ok_or_else(|| {
         Failure::terminal(
             "bad_base_url",
-            "the base URL must be http:// or https:// without user name or password, such as https://api.openai.com/v1",
+            "the base URL must be http:// or https:// without user name or password (an @ in its path is %40), such as https://api.openai.com/v1",
         )
     })
 }
@@ -166,13 +167,13 @@ impl Endpoint {
         Some(self.key.expose_secret()).filter(|key| !key.is_empty())
     }
 
-    /// Base URL and query, without secrets: for keys of calls and for pace.
+    /// Base URL and query, without secrets: for keys of calls, for pace and for reports.
     fn shown(&self) -> String {
         if self.query.is_empty() {
-            return self.base_url.clone();
+            return redact::identity(&self.base_url);
         }
         let query: Vec<String> = self.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        format!("{}?{}", self.base_url, query.join("&"))
+        redact::identity(&format!("{}?{}", self.base_url, query.join("&")))
     }
 }
 

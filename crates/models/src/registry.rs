@@ -1,6 +1,6 @@
 //! Providers by name, and how a model of one is built.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use bench_proto::failure::Failure;
 use bench_store::PaceLimits;
@@ -11,6 +11,7 @@ use super::{
     anthropic::AnthropicChat,
     openai::{OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
 };
+use bench_proto::address::is_public;
 
 /// A registered provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +121,12 @@ impl Account {
     /// Whether the base URL is on this machine or its private network, where servers without keys are usual.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        use std::net::IpAddr;
         let Ok(url) = reqwest::Url::parse(&self.base_url) else {
             return false;
         };
         let Some(host) = url.host_str() else { return false };
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
-            Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+            Ok(ip) => !is_public(ip),
             // names without a dot are services of a compose or cluster network
             Err(_) => {
                 !host.contains('.') || [".localhost", ".local", ".internal"].iter().any(|end| host.ends_with(end))

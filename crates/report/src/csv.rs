@@ -1,6 +1,9 @@
 //! `report.csv`: one row per metric and scope, fit to be put below those of other runs.
 
-use bench_proto::summary::{Interval, MetricScore, Summary};
+use bench_proto::{
+    summary::{Interval, MetricScore, Summary},
+    text::plain,
+};
 
 use crate::registry::RenderError;
 
@@ -43,17 +46,47 @@ struct Row<'a> {
     coverage: Option<f64>,
 }
 
+/// What becomes of cells that a spreadsheet would compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cells {
+    /// They begin with `'`, which makes them text; what would drive a terminal is taken out.
+    Harmless,
+    /// They stay as they are.
+    Raw,
+}
+
+impl Cells {
+    /// A text as a cell. Numbers stay numbers.
+    pub(crate) fn cell(self, text: String) -> String {
+        const BEGINNINGS: [char; 10] = ['=', '+', '-', '@', '\t', '\n', '＝', '＋', '－', '＠'];
+        if self == Self::Raw {
+            return text;
+        }
+        let text = plain(&text).into_owned();
+        let is_number = || text.parse::<f64>().is_ok_and(f64::is_finite);
+        if text.trim_start_matches(' ').starts_with(BEGINNINGS) && !is_number() { format!("'{text}") } else { text }
+    }
+}
+
 /// All scores as CSV with a header. Scopes are `headline`, `without_adversarial`, `micro`, `macro`, `weighted` and
 /// `category:<name>`; values are fractions, unrounded.
 ///
 /// # Errors
 /// Never for writing to memory.
 pub fn render(summary: &Summary) -> Result<String, RenderError> {
+    render_cells(summary, Cells::Harmless)
+}
+
+/// The same with a choice of what cells may hold.
+///
+/// # Errors
+/// As [`render`].
+pub fn render_cells(summary: &Summary, cells: Cells) -> Result<String, RenderError> {
     let failed = |error: &dyn std::fmt::Display| RenderError::Csv(error.to_string());
     let mut out = csv::Writer::from_writer(Vec::new());
     out.write_record(HEADER).map_err(|e| failed(&e))?;
     for row in rows(summary) {
-        out.write_record(record(summary, &row)).map_err(|e| failed(&e))?;
+        out.write_record(record(summary, &row).map(|text| cells.cell(text))).map_err(|e| failed(&e))?;
     }
     let bytes = out.into_inner().map_err(|e| failed(&e))?;
     String::from_utf8(bytes).map_err(|e| failed(&e))
@@ -136,4 +169,21 @@ fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
         number(row.strict),
         number(row.coverage),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_text_unless_raw_cells_are_asked_for() {
+        for formula in ["=HYPERLINK(\"http://x\")", "+1+1", "-2+3", "@SUM(A1)", " =1+1", "\t=1+1", "＝1+1"] {
+            assert_eq!(Cells::Harmless.cell(formula.to_owned()), format!("'{}", plain(formula)), "{formula}");
+            assert_eq!(Cells::Raw.cell(formula.to_owned()), formula);
+        }
+        for text in ["-5", "+0.5", "1e-3", "an answer", "a=b", ""] {
+            assert_eq!(Cells::Harmless.cell(text.to_owned()), text);
+        }
+        assert_eq!(Cells::Harmless.cell("a\u{1b}]0;x\u{7}\nb".to_owned()), "a ]0;x \nb");
+    }
 }

@@ -4,6 +4,8 @@ use std::io::Write;
 
 use bench_proto::summary::QuestionLine;
 
+use crate::csv::Cells;
+
 /// Columns that every export has, before those of the metrics.
 pub const COLUMNS: [&str; 22] = [
     "question_id",
@@ -86,6 +88,7 @@ pub fn metric_column(metric: &str) -> String {
 pub struct CsvQuestions<W: Write> {
     out: csv::Writer<W>,
     metrics: Vec<String>,
+    cells: Cells,
 }
 
 impl<W: Write> CsvQuestions<W> {
@@ -93,11 +96,11 @@ impl<W: Write> CsvQuestions<W> {
     ///
     /// # Errors
     /// When `out` cannot be written to.
-    pub fn new(out: W, metrics: Vec<String>) -> std::io::Result<Self> {
+    pub fn new(out: W, metrics: Vec<String>, cells: Cells) -> std::io::Result<Self> {
         let mut out = csv::Writer::from_writer(out);
         let names = COLUMNS.iter().map(|name| (*name).to_owned()).chain(metrics.iter().map(|m| metric_column(m)));
-        out.write_record(names).map_err(std::io::Error::other)?;
-        Ok(Self { out, metrics })
+        out.write_record(names.map(|name| cells.cell(name))).map_err(std::io::Error::other)?;
+        Ok(Self { out, metrics, cells })
     }
 
     /// Writes a question; what is absent is an empty cell.
@@ -106,7 +109,7 @@ impl<W: Write> CsvQuestions<W> {
     /// When `out` cannot be written to.
     pub fn write(&mut self, line: &QuestionLine) -> std::io::Result<()> {
         let record = cells(line, &self.metrics).into_iter().map(|cell| match cell {
-            Cell::Text(text) => text.unwrap_or_default(),
+            Cell::Text(text) => self.cells.cell(text.unwrap_or_default()),
             Cell::Number(number) => number.map(|number| number.to_string()).unwrap_or_default(),
             Cell::Count(count) => count.to_string(),
         });

@@ -1,6 +1,6 @@
 //! How a number is written for people: scores as per cent with two decimals, `–` for what was not computed.
 
-use bench_proto::summary::Interval;
+use bench_proto::{summary::Interval, text};
 
 /// Stands for a figure that was not computed.
 pub(crate) const NONE: &str = "–";
@@ -106,9 +106,9 @@ pub(crate) fn counted(n: u64, word: &str) -> String {
     if n == 1 { format!("1 {word}") } else { format!("{} {word}s", count(n)) }
 }
 
-/// Free text on one line of at most `most` characters, without control characters (which could drive a terminal).
-pub(crate) fn one_line(text: &str, most: usize) -> String {
-    let mut clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+/// Free text on one line of at most `most` characters, without what could drive a terminal.
+pub(crate) fn one_line(words: &str, most: usize) -> String {
+    let mut clean = text::one_line(words).into_owned();
     if let Some((cut, _)) = clean.char_indices().nth(most) {
         clean.truncate(cut);
         clean.push('…');
@@ -135,6 +135,7 @@ mod tests {
     #[test]
     fn free_text_cannot_break_a_line_or_drive_a_terminal() {
         assert_eq!(one_line("a\nb\u{1b}[31mred", 40), "a b [31mred");
+        assert_eq!(one_line("a\u{202e}b\u{9b}c", 40), "a b c");
         assert_eq!(one_line("ääääää", 3), "äää…");
     }
 }

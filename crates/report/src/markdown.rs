@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use bench_proto::summary::{Summary, Verdict};
+use bench_proto::{
+    summary::{Summary, Verdict},
+    text::one_line,
+};
 
 use crate::{
     document::{Block, Detail, Table, document},
@@ -58,19 +61,47 @@ fn table_lines(table: &Table) -> String {
     [titles, rule].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes text harmless where Markdown or HTML would read more into it.
+/// Breaks what a host of Markdown would turn into a link or a message to somebody; nobody sees it.
+const BREAK: char = '\u{2060}';
+
+/// Makes text harmless where Markdown, HTML or their host would read more into it: bare URLs and addresses are no links, nobody is
+/// called by an `@`, no number of a bug is referred to.
 fn escape(text: &str) -> String {
+    let text = one_line(text);
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        let after = &text[at + c.len_utf8()..];
         match c {
             '\\' | '|' | '`' | '*' | '[' | ']' | '~' => escaped.extend(['\\', c]),
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
-            '\n' | '\r' => escaped.push(' '),
+            ':' if after.starts_with("//") => escaped.push_str("\\:"),
+            '.' if is_www(&text[..at]) => escaped.push_str("\\."),
+            '@' if calls(before, after) => escaped.extend([c, BREAK]),
+            '#' if after.starts_with(|c: char| c.is_ascii_digit()) => escaped.extend([c, BREAK]),
             c => escaped.push(c),
         }
+        before = c;
     }
     escaped
+}
+
+/// Whether a word ends in `www`.
+fn is_www(before: &str) -> bool {
+    let start = before.len().checked_sub(3).and_then(|start| Some((before.get(..start)?, before.get(start..)?)));
+    start.is_some_and(|(start, word)| {
+        word.eq_ignore_ascii_case("www") && !start.ends_with(|c: char| c.is_alphanumeric())
+    })
+}
+
+/// Whether an `@` calls somebody (`@name`, `(@name`) or makes an address (`name@host.example`); `recall@10` does neither.
+fn calls(before: char, after: &str) -> bool {
+    let word =
+        after.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))).next().unwrap_or_default();
+    let is_address =
+        word.split_once('.').is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
+    !word.is_empty() && (!(before.is_ascii_alphanumeric() || before == '_') || is_address)
 }
 
 #[cfg(test)]
@@ -80,5 +111,22 @@ mod tests {
     #[test]
     fn answers_cannot_break_the_table() {
         assert_eq!(escape("a|b\n<img> *x* `y`"), "a\\|b &lt;img> \\*x\\* \\`y\\`");
+        assert_eq!(escape("a\u{1b}[2Jb\u{202e}c"), "a \\[2Jb c");
+    }
+
+    #[test]
+    fn names_and_addresses_in_answers_call_nobody() {
+        for (given, written) in [
+            ("see https://evil.example/x", "see https\\://evil.example/x"),
+            ("www.evil.example", "www\\.evil.example"),
+            ("(WWW.evil.example)", "(WWW\\.evil.example)"),
+            ("awww.yes", "awww.yes"),
+            ("@octocat and (@org/team)", "@\u{2060}octocat and (@\u{2060}org/team)"),
+            ("mail me@evil.example", "mail me@\u{2060}evil.example"),
+            ("fixes #12", "fixes #\u{2060}12"),
+            ("recall@10 and ndcg@5.", "recall@10 and ndcg@5."),
+        ] {
+            assert_eq!(escape(given), written);
+        }
     }
 }

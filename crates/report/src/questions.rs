@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use bench_proto::summary::QuestionLine;
+use bench_proto::{summary::QuestionLine, text::json};
 
 /// Writes question lines to any writer, one JSON object per line. Buffering is the caller's choice.
 #[derive(Debug)]
@@ -26,7 +26,11 @@ impl<W: Write> QuestionsWriter<W> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, question)?;
         self.line.push(b'\n');
-        self.out.write_all(&self.line)?;
+        match std::str::from_utf8(&self.line) {
+            // characters that would drive a terminal are escaped
+            Ok(line) => self.out.write_all(json(line).as_bytes())?,
+            Err(_) => self.out.write_all(&self.line)?,
+        }
         self.lines += 1;
         Ok(())
     }

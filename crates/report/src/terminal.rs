@@ -1,6 +1,9 @@
 //! The table that `submit` and `report` print.
 
-use bench_proto::summary::{Summary, Verdict};
+use bench_proto::{
+    summary::{Summary, Verdict},
+    text::{one_line, plain},
+};
 use comfy_table::{Cell, CellAlignment, LineStyle, Table as Grid, TableStyle};
 
 use crate::document::{Block, Detail, Table, document};
@@ -61,8 +64,10 @@ struct Painter {
 }
 
 impl Painter {
+    /// Words of the document in a style; what they hold of their own to drive a terminal is taken out.
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.to_owned() }
+        let text = plain(text);
+        if self.colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.into_owned() }
     }
 
     fn block(&self, block: &Block) -> String {
@@ -71,8 +76,8 @@ impl Painter {
             Block::Labels(labels) => self
                 .paint(Style::Yellow, &labels.iter().map(|label| format!("[{label}]")).collect::<Vec<_>>().join(" ")),
             Block::Verdict(verdict, reasons) => self.verdict(*verdict, reasons),
-            Block::Text(text) => text.clone(),
-            Block::List(lines) => lines.join("\n"),
+            Block::Text(text) => plain(text).into_owned(),
+            Block::List(lines) => lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n"),
             Block::Table(table) => grid(table),
         }
     }
@@ -80,7 +85,10 @@ impl Painter {
     fn verdict(&self, verdict: Verdict, reasons: &[String]) -> String {
         let style = if verdict == Verdict::Valid { Style::Green } else { Style::Red };
         let word = self.paint(style, verdict.name());
-        std::iter::once(word).chain(reasons.iter().map(|reason| format!("  {reason}"))).collect::<Vec<_>>().join("\n")
+        std::iter::once(word)
+            .chain(reasons.iter().map(|reason| format!("  {}", one_line(reason))))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
@@ -95,10 +103,12 @@ fn grid(table: &Table) -> String {
     let align = |right: bool| {
         if right { CellAlignment::Right } else { CellAlignment::Left }
     };
-    grid.set_header(table.columns.iter().map(|(title, right)| Cell::new(title).set_alignment(align(*right))));
+    grid.set_header(table.columns.iter().map(|(title, right)| Cell::new(one_line(title)).set_alignment(align(*right))));
     for row in &table.rows {
         grid.add_row(
-            row.iter().zip(&table.columns).map(|(cell, (_, right))| Cell::new(cell).set_alignment(align(*right))),
+            row.iter()
+                .zip(&table.columns)
+                .map(|(cell, (_, right))| Cell::new(one_line(cell)).set_alignment(align(*right))),
         );
     }
     grid.trim_fmt()

@@ -96,7 +96,7 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
         Value::Url(url) => Some(url.clone()),
         _ => None,
     });
-    let variable = field("api_key_env").map(|entry| entry.value.shown());
+    let variable = field("api_key_env").and_then(|entry| entry.value.text()).map(str::to_owned);
     let path = field("api_key_file").map(|entry| entry.value.shown());
     let from_env = variable.as_deref().and_then(|variable| {
         let key = (sources.env)(variable).filter(|key| !key.trim().is_empty())?;
@@ -112,7 +112,7 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
         Some(Value::Whole(limit)) => u64::try_from(*limit).ok(),
         _ => None,
     };
-    let tpm_counts_used = field("tpm_counts").is_some_and(|entry| entry.value.shown() == "used");
+    let tpm_counts_used = field("tpm_counts").is_some_and(|entry| entry.value.text() == Some("used"));
     Account { name: name.to_owned(), base_url, key, rpm: limit("rpm"), tpm: limit("tpm"), tpm_counts_used }
 }
 

@@ -13,6 +13,12 @@ pub struct SettingsError {
 
 impl std::error::Error for SettingsError {}
 
+impl From<Problem> for SettingsError {
+    fn from(problem: Problem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.problems.iter().enumerate() {
@@ -40,6 +46,32 @@ pub enum Problem {
     #[error("{path}: {reason}; give another one with --config")]
     Unreadable {
         /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A file of the current folder that nobody has vouched for.
+    #[error(
+        "{path} of this folder sets {}: who wrote it decides where texts and keys go, what runs or what may be spent. Read it, then \
+         `bench-coord config trust` remembers it as it is; --config {path} uses it this once",
+        .keys.join(", ")
+    )]
+    Untrusted {
+        /// The file.
+        path: String,
+        /// What it sets that needs a word.
+        keys: Vec<String>,
+    },
+    /// There is no folder for the list of trusted files.
+    #[error("there is no place to remember {path}: set BENCH_HOME to a full path, or name the file with --config")]
+    NoPlaceForTrust {
+        /// The file.
+        path: String,
+    },
+    /// The list of trusted files cannot be written.
+    #[error("{path} cannot be written: {reason}; name the file with --config instead")]
+    NotRemembered {
+        /// The list.
         path: String,
         /// Why.
         reason: String,

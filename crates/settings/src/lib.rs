@@ -3,6 +3,7 @@
 //! - `default-config.toml` holds every setting with its default and meaning; it is inside the program ([`DEFAULT_CONFIG`]).
 //! - [`Settings::load`] is pure over its [`Sources`]; [`from_process`] reads the process.
 //! - Unknown names, wrong types and keys in the open are errors with file, line and column; all are reported at once.
+//! - `bench.toml` of the current folder may decide where things go only after `trust`; a file that is named may.
 //! - Keys come from the environment or from key files, are held as [`secrecy::SecretString`], and are shown as set or not.
 //!
 //! To add a setting: a line in `default-config.toml`, one in `schema.rs`, a field in `view.rs`. Settings of a dataset or a
@@ -15,11 +16,11 @@ mod file;
 mod layers;
 mod origin;
 mod process;
-mod redact;
 mod schema;
 mod show;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod value;
 mod view;
 
@@ -30,6 +31,7 @@ pub use origin::{Origin, Place};
 pub use process::{CommandLine, DEFAULT_FILE, from_process};
 pub use schema::{ExtraKey, Kind};
 pub use show::{ShownSetting, render};
+pub use trust::trust;
 pub use value::Value;
 pub use view::{BackoffSettings, ModelCallSettings, RoleSettings, RunSettings, Settings, WorkerSettings};
 

@@ -6,16 +6,20 @@ use crate::{
     error::{Problem, SettingsError},
     layers::{FlagValue, Sources},
     schema::ExtraKey,
+    trust::Found,
     view::Settings,
 };
 
-/// File that is read when it is there and `--config` is not given.
+/// File that is read when it is there and no other is named.
 pub const DEFAULT_FILE: &str = "bench.toml";
+
+/// Variable that names the file, as `--config` does.
+const CONFIG_VARIABLE: &str = "BENCH_CONFIG";
 
 /// What the command line says about settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandLine {
-    /// `--config FILE`.
+    /// `--config FILE`; without it `BENCH_CONFIG`.
     pub config: Option<PathBuf>,
     /// `--profile NAME`.
     pub profile: Option<String>,
@@ -25,24 +29,28 @@ pub struct CommandLine {
     pub flags: Vec<FlagValue>,
 }
 
-/// Reads the settings of this process: `--config` or `bench.toml`, the environment, the command line. `extra` are the
-/// settings of datasets and memory systems.
+/// The file that is named by the command line or the environment, and so is meant.
+pub(crate) fn named(line: &CommandLine) -> Option<PathBuf> {
+    let variable = || std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    line.config.clone().or_else(variable)
+}
+
+/// Reads the settings of this process: the file that is named or `bench.toml`, the environment, the command line. `extra` are
+/// the settings of datasets and memory systems.
 ///
 /// # Errors
-/// As [`Settings::load`], and when the file cannot be read.
+/// As [`Settings::load`], when the file cannot be read, and when one that is not named sets what needs a word ([`crate::trust`]).
 pub fn from_process(line: CommandLine, extra: Vec<ExtraKey>) -> Result<Settings, SettingsError> {
-    let path = line.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
+    let named = named(&line);
+    let path = named.clone().unwrap_or_else(|| DEFAULT_FILE.into());
     let shown = path.display().to_string();
     let file = match std::fs::read_to_string(&path) {
         Ok(text) => Some((shown, text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && line.config.is_none() => None,
-        Err(error) => {
-            return Err(SettingsError {
-                problems: vec![Problem::Unreadable { path: shown, reason: error.to_string() }],
-            });
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => None,
+        Err(error) => return Err(Problem::Unreadable { path: shown, reason: error.to_string() }.into()),
     };
-    Settings::load(&Sources {
+    let found = file.clone().filter(|_| named.is_none());
+    let settings = Settings::load(&Sources {
         file,
         profile: line.profile,
         env: &|name| std::env::var(name).ok(),
@@ -50,5 +58,9 @@ pub fn from_process(line: CommandLine, extra: Vec<ExtraKey>) -> Result<Settings,
         sets: line.sets,
         flags: line.flags,
         extra,
-    })
+    })?;
+    if let Some((path, text)) = &found {
+        Found { path, text }.check(&settings)?;
+    }
+    Ok(settings)
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use bench_proto::probe::MOST_RECALLS;
+use bench_proto::{probe::MOST_RECALLS, redact};
 
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,12 +71,17 @@ impl Kind {
     }
 }
 
-/// The base URL that was probably meant by one without a scheme: TLS is usual where names have dots.
+/// The base URL that was probably meant by one without a scheme: TLS is usual where names have dots. A word alone may be a key that
+/// was put into the wrong variable, and is not repeated.
 fn base_url_meant(text: &str) -> Option<String> {
     let host = text.split(['/', ':']).next().filter(|host| !host.is_empty())?;
+    if host == text && !host.contains('.') && host != "localhost" {
+        return None;
+    }
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?=&%".contains(c)) && !text.contains("://");
     let here = !host.contains('.') || host.parse::<std::net::Ipv4Addr>().is_ok();
-    plain.then(|| format!("{}://{text}", if here { "http" } else { "https" }))
+    let meant = || redact::url(&format!("{}://{text}", if here { "http" } else { "https" })).into_owned();
+    plain.then(meant).filter(|meant| meant != redact::HIDDEN)
 }
 
 /// A setting.

@@ -194,11 +194,11 @@ slosts = 3
     bench.toml:12:7: store.url is 5, expected a URL with its scheme, such as "sqlite:bench.db"
     bench.toml:14:1: answerer.api_key would put a key where others can read it; set an environment variable, or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file
     bench.toml:17:1: accounts.eu.api_key would put a key where others can read it; set an environment variable, or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file
-    bench.toml:18:12: accounts.eu.base_url is "no scheme", expected an http:// or https:// URL, such as "http://localhost:8000/v1"
+    bench.toml:18:12: accounts.eu.base_url is no URL (it may hold a secret and is not shown), expected an http:// or https:// URL, such as "http://localhost:8000/v1"
     bench.toml:20:16: backoff.max_interval is 5, expected a duration such as "500ms", "2s" or "15m"
     bench.toml:22:1: unknown setting 'worker.slosts' (did you mean 'worker.slots'?); `bench-coord config show --all` lists all
     --profile cI: bench.toml has no such profile (did you mean 'ci'?); profiles: ci
-    environment BENCH_QUEUE_URL: queue.url is "rabbit", expected a URL with its scheme, such as "sqlite:bench.db"
+    environment BENCH_QUEUE_URL: queue.url is no URL (it may hold a secret and is not shown), expected a URL with its scheme, such as "sqlite:bench.db"
     --set needs key=value, such as --set run.top_k=20; 'run.top_k' has no '='
     --set top_k: unknown setting 'top_k' (did you mean 'run.top_k'?); `bench-coord config show --all` lists all
     --set run.top_k: run.top_k is "0", expected a whole number from 1 to 10000
@@ -359,5 +359,30 @@ fn p42_what_is_allowed_is_read_from_file_and_environment_and_mistakes_have_their
     for (set, expected) in [("allow.systems=mine", "systems hash FILE"), ("allow.secrets=KEY", "NAME@host")] {
         let refused = load(Sources { sets: words(&[set]), ..Sources::default() }).expect_err("is refused").to_string();
         assert!(refused.contains(expected) && refused.contains("--set"), "{refused}");
+    }
+}
+
+#[test]
+fn passwords_are_shown_by_no_setting_and_no_message() {
+    let file = Some((
+        "bench.toml".to_owned(),
+        "[store]\nurl = 'postgres://u:12/s3cret@db/b'\n[queue]\nurl = 'amqp://u:s3cret@mq'\n\
+         [archive]\nurl = 's3://key:s3cret@bucket/x'\n[answerer]\nbase_url = 'https://api.example/v1?key=s3cret'\n"
+            .to_owned(),
+    ));
+    let settings = Settings::load(&Sources { file, ..Sources::default() }).expect("loads");
+    let shown = format!("{}{settings:?}", render(&settings.show(true)));
+    assert!(!shown.contains("s3cret"), "{shown}");
+    // what is shown is not what is used
+    assert_eq!(settings.archive_url.as_deref(), Some("s3://key:s3cret@bucket/x"));
+    for set in [
+        "judge.base_url=ftp://u:s3cret@x",
+        "judge.base_url=s3cret",
+        "judge.base_url=x.example?key=s3cret",
+        "store.url=s3cret",
+    ] {
+        let sources = Sources { sets: vec![set.to_owned()], ..Sources::default() };
+        let message = Settings::load(&sources).expect_err("is refused").to_string();
+        assert!(!message.contains("s3cret"), "{message}");
     }
 }

@@ -2,11 +2,11 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use bench_proto::money::PicoUsd;
+use bench_proto::{money::PicoUsd, redact};
 use secrecy::SecretString;
 use toml::de::DeValue;
 
-use crate::{duration, redact::redact_password, schema::Kind};
+use crate::{duration, schema::Kind};
 
 /// The value of a setting.
 #[derive(Clone)]
@@ -101,18 +101,27 @@ impl Value {
         }
     }
 
+    /// A text, word, name or URL as it was given; `None` for values of other kinds.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Url(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// What `config show` prints.
     #[must_use]
     pub fn shown(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => redact::text(text).into_owned(),
             Self::Bool(flag) => flag.to_string(),
             Self::Whole(number) => number.to_string(),
             Self::Number(number) => number.to_string(),
             Self::Duration(duration) => duration::show(*duration),
             Self::List(items) if items.is_empty() => "none".into(),
             Self::List(items) => items.join(", "),
-            Self::Url(url) => redact_password(url),
+            Self::Url(url) => redact::url(url).into_owned(),
             Self::Path(path) => path.display().to_string(),
             Self::Usd(amount) => amount.to_string(),
             Self::Secret(_) => "set (hidden)".into(),
@@ -127,8 +136,8 @@ impl Value {
             Self::Whole(number) => (*number).into(),
             Self::Number(number) => (*number).into(),
             Self::List(items) => items.clone().into(),
-            Self::Url(url) => url.clone().into(),
-            Self::Text(_) | Self::Duration(_) | Self::Path(_) => self.shown().into(),
+            Self::Text(text) | Self::Url(text) => text.clone().into(),
+            Self::Duration(_) | Self::Path(_) => self.shown().into(),
             Self::Usd(amount) => amount.usd().into(),
             Self::Secret(_) => return None,
         })
@@ -164,11 +173,13 @@ pub(crate) fn found(kind: Kind, value: &DeValue<'_>) -> String {
 
 /// A text as part of a message.
 pub(crate) fn found_text(kind: Kind, text: &str) -> String {
-    match kind {
-        Kind::Secret => "(hidden)".into(),
-        _ => {
-            let shown: String = redact_password(text).chars().take(60).collect();
-            format!("{shown:?}")
-        }
+    let shown = match kind {
+        Kind::Secret => return "(hidden)".into(),
+        Kind::Url | Kind::BaseUrl => redact::url(text),
+        _ => redact::text(text),
+    };
+    if shown == redact::HIDDEN {
+        return "no URL (it may hold a secret and is not shown)".into();
     }
+    format!("{:?}", shown.chars().take(60).collect::<String>())
 }

@@ -273,7 +273,7 @@ impl Settings {
     pub fn account_for(&self, role: ModelRole, provider: &str) -> Account {
         let chosen = self.entries.get(&format!("{}.account", role.name()));
         // embeddings have no section of the kind: their memory system names an account
-        let chosen = chosen.map_or_else(|| DEFAULT_PROVIDER.to_owned(), |entry| entry.value.shown());
+        let chosen = chosen.and_then(|entry| entry.value.text()).unwrap_or(DEFAULT_PROVIDER).to_owned();
         let of_provider = provider != DEFAULT_PROVIDER && !self.is_set(&format!("{}.account", role.name()));
         let name = if of_provider && self.accounts.contains_key(provider) { provider.to_owned() } else { chosen };
         self.account_named(role, name)

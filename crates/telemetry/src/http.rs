@@ -1,13 +1,17 @@
 //! The listener of long-running processes: health, readiness and small JSON answers.
 //!
-//! It binds to loopback unless told otherwise; any other address needs a bearer token, for every path. Processes answer
-//! through [`Pages`] and know nothing of HTTP.
+//! It binds to loopback unless told otherwise; any other address needs a bearer token, for every path. Without a token only requests
+//! that name this machine are answered. Connections are bounded in number and time. Processes answer through [`Pages`] and know
+//! nothing of HTTP.
+
+mod connections;
+mod origin;
 
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
-    Json, Router,
-    extract::{Request, State},
+    Json,
+    extract::Request,
     http::{
         StatusCode,
         header::{AUTHORIZATION, CONTENT_TYPE},
@@ -138,18 +142,20 @@ pub async fn listen(
     if !bound.ip().is_loopback() && token.is_none() {
         return Err(ListenError::Open(bound));
     }
-    let router = Router::new().fallback(answer).with_state(Arc::new(Server { pages, token }));
-    let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::warn!("the listener on {bound} ended: {error}");
-        }
-    });
+    let task = tokio::spawn(connections::serve(listener, Arc::new(Server { pages, token })));
     Ok(Listening { address: bound, task })
 }
 
-async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response {
-    if server.token.as_ref().is_some_and(|token| !token.is_in(&request)) {
-        return reply(StatusCode::UNAUTHORIZED, json!({"error": "a bearer token is needed"}));
+async fn answer(server: &Server, request: Request) -> Response {
+    match &server.token {
+        Some(token) if !token.is_in(&request) => {
+            return reply(StatusCode::UNAUTHORIZED, json!({"error": "a bearer token is needed"}));
+        }
+        None if !origin::is_of_this_machine(&request) => {
+            let why = "only this machine is answered: ask for 127.0.0.1 or localhost, or give the process a token";
+            return reply(StatusCode::FORBIDDEN, json!({"error": why}));
+        }
+        Some(_) | None => {}
     }
     if request.uri().path() == LOG_LEVEL && request.method() == axum::http::Method::PUT {
         return set_log_level(request).await;
@@ -227,7 +233,7 @@ mod tests {
 
     async fn get(address: SocketAddr, path: &str, header: &str) -> String {
         let mut stream = TcpStream::connect(address).await.expect("connects");
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}\r\n");
         stream.write_all(request.as_bytes()).await.expect("writes");
         let mut text = String::new();
         stream.read_to_string(&mut text).await.expect("reads");
@@ -260,5 +266,92 @@ mod tests {
             assert!(get(local, "/healthz", header).await.starts_with("HTTP/1.1 401"), "{header}");
         }
         assert!(get(local, "/healthz", "authorization: Bearer s3cret\r\n").await.starts_with("HTTP/1.1 200"));
+    }
+    /// What is answered to a request with these lines of its head.
+    async fn asked(address: SocketAddr, head: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.expect("connects");
+        stream.write_all(format!("{head}\r\n\r\n").as_bytes()).await.expect("writes");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("reads");
+        text
+    }
+
+    #[tokio::test]
+    async fn loopback_answers_nobody_who_was_led_here_by_another_name() {
+        let up = listen("127.0.0.1:0", None, Arc::new(Fixed(Ok(())))).await.expect("listens");
+        for path in ["/healthz", "/readyz", "/metrics", "/api/one", "/api/log-level"] {
+            for wrong in [
+                "host: evil.example",
+                "host: localhost\r\norigin: https://evil.example",
+                "host: localhost\r\norigin: null",
+                "host: localhost\r\nhost: evil.example",
+                "accept: */*",
+            ] {
+                let text = asked(up.address, &format!("GET {path} HTTP/1.1\r\n{wrong}")).await;
+                assert!(text.starts_with("HTTP/1.1 403") || text.starts_with("HTTP/1.1 400"), "{path} {wrong}: {text}");
+            }
+        }
+        let absolute = asked(up.address, "GET http://evil.example/metrics HTTP/1.1\r\nhost: localhost").await;
+        assert!(absolute.starts_with("HTTP/1.1 403"), "{absolute}");
+        let put = "PUT /api/log-level HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 5\r\n\r\ntrace";
+        assert!(asked(up.address, put).await.starts_with("HTTP/1.1 403"));
+        let page = "GET /api/one HTTP/1.1\r\nhost: localhost\r\norigin: http://127.0.0.1:3000";
+        assert!(asked(up.address, page).await.starts_with("HTTP/1.1 200"));
+        // a token says more than a name
+        let up = listen("127.0.0.1:0", BearerToken::new("s3cret"), Arc::new(Fixed(Ok(())))).await.expect("listens");
+        let named = "GET /healthz HTTP/1.1\r\nhost: bench.example\r\nauthorization: Bearer s3cret";
+        assert!(asked(up.address, named).await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn half_open_connections_keep_nobody_out() {
+        let up = listen("127.0.0.1:0", None, Arc::new(Fixed(Ok(())))).await.expect("listens");
+        let mut half_open = Vec::new();
+        for n in 0..3 * connections::MOST_CONNECTIONS {
+            let mut stream = TcpStream::connect(up.address).await.expect("connects");
+            if n % 2 == 0 {
+                stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localh").await.expect("writes");
+            }
+            half_open.push(stream);
+        }
+        for _ in 0..3 {
+            assert!(get(up.address, "/readyz", "").await.starts_with("HTTP/1.1 200"));
+        }
+        // the oldest had to go
+        let mut rest = Vec::new();
+        let gone = tokio::time::timeout(connections::HEAD / 2, half_open[1].read_to_end(&mut rest)).await;
+        assert!(gone.is_ok(), "the oldest is still there");
+    }
+
+    #[tokio::test]
+    async fn a_head_that_does_not_come_or_does_not_end_is_no_request() {
+        let up = listen("127.0.0.1:0", None, Arc::new(Fixed(Ok(())))).await.expect("listens");
+        let mut slow = TcpStream::connect(up.address).await.expect("connects");
+        slow.write_all(b"GET /readyz HTTP/1.1\r\n").await.expect("writes");
+        let long = format!("GET /readyz HTTP/1.1\r\nhost: localhost\r\nx: {}", "x".repeat(64 * 1024));
+        let text = asked_until_closed(up.address, &long).await;
+        assert!(text.is_empty() || text.starts_with("HTTP/1.1 431"), "{text}");
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(2 * connections::HEAD, slow.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok(), "a slow head is waited for");
+    }
+
+    /// The same where the other side may close before all is written.
+    async fn asked_until_closed(address: SocketAddr, head: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.expect("connects");
+        let _ = stream.write_all(head.as_bytes()).await;
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text).await;
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_body_has_an_end_on_every_path() {
+        let up = listen("127.0.0.1:0", None, Arc::new(Fixed(Ok(())))).await.expect("listens");
+        for path in ["/api/log-level", "/readyz", "/api/one"] {
+            let head = format!("PUT {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n");
+            let text = asked_until_closed(up.address, &format!("{head}{}", "x".repeat(8 * 1024))).await;
+            assert!(!text.starts_with("HTTP/1.1 2"), "{path}: {text}");
+        }
     }
 }

@@ -15,13 +15,11 @@ pub mod outage;
 #[cfg(feature = "http")]
 pub mod probe;
 pub mod process;
-mod redact;
 pub mod spans;
 
 pub use logs::{
     DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, last_words, set_filter,
 };
-pub use redact::redact_url;
 
 #[doc(hidden)]
 pub use tracing;

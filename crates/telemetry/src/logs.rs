@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use bench_proto::text::plain;
 use tracing::{Dispatch, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
@@ -155,7 +156,7 @@ pub fn last_words(why: &str) {
     } else {
         use io::Write as _;
         // a closed standard error is no reason to fail
-        let _ = writeln!(io::stderr().lock(), "error: {why}");
+        let _ = writeln!(io::stderr().lock(), "error: {}", plain(why));
     }
 }
 
@@ -171,13 +172,37 @@ where
     let (filter, handle) = reload::Layer::new(filter(text)?);
     let lines = fmt::layer().with_writer(writer);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match options.format {
-        LogFormat::Human => Box::new(lines.with_ansi(options.color).with_target(false)),
+        LogFormat::Human if options.color => Box::new(lines.with_ansi(true).with_target(false)),
+        LogFormat::Human => Box::new(lines.map_writer(Plain).with_ansi(false).with_target(false)),
         LogFormat::Json => Box::new(lines.json().flatten_event(true).with_current_span(true)),
     };
     // the filter is that of the lines alone: what goes to a collector has its own
     let registry = Registry::default().with(lines.with_filter(filter));
     let dispatch = Dispatch::new(with_process_spans(registry));
     Ok((dispatch, Filtering { handle, text: Mutex::new(text.to_owned()) }))
+}
+
+/// A writer of lines for people: what others have put into them does not drive the terminal.
+struct Plain<W>(W);
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Plain<W> {
+    type Writer = Plain<W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        Plain(self.0.make_writer())
+    }
+}
+
+impl<W: io::Write> io::Write for Plain<W> {
+    /// Takes a whole line, which is how events are written.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(plain(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(feature = "otlp")]
@@ -279,6 +304,16 @@ mod tests {
         assert_eq!(lines(&quiet, Some("info")), 0);
         let service = LogOptions { default_filter: "info", ..LogOptions::default() };
         assert_eq!(lines(&service, None), 2);
+    }
+
+    #[test]
+    fn words_of_others_do_not_drive_the_terminal() {
+        let captured = Captured::default();
+        let writer = captured.clone();
+        let (dispatch, _) = dispatch(&LogOptions::default(), None, move || writer.clone()).expect("a valid filter");
+        tracing::dispatcher::with_default(&dispatch, || tracing::warn!("a\u{1b}[2J \u{202e}b {}", "\u{9b}31m"));
+        let line = String::from_utf8(captured.0.lock().expect("no panic").clone()).expect("log lines are UTF-8");
+        assert!(!line.trim_end().chars().any(bench_proto::text::acts), "{line:?}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub mod field {
     pub const CODE: &str = "code";
     /// Trace id of a question.
     pub const TRACE_ID: &str = "trace_id";
-    /// A URL without its password, see [`crate::redact_url`].
+    /// A URL without its password, see [`bench_proto::redact::url`].
     pub const URL: &str = "url";
     /// All of them.
     pub const ALL: &[&str] = &[RUN, BANK, QUESTION, TASK, EPOCH, WORKER, ATTEMPT, ELAPSED_MS, CODE, TRACE_ID, URL];

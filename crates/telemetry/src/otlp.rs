@@ -15,6 +15,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bench_proto::redact;
 use opentelemetry::{
     InstrumentationScope, KeyValue, SpanId, TraceFlags, TraceId,
     trace::{Link, SpanContext, SpanKind, Status, TraceState},
@@ -32,7 +33,6 @@ use tokio::{sync::Mutex, task::JoinHandle};
 pub use self::live::ProcessSpans;
 use crate::{
     metrics::{self, catalogue},
-    redact_url,
     spans::{FinishedSpan, Kind, SpanSink, Value},
 };
 
@@ -73,9 +73,10 @@ pub struct OtlpError {
 
 impl OtlpOptions {
     fn failed(&self, reason: impl ToString) -> OtlpError {
-        let endpoint = redact_url(&self.endpoint).into_owned();
+        let endpoint = redact::url(&self.endpoint).into_owned();
         // the exporter's own words repeat the endpoint, password and all
-        let reason = reason.to_string().replace(&self.endpoint, &endpoint);
+        let reason =
+            if endpoint == self.endpoint { reason.to_string() } else { "it is no URL of a receiver".to_owned() };
         OtlpError { endpoint, reason }
     }
 

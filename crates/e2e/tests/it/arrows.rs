@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Crate → workspace crates that it may use (development dependencies aside).
 const ARROWS: &[(&str, &[&str])] = &[
     ("bench-proto", &[]),
-    ("bench-telemetry", &[]),
+    ("bench-telemetry", &["bench-proto"]),
     ("bench-settings", &["bench-proto"]),
     ("bench-datasets", &["bench-proto"]),
     ("bench-grading", &["bench-proto"]),

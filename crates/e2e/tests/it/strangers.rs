@@ -147,3 +147,143 @@ fn names_in_an_index_lead_nowhere() {
     assert!(refused.stderr.contains("names a file"), "{}", refused.stderr);
     assert!(!there.path().parent().expect("a folder").join("evil").exists());
 }
+
+/// A folder as somebody else has made it: its settings lead elsewhere, and it brings a list of trusted files along.
+fn strange_folder(bench: &Bench, settings: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = bench.path().join("bench.toml");
+    fs::write(&file, settings).expect("writable");
+    let home = bench.path().join(".bench");
+    fs::create_dir_all(&home).expect("writable");
+    let hash = sha256(&file);
+    let path = fs::canonicalize(&file).expect("is there");
+    let list = home.join("trusted-configs");
+    fs::write(&list, format!("{}  {}\n", hash.as_str().expect("a hash"), path.display())).expect("writable");
+    fs::set_permissions(&list, fs::Permissions::from_mode(0o600)).expect("is changed");
+}
+
+#[test]
+fn a_settings_file_of_a_strange_folder_wants_a_word() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().expect("a folder");
+    let bench = Bench::new().with_env("HOME", home.path().display().to_string());
+    let settings =
+        "[accounts.openai]\nbase_url = 'http://127.0.0.1:1/v1'\n[run]\nsystem = './theirs.yaml'\ntop_k = 5\n";
+    strange_folder(&bench, settings);
+    for verb in [&["list"][..], &["config", "show"], &["submit", "--dataset", "locomo-sim", "--preset", "quick"]] {
+        let refused = bench.run(verb).expect_code(2);
+        for word in
+            ["bench.toml", "accounts.openai.base_url, run.system", "`bench-coord config trust`", "--config bench.toml"]
+        {
+            assert!(refused.stderr.contains(word), "'{word}' is missing in {}", refused.stderr);
+        }
+    }
+    // who names it means it, once
+    let _ = bench.run(["list", "--config", "bench.toml"]).expect_code(0);
+    let named = bench.command(["list"]).env("BENCH_CONFIG", "bench.toml").output().expect("runs");
+    assert_eq!(named.status.code(), Some(0));
+    let _ = bench.run(["list"]).expect_code(2);
+
+    let trusted = bench.run(["config", "trust"]).expect_code(0);
+    assert!(
+        trusted.stdout.contains("http://127.0.0.1:1/v1") && trusted.stdout.contains("bench.toml:2"),
+        "{}",
+        trusted.stdout
+    );
+    let list = home.path().join(".bench/trusted-configs");
+    assert_eq!(fs::metadata(list).expect("is there").permissions().mode() & 0o777, 0o600);
+    let shown = bench.run(["config", "show"]).expect_code(0).stdout;
+    assert!(shown.contains("./theirs.yaml"), "{shown}");
+    // another file, and the same file elsewhere, are others
+    fs::write(bench.path().join("bench.toml"), format!("{settings}# changed\n")).expect("writable");
+    let _ = bench.run(["list"]).expect_code(2);
+    let other = Bench::new().with_env("HOME", home.path().display().to_string());
+    fs::write(other.path().join("bench.toml"), settings).expect("writable");
+    let _ = other.run(["list"]).expect_code(2);
+    // one that leads nowhere needs no word, and flags and environment are the person's own
+    fs::write(bench.path().join("bench.toml"), "[run]\ntop_k = 5\npreset = 'quick'\n").expect("writable");
+    let _ = bench.run(["list", "--store", "sqlite:other.db"]).expect_code(0);
+}
+
+/// What a terminal would obey.
+const ACTS: &str = "x\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}1A\u{202e}y\u{2066}";
+
+#[test]
+fn words_of_others_drive_no_terminal_no_spreadsheet_and_no_pull_request() {
+    let bench = Bench::new();
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--run-id", "own"];
+    let _ = bench.run(submit).expect_code(0);
+    let line = |(n, question): (usize, &Value)| {
+        let answer = if n == 0 { "=HYPERLINK(\"http://evil.example\")".to_owned() } else { format!("{ACTS} {n}") };
+        let id = &question["question_id"];
+        format!("{}\n", json!({"question_id": id, "answer": answer, "score": 0, "metric": format!("m{ACTS}")}))
+    };
+    let lines: String = bench.questions("own").iter().enumerate().map(line).collect();
+    fs::write(bench.path().join("answers.jsonl"), lines).expect("writable");
+    let import = ["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl", "--subset", "--run-id", "theirs"];
+    let name = format!("{ACTS}\nfake  finished @octocat https://evil.example");
+    let imported = bench.run(import.iter().copied().chain(["--name", &name])).expect_code(0);
+    let _ = bench.run(["archive", "push", "theirs", "--archive", "kept"]).expect_code(0);
+    let acts = |text: &str| text.chars().any(|c| c != '\n' && bench_proto::text::acts(c));
+    assert!(!acts(&imported.stdout) && !acts(&imported.stderr), "{:?}", imported.stderr);
+    for verb in [
+        &["list"][..],
+        &["list", "--json"],
+        &["status", "theirs"],
+        &["status", "theirs", "--json"],
+        &["report", "theirs"],
+        &["report", "theirs", "--format", "json"],
+        &["report", "theirs", "--format", "csv"],
+        &["archive", "list", "--archive", "kept"],
+        &["archive", "list", "--archive", "kept", "--json"],
+        &["archive", "trajectory", "--archive", "kept"],
+        &["compare", "own", "theirs"],
+        &["export", "theirs", "--format", "csv"],
+        &["export", "theirs"],
+        &["trace", "theirs"],
+    ] {
+        let done = bench.run(verb);
+        assert!(!acts(&done.stdout) && !acts(&done.stderr), "{verb:?}: {:?} {:?}", done.stdout, done.stderr);
+    }
+    let listed = bench.run(["list"]).expect_code(0).stdout;
+    assert_eq!(listed.lines().count(), 3, "a name is no line of its own: {listed}");
+
+    let csv = bench.run(["export", "theirs", "--format", "csv"]).expect_code(0).stdout;
+    assert!(csv.contains("\"'=HYPERLINK("), "{csv}");
+    let raw = bench.run(["export", "theirs", "--format", "csv", "--raw-csv"]).expect_code(0).stdout;
+    assert!(raw.contains("\"=HYPERLINK(") && raw.contains(ACTS), "{raw}");
+    let markdown = bench.run(["report", "theirs", "--format", "md"]).expect_code(0).stdout;
+    assert!(!markdown.contains("@octocat") && !markdown.contains("https://evil"), "{markdown}");
+}
+
+#[test]
+fn a_password_is_in_no_message() {
+    let bench = Bench::new();
+    for url in [
+        "postgres://u:12/s3cret@127.0.0.1:1/b",
+        "postgres://u:12?s3cret@127.0.0.1:1/b",
+        "postgres://u:12#s3cret@127.0.0.1:1/b",
+        "postgres://u:s3cret@127.0.0.1:1/b",
+        "postgres://127.0.0.1:1/b?user=u&password=s3cret",
+        "u:s3cret@127.0.0.1",
+    ] {
+        for verb in [
+            &["submit", "--dataset", "locomo-sim", "--queue", "amqp://u:s3cret@127.0.0.1:1"][..],
+            &["list"],
+            &["config", "show"],
+        ] {
+            let done = bench.run(verb.iter().copied().chain(["--store", url]));
+            assert!(
+                !format!("{}{}", done.stdout, done.stderr).contains("s3cret"),
+                "{verb:?} {url}: {} {}",
+                done.stdout,
+                done.stderr
+            );
+        }
+    }
+    let base =
+        bench.run(["config", "show", "--set", "answerer.base_url=https://api.example/v1?key=s3cret"]).expect_code(0);
+    assert!(base.stdout.contains("https://api.example/v1?key=***"), "{}", base.stdout);
+    let wrong = bench.run(["list", "--set", "answerer.base_url=sk-s3cret"]).expect_code(2);
+    assert!(!wrong.stderr.contains("s3cret"), "{}", wrong.stderr);
+}

@@ -159,6 +159,8 @@ async fn an_attempt_sends_what_it_should_and_reads_what_came() {
     assert_eq!(attempt.pace, PaceHint { requests: Some((60, 59, 1000)), ..PaceHint::default() });
     assert!(attempt.duration_us > 0);
     assert_eq!(model.endpoint(), format!("http://{}/v1?api-version=1", server.address));
+    let model = server.model_with(HttpSettings::default(), "?api-version=1&key=s3cret-of-mine");
+    assert_eq!(model.endpoint(), format!("http://{}/v1?api-version=1&key=***", server.address));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use bench_proto::redact;
 use lapin::{Channel, Connection, ConnectionProperties, runtime, tcp::OwnedTLSConfig, uri::AMQPUri};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -39,12 +40,16 @@ impl Link {
     /// Reads the URL; nothing is opened yet.
     pub(super) fn new(url: &str, purpose: &'static str, closed: CancellationToken) -> Result<Self, QueueError> {
         // the parser's own words may hold the password
-        let mut uri: AMQPUri = url.parse().map_err(|_| {
+        let unreadable = || {
             QueueError::Setup(
                 "cannot read the queue URL: use amqp://user:password@host:port/vhost, with special characters as %XX"
                     .into(),
             )
-        })?;
+        };
+        if redact::is_misread(url) {
+            return Err(unreadable());
+        }
+        let mut uri: AMQPUri = url.parse().map_err(|_| unreadable())?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_SECONDS);
         let authority = &uri.authority;
         let vhost = if uri.vhost == "/" { "%2f" } else { &uri.vhost };
@@ -174,7 +179,9 @@ mod tests {
         let shown = link("amqps://ann:sec%2fret@broker.example/bench").expect("a URL").describe();
         assert_eq!(shown, "amqps://ann@broker.example:5671/bench");
         assert_eq!(link("amqp://ann:secret@h:7").expect("a URL").describe(), "amqp://ann@h:7/%2f");
-        let error = link("amqp://ann:secret@:port/x").expect_err("no URL").to_string();
-        assert!(error.contains("cannot read the queue URL") && !error.contains("secret"), "{error}");
+        for wrong in ["amqp://ann:secret@:port/x", "amqp://ann:12/secret@h", "amqp://ann:12?secret@h"] {
+            let error = link(wrong).expect_err("no URL").to_string();
+            assert!(error.contains("cannot read the queue URL") && !error.contains("secret"), "{error}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What is said about an archived run: the manifest beside its files, and its entry in the index.
 
-use bench_proto::{ids::RunId, spec::RunSpec, summary::Summary};
+use bench_proto::{ids::RunId, spec::RunSpec, summary::Summary, text::acts};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -175,13 +175,13 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 /// Reads a document of the archive.
 /// Whether a name names a file or folder of its own, and nothing above or below it.
 pub(crate) fn is_plain(name: &str) -> bool {
-    let allowed = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | ':');
+    let allowed = |c: char| !acts(c) && !matches!(c, '/' | '\\' | ':');
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)
 }
 
 /// A text from outside, as an error message can hold it.
 pub(crate) fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(120).collect()
+    text.chars().filter(|c| !acts(*c)).take(120).collect()
 }
 
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ArchiveError> {

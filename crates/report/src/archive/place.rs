@@ -2,6 +2,7 @@
 
 use std::{path::Path as FilePath, sync::Arc, time::Duration};
 
+use bench_proto::redact;
 use bytes::Bytes;
 use futures::{TryStreamExt as _, stream::FuturesUnordered};
 use object_store::{
@@ -106,13 +107,14 @@ impl Place {
         if let Some(folder) = Self::folder_of(url) {
             return Self::folder(folder);
         }
-        let parsed = url::Url::parse(url).map_err(|e| ArchiveError::Url(format!("{url} is no URL: {e}")))?;
+        let parsed =
+            url::Url::parse(url).map_err(|e| ArchiveError::Url(format!("the archive's URL cannot be read: {e}")))?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
             return Err(ArchiveError::Url(
                 "keys do not belong into the URL of an archive: set them in the environment".to_owned(),
             ));
         }
-        let shown = format!("{}://{}{}", parsed.scheme(), parsed.host_str().unwrap_or_default(), parsed.path());
+        let shown = redact::url(url).into_owned();
         let (scheme, prefix) =
             ObjectStoreScheme::parse(&parsed).map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?;
         let accounts = environment.filter(|(name, _)| ACCOUNTS.iter().any(|start| name.starts_with(start)));

@@ -16,7 +16,10 @@ mod curves;
 mod forest;
 mod history;
 
-use bench_proto::summary::{Interval, Summary};
+use bench_proto::{
+    summary::{Interval, Summary},
+    text::acts,
+};
 
 pub use forest::{forest, forest_plain};
 pub use history::{HistoryPoint, history};
@@ -82,7 +85,7 @@ fn figure(width: f64, height: f64, title: &str, shapes: &str) -> String {
     )
 }
 
-/// Text that is safe in XML and HTML; control characters, which XML does not know, become blanks.
+/// Text that is safe in XML and HTML; what [`acts`] becomes a blank: control characters, which XML does not know, among it.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -93,7 +96,7 @@ pub fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() => escaped.push(' '),
+            c if acts(c) => escaped.push(' '),
             c => escaped.push(c),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr as _, time::Duration};
 
+use bench_proto::redact;
 use sqlx::postgres::PgConnectOptions;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -17,6 +18,9 @@ const PROBE: Duration = Duration::from_secs(2);
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 /// Parameter of the URL that says that a pooler is in between.
 const POOLER_FLAG: &str = "pgbouncer";
+
+/// Why a URL with an `@` behind the host is refused.
+const MISREAD: &str = "in a user or password the characters / ? # @ are written %2F %3F %23 %40";
 
 /// A database on a server. Shown without its password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +48,9 @@ pub(super) fn parse(url: &str) -> StoreResult<Wanted> {
             "the store's URL cannot be read ({why}): write postgres://<user>@<host>:<port>/<database>"
         ))
     };
+    if redact::is_misread(url) {
+        return Err(refuse(&MISREAD));
+    }
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     if !["postgres://", "postgresql://"].iter().any(|start| base.starts_with(start)) {
         return Err(refuse(&"// is missing"));
@@ -116,6 +123,8 @@ mod tests {
         for wrong in [
             "postgres:secret",
             "postgres://u:secret@h:port/b",
+            "postgres://u:12/secret@h/b",
+            "postgres://u:12?secret@h/b",
             "postgres://u:secret@h/b?pgbouncer=secret",
             "postgres://u:secret@h/b?sslmode=no",
         ] {

@@ -32,6 +32,8 @@ pub fn parse(text: &str) -> Result<AdapterSpec, String> {
     if text.len() > MAX_FILE_BYTES {
         return Err(format!("the file is longer than {MAX_FILE_BYTES} bytes"));
     }
+    // editors of some systems begin files with a mark
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_norway::from_str(text).map_err(|error| {
         let message = error.to_string();
         match error.location() {
@@ -426,6 +428,11 @@ reset: {request: 'DELETE /users/{bank}'}
         let adapter = compile(&parse(SMALL).expect("reads")).expect("compiles");
         assert_eq!(adapter.searches.len(), 1);
         assert_eq!(fingerprint(&adapter.spec).len(), 8);
+    }
+
+    #[test]
+    fn a_mark_at_the_beginning_is_no_mistake() {
+        assert_eq!(parse(&format!("\u{feff}{}", SMALL.trim_start())), parse(SMALL));
     }
 
     #[test]

@@ -7,13 +7,15 @@ use std::{
     time::Duration,
 };
 
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, redact};
 use reqwest::{
     Method, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER},
     redirect,
 };
+
+use bench_proto::address::is_public;
 
 /// Code of a failure before anything was sent: the system is not there.
 pub(crate) const UNREACHABLE: &str = "system_unreachable";
@@ -72,42 +74,16 @@ impl Resolve for PublicOnly {
 
 const PRIVATE: &str = "is in a private network: write `allow: [private_addresses]` into the adapter when that is meant";
 
-/// Whether an address belongs to the public internet.
-pub(crate) fn is_public(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => {
-            let [a, b, ..] = ip.octets();
-            let shared = a == 100 && (64..128).contains(&b);
-            !(ip.is_private()
-                || ip.is_loopback()
-                || ip.is_link_local()
-                || ip.is_unspecified()
-                || ip.is_broadcast()
-                || ip.is_multicast()
-                || shared
-                || a == 0
-                || a >= 240)
-        }
-        IpAddr::V6(ip) => {
-            !(ip.is_loopback()
-                || ip.is_unspecified()
-                || ip.is_multicast()
-                || ip.is_unique_local()
-                || ip.is_unicast_link_local())
-        }
-    }
-}
-
 /// Checks what a base URL may be before anything is sent.
 ///
 /// # Errors
 /// What is wrong with it.
 pub(super) fn check_url(text: &str, private: bool, has_key: bool, plain_text_key: bool) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|e| format!("url '{text}': {e}"))?;
+    let url = Url::parse(text).map_err(|e| format!("url: {e}"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("url '{text}' must begin with http:// or https://"));
+        return Err(format!("url '{}' must begin with http:// or https://", redact::url(text)));
     }
-    if !url.username().is_empty() || url.password().is_some() {
+    if !url.username().is_empty() || url.password().is_some() || redact::is_misread(text) {
         return Err("url must not hold a password: name the secret under `auth`".to_owned());
     }
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
@@ -188,16 +164,17 @@ async fn exchange(client: &reqwest::Client, request: Request, what: &str) -> Res
         let status = response.status();
         if status.is_redirection() && status.as_u16() != 304 {
             let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default().to_owned();
+            let shown = redact::text(&to);
             if !redirects {
                 return Err(Failure::permanent(
                     "system_redirect",
                     format!(
-                        "{what}: redirected to '{to}': use that address, or write `allow: [redirects]` into the adapter"
+                        "{what}: redirected to '{shown}': use that address, or write `allow: [redirects]` into the adapter"
                     ),
                 ));
             }
             let next = url.join(&to).ok().filter(|next| next.origin() == origin).ok_or_else(|| {
-                Failure::permanent("system_redirect", format!("{what}: redirected to another server: '{to}'"))
+                Failure::permanent("system_redirect", format!("{what}: redirected to another server: '{shown}'"))
             })?;
             url = next;
             if status.as_u16() == 303 {
@@ -271,6 +248,8 @@ mod tests {
             "http://[::ffff:10.0.0.1]",
             "http://0.0.0.0",
             "http://100.64.0.1",
+            "http://198.18.0.1",
+            "http://[64:ff9b::10.0.0.1]",
         ] {
             assert!(check(private).is_err_and(|e| e.contains("private_addresses")), "{private}");
             assert!(check_url(private, true, false, false).is_ok(), "{private}");

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use http::SystemHttp;
-pub(crate) use http::{NO_REPLY, UNREACHABLE, is_public};
+pub(crate) use http::{NO_REPLY, UNREACHABLE};
 pub(crate) use managed::BROKEN;
 pub use managed::{InstanceRecord, Instances, end_orphans, host, remove_data};
 pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};

@@ -22,7 +22,7 @@ pub use self::{
 use super::{
     SystemSettings,
     adapter::{
-        self, AdapterSpec, file, is_public,
+        self, AdapterSpec, file,
         spec::{AuthSpec, Permission, PortSpec},
     },
 };
@@ -244,7 +244,7 @@ impl<'a> Asked<'a> {
     fn is_open(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         let ip = host.trim_matches(['[', ']']).parse().ok();
-        let public = ip.map_or(host.trim_end_matches('.') != "localhost", is_public);
+        let public = ip.map_or(host.trim_end_matches('.') != "localhost", bench_proto::address::is_public);
         url.scheme() == "https" && public && !self.spec.allow.contains(&Permission::PrivateAddresses)
     }
 

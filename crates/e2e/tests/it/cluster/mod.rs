@@ -3,6 +3,7 @@
 mod broker;
 mod coordinators;
 mod failover;
+mod half_open;
 mod latency;
 mod memory_servers;
 mod network;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bench_models::classify::one_line;
+use bench_proto::redact;
 
 use super::super::{file, literal::SECRETIVE, spec::AdapterSpec};
 
@@ -13,8 +14,6 @@ use super::super::{file, literal::SECRETIVE, spec::AdapterSpec};
 const LINES: usize = 4;
 /// Bytes at the end of a log that are read for it.
 const BYTES: u64 = 4096;
-/// Shorter values are no secrets, and taking them out would spoil the words around them.
-const SHORTEST_SECRET: usize = 6;
 
 /// The log of an instance.
 pub(in super::super) fn log_path(folder: &Path) -> PathBuf {
@@ -25,7 +24,7 @@ pub(in super::super) fn log_path(folder: &Path) -> PathBuf {
 pub(in super::super) fn last_words(log: &Path, secrets: &[String]) -> String {
     let mut text = String::from_utf8_lossy(&last_bytes(log, BYTES).unwrap_or_default()).into_owned();
     for secret in secrets {
-        text = text.replace(secret.as_str(), "[key]");
+        text = redact::secret(&text, secret).into_owned();
     }
     let text = without_colours(&text);
     let lines: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(LINES).collect();
@@ -41,7 +40,7 @@ pub(in super::super) fn secrets_of(spec: &AdapterSpec) -> Vec<String> {
     let secretive = |name: &&str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
     let shown = spec.auth.as_ref().and_then(|auth| auth.env.as_deref());
     let values = named.filter(secretive).chain(shown).filter_map(|name| std::env::var(name).ok());
-    let mut secrets: Vec<String> = values.filter(|value| value.len() >= SHORTEST_SECRET).collect();
+    let mut secrets: Vec<String> = values.filter(|value| value.len() >= redact::SHORTEST_SECRET).collect();
     // one that holds another is taken out first
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets

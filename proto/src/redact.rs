@@ -1,0 +1,262 @@
+//! The one redactor: URLs and words of others, as they may be shown and logged. What cannot be read as a URL is not shown, because
+//! nobody knows where its password ends.
+
+use std::borrow::Cow;
+
+use url::{Position, Url};
+
+use crate::ids::Sha256Hash;
+
+/// What stands for a secret.
+pub const HIDDEN: &str = "***";
+
+/// Shorter secrets are left in words of others: they stand in many words by chance, and taking them out would make a message
+/// unreadable. Real keys are longer; `x` and `EMPTY` are what servers without keys are given.
+pub const SHORTEST_SECRET: usize = 8;
+
+/// Schemes of places on this machine: a path, no user, no host.
+const PATHS: [&str; 3] = ["file", "memory", "sqlite"];
+
+/// Parameters that say how something is reached; the values of all others are hidden.
+const PLAIN_PARAMETERS: [&str; 20] = [
+    "api-version",
+    "application_name",
+    "cacertfile",
+    "certfile",
+    "channel_max",
+    "connect_timeout",
+    "connection_timeout",
+    "dbname",
+    "frame_max",
+    "heartbeat",
+    "host",
+    "keyfile",
+    "mode",
+    "pgbouncer",
+    "port",
+    "region",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+];
+
+/// Names of parameters that are known to hold what is hidden; any other name may be the end of a password with `&`.
+const SECRET_PARAMETERS: [&str; 14] = [
+    "access_token",
+    "api-key",
+    "api_key",
+    "apikey",
+    "code",
+    "key",
+    "password",
+    "secret",
+    "sig",
+    "signature",
+    "sslpassword",
+    "subscription-key",
+    "token",
+    "user",
+];
+
+/// A URL as it may be shown: passwords, fragments and the values of most parameters are `***`; of http also the user, which is a
+/// token as often as a name. An `@` behind the host means that a password with `/`, `?` or `#` was read as something else:
+/// only the scheme is shown then.
+///
+/// ```
+/// use bench_proto::redact::url;
+/// assert_eq!(url("amqp://bench:secret@mq:5672/%2f"), "amqp://bench:***@mq:5672/%2f");
+/// assert_eq!(url("https://api.example/v1?api-version=2&key=secret"), "https://api.example/v1?api-version=2&key=***");
+/// assert_eq!(url("postgres://bench:12/34@db/x"), "postgres://***");
+/// assert_eq!(url("postgres://bench:s/cret@db/x"), "***");
+/// ```
+#[must_use]
+pub fn url(text: &str) -> Cow<'_, str> {
+    let Ok(parsed) = Url::parse(text) else { return HIDDEN.into() };
+    let shown = shown(&parsed);
+    // as it was written, when nothing had to be hidden
+    if shown.contains(HIDDEN) { shown.into() } else { text.into() }
+}
+
+fn shown(url: &Url) -> String {
+    let scheme = url.scheme();
+    let query = url.query().map(|query| format!("?{}", parameters(query))).unwrap_or_default();
+    let fragment = url.fragment().map(|_| format!("#{HIDDEN}")).unwrap_or_default();
+    if PATHS.contains(&scheme) && url.host_str().is_none_or(str::is_empty) {
+        return format!("{}{query}{fragment}", &url[..Position::AfterPath]);
+    }
+    if !url.has_authority() {
+        return format!("{scheme}:{HIDDEN}");
+    }
+    if has_at_behind_host(url) {
+        return format!("{scheme}://{HIDDEN}");
+    }
+    let user = match (url.username(), url.password()) {
+        ("", None) => String::new(),
+        _ if matches!(scheme, "http" | "https") => format!("{HIDDEN}@"),
+        (user, None) => format!("{user}@"),
+        (user, Some(_)) => format!("{user}:{HIDDEN}@"),
+    };
+    let path: Vec<&str> = url.path().split('/').map(|part| if is_key(part) { HIDDEN } else { part }).collect();
+    let host = &url[Position::BeforeHost..Position::BeforePath];
+    format!("{scheme}://{user}{host}{}{query}{fragment}", path.join("/"))
+}
+
+/// Whether a part of a path is a key, as some gateways want it.
+fn is_key(part: &str) -> bool {
+    part.starts_with("sk-") && part.len() >= SHORTEST_SECRET
+}
+
+fn has_at_behind_host(url: &Url) -> bool {
+    [Some(url.path()), url.query(), url.fragment()].into_iter().flatten().any(|part| part.contains('@'))
+}
+
+/// Whether a URL with a host was probably meant otherwise than it is read: an `@` behind the host is the end of a password that holds
+/// a `/`, `?` or `#`. Whoever connects refuses it, or parts of the password would be sent and shown as host, port and path.
+#[must_use]
+pub fn is_misread(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| url.host_str().is_some_and(|host| !host.is_empty()) && has_at_behind_host(&url))
+}
+
+fn parameters(query: &str) -> String {
+    query.split('&').map(parameter).collect::<Vec<_>>().join("&")
+}
+
+/// A URL as the name of the server behind it, for keys of calls and for reports. What [`url`] hides may still tell servers apart:
+/// parameters of unknown names leave a mark, those that are known to be keys do not, so that a new key finds the stored replies.
+#[must_use]
+pub fn identity(text: &str) -> String {
+    let query = text.split_once('?').map_or("", |(_, query)| query);
+    let unknown: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && parameter(pair) == HIDDEN).collect();
+    let mark = (!unknown.is_empty()).then(|| format!("#{}", &Sha256Hash::of(unknown.join("&").as_bytes()).hex()[..8]));
+    format!("{}{}", url(text), mark.unwrap_or_default())
+}
+
+/// A parameter `name=value` of a query: as it is when its name is known to be harmless, `name=***` when it is known to be a secret,
+/// else [`HIDDEN`].
+fn parameter(pair: &str) -> Cow<'_, str> {
+    let is_in = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    match pair.split_once('=') {
+        Some((name, _)) if is_in(&PLAIN_PARAMETERS, name) => pair.into(),
+        Some((name, _)) if is_in(&SECRET_PARAMETERS, name) => format!("{name}={HIDDEN}").into(),
+        _ => HIDDEN.into(),
+    }
+}
+
+/// A text of one's own, such as a setting: shown as it is unless it is a URL.
+#[must_use]
+pub fn text(text: &str) -> Cow<'_, str> {
+    if text.contains("://") { url(text) } else { text.into() }
+}
+
+/// Words of others without a secret, see [`SHORTEST_SECRET`].
+#[must_use]
+pub fn secret<'t>(text: &'t str, secret: &str) -> Cow<'t, str> {
+    if secret.len() >= SHORTEST_SECRET && text.contains(secret) {
+        text.replace(secret, "[key]").into()
+    } else {
+        text.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn passwords_are_hidden() {
+        for (given, seen) in [
+            ("postgres://bench:s3c@ret@db/x?sslmode=require", "postgres://bench:***@db/x?sslmode=require"),
+            ("redis://:secret@cache", "redis://:***@cache"),
+            ("https://token@api.example/v1", "https://***@api.example/v1"),
+            ("postgres://db/x?user=u&password=secret", "postgres://db/x?user=***&password=***"),
+            ("https://api.example/v1?secret", "https://api.example/v1?***"),
+            ("https://api.example/v1#secret", "https://api.example/v1#***"),
+            ("https://gateway.example/sk-secret/v1", "https://gateway.example/***/v1"),
+            ("postgres://u:12?34@db/x", "postgres://***"),
+            ("postgres://u:12#34@db/x", "postgres://***"),
+            ("postgres:u:secret@db", "postgres:***"),
+            ("api.example/v1?key=secret", "***"),
+            ("sk-secret", "***"),
+        ] {
+            assert_eq!(url(given), seen);
+        }
+    }
+
+    #[test]
+    fn everything_else_stays() {
+        for same in [
+            "memory:",
+            "sqlite:/a/b@c.db",
+            "sqlite:.bench/bench.db",
+            "amqp://guest@mq",
+            "https://api.example",
+            "https://api.example/v1?api-version=2025-01-01",
+        ] {
+            assert!(matches!(url(same), Cow::Borrowed(shown) if shown == same), "{same}");
+        }
+        assert_eq!(text("a folder/with spaces"), "a folder/with spaces");
+        assert_eq!(text("s3://u:secret@b/c"), "s3://u:***@b/c");
+    }
+
+    #[test]
+    fn servers_are_told_apart_without_their_keys() {
+        let plain = "https://api.example/v1?api-version=2025-01-01";
+        assert_eq!(identity(plain), plain);
+        assert_eq!(identity("https://api.example/v1?key=one"), identity("https://api.example/v1?key=two"));
+        let (red, blue) = (identity("https://api.example/v1?route=red"), identity("https://api.example/v1?route=blue"));
+        assert!(red != blue && !red.contains("red"), "{red} {blue}");
+    }
+
+    #[test]
+    fn a_password_that_ends_the_host_is_noticed() {
+        for wrong in ["postgres://u:12/34@db/x", "amqp://u:12?34@mq", "amqp://u:12#34@mq"] {
+            assert!(is_misread(wrong), "{wrong}");
+        }
+        for fine in ["postgres://u:1@2@db/x", "amqp://u:p@mq/%2f", "sqlite:/a@b.db", "sqlite:///a@b.db", "nonsense"] {
+            assert!(!is_misread(fine), "{fine}");
+        }
+    }
+
+    #[test]
+    fn short_secrets_do_not_redact_whole_texts() {
+        assert_eq!(secret("a text with many letters", "t"), "a text with many letters");
+        assert_eq!(secret("key 12345678 is wrong", "12345678"), "key [key] is wrong");
+    }
+
+    /// Digits, which also pass for a port, between every character that has a meaning in URLs.
+    fn password() -> impl Strategy<Value = String> {
+        let between = proptest::collection::vec(prop::sample::select(b"/?#@:%&=\\[]+ ;".to_vec()), 1..5);
+        between
+            .prop_map(|parts| parts.into_iter().fold(MARK.to_owned(), |all, c| format!("{all}{}{MARK}", char::from(c))))
+    }
+
+    const MARK: &str = "7531";
+    const SCHEMES: [&str; 9] = ["http", "https", "postgres", "postgresql", "amqp", "amqps", "redis", "s3", "grpc"];
+
+    proptest! {
+        #[test]
+        fn no_generated_password_is_shown(
+            scheme in prop::sample::select(SCHEMES.to_vec()), password in password(), user in "[a-z]{0,4}",
+            host in "[a-z]{1,6}", path in "(/[a-z]{0,4}){0,3}", at in 0_usize..7, name in "(password|key|token|code|[a-z]{1,5})",
+        ) {
+            let given = match at {
+                0 => format!("{scheme}://{user}:{password}@{host}{path}"),
+                1 => format!("{scheme}://{user}:{password}@{host}:80{path}?sslmode=require"),
+                2 => format!("{scheme}://{host}{path}?{name}={password}"),
+                3 => format!("{scheme}://{host}{path}?api-version=1&{name}={password}"),
+                4 => format!("{scheme}://{host}{path}?{password}"),
+                5 => format!("{scheme}://{host}{path}#{password}"),
+                _ => format!("{scheme}:{user}:{password}@{host}"),
+            };
+            prop_assert!(!url(&given).contains(MARK), "{} is shown as {}", given, url(&given));
+        }
+
+        #[test]
+        fn any_text_is_read(given in any::<String>()) {
+            let _ = url(&given);
+        }
+    }
+}
