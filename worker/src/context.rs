@@ -13,7 +13,7 @@ use bench_proto::{
     ids::{Role, RunNo},
     outage::RouteKey,
     server::ServerAddress,
-    spec::{IMPORTED_SYSTEM, SystemSpec},
+    spec::{IMPORTED_SYSTEM, SystemSpec, check_grading},
 };
 use bench_store::{BankRow, RunRow, SessionId, Store};
 use bench_telemetry::spans::SpanSink;
@@ -130,6 +130,8 @@ impl RunContext {
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
+        // whoever wrote the run chose it: a vote beyond the keys of its question has no task
+        check_grading(spec.judges.len(), spec.votes).map_err(cannot)?;
         // results made elsewhere can be graded again, and nothing is ever asked of their system
         let imported = spec.system.version == IMPORTED_SYSTEM;
         let name = if imported { "none" } else { spec.system.name.as_str() };

@@ -8,7 +8,8 @@ use std::{
 
 use bench_proto::{
     facts::QuestionFacts,
-    ids::{RunId, RunNo},
+    ids::{RunId, RunNo, TaskKey, TaskKind},
+    spec::check_grading,
     step::{StepNo, StepText},
     summary::Summary,
 };
@@ -122,12 +123,13 @@ async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Resto
     if new.spec.fingerprint().hex() != summary.run.fingerprint {
         return Err(damaged(format!("{RUN} and {REPORT} have different fingerprints")));
     }
+    check_grading(new.spec.judges.len(), new.spec.votes).map_err(|e| damaged(format!("{RUN}: {e}")))?;
     // all of it can be read before the store is touched
     for bank in lines::<BankBundle>(folder, BANKS)? {
-        drop(bank?);
+        check_bank(&bank?)?;
     }
     for result in lines::<ResultBundle>(folder, RESULTS)? {
-        drop(result?);
+        check_result(&result?)?;
     }
     let run_no = match store.create_run(&new).await {
         Ok(run_no) => {
@@ -158,6 +160,23 @@ async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Resto
     // last: a run that is finished is whole
     store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
     Ok(Restored::New)
+}
+
+/// Checks what becomes the keys of a bank's tasks.
+fn check_bank(bank: &BankBundle) -> Result<(), CliError> {
+    let within = bank.bank_no < TaskKey::MAX_BANKS && bank.segments.len() < TaskKey::MAX_INDEX as usize;
+    within.then_some(()).ok_or_else(|| damaged(format!("{BANKS}: bank {} is beyond what a run can have", bank.bank_no)))
+}
+
+/// Checks that a question's result is of a question, and its texts of that question and its judges.
+fn check_result(ResultBundle { facts, texts }: &ResultBundle) -> Result<(), CliError> {
+    let is_task = |task: TaskKey| TaskKey::from_wire(task.0).is_some();
+    let of_a_question = |task: TaskKey| is_task(task) && matches!(task.kind(), TaskKind::Question | TaskKind::Judge);
+    let own = |task: TaskKey| of_a_question(task) && task.question_of() == facts.task;
+    if own(facts.task) && facts.task.kind() == TaskKind::Question && texts.iter().all(|(task, ..)| own(*task)) {
+        return Ok(());
+    }
+    Err(damaged(format!("{RESULTS}: the result of '{}' is of no question", facts.question_id.escape_debug())))
 }
 
 async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Result<(), CliError> {

@@ -10,6 +10,7 @@ use reqwest::{
 use serde_json::Value;
 
 use super::{
+    handle,
     http::{self, NO_REPLY, Request, Response, SHAPE},
     path::Path,
     spec::{AuthPlace, AuthSpec, CallSpec},
@@ -36,7 +37,12 @@ pub(super) struct Call {
     last_event: Option<String>,
     usage: (Option<Path>, Option<Path>),
     names: BTreeSet<String>,
+    /// Variables without which the request would be about another thing, or about everything.
+    about: Vec<String>,
 }
+
+/// Variables that say what a request is about, wherever they stand in it.
+const ABOUT: [&str; 3] = ["bank", "name", "item"];
 
 #[derive(Debug, Clone)]
 enum Body {
@@ -188,15 +194,19 @@ impl Call {
                 (usage.prompt_tokens.as_deref().map(Path::new), usage.completion_tokens.as_deref().map(Path::new))
             }),
             names: BTreeSet::new(),
+            about: Vec::new(),
         };
         let mut names = BTreeSet::new();
         call.path.names(&mut names);
+        let in_path = names.clone();
         call.query.iter().for_each(|(_, template)| template.names(&mut names));
         match &call.body {
             Some(Body::Json(template) | Body::Text(template)) => template.names(&mut names),
             None => {}
         }
-        call.names = names;
+        call.names.clone_from(&names);
+        call.headers.iter().for_each(|(_, template)| template.names(&mut names));
+        call.about = names.into_iter().filter(|n| in_path.contains(n) || ABOUT.contains(&n.as_str())).collect();
         Ok(call)
     }
 
@@ -218,9 +228,16 @@ impl Call {
     /// The request for these variables.
     pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
         let broken = |error: String| Failure::permanent("system_request", format!("{}: {error}", self.what));
+        if let Some(name) = self.about.iter().find(|name| !handle::names_one(vars.get(name))) {
+            return Err(broken(format!("{{{name}}} names nothing, and the request would be about something else")));
+        }
         let path = self.path.render_text(vars, &escape);
         let base = connection.base.as_str().trim_end_matches('/');
         let mut url = Url::parse(&format!("{base}{path}")).map_err(|e| broken(e.to_string()))?;
+        let parts = |path: &str| path.split(['?', '#']).next().unwrap_or_default().matches('/').count();
+        if parts(url.path()) != parts(connection.base.path().trim_end_matches('/')) + parts(&path) {
+            return Err(broken(format!("'{path}' leads elsewhere")));
+        }
         for (key, template) in &self.query {
             if let Some(value) = template.render(vars) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
