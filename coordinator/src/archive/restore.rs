@@ -9,7 +9,7 @@ use std::{
 use bench_proto::{
     facts::QuestionFacts,
     ids::{RunId, RunNo, TaskKey, TaskKind},
-    spec::check_grading,
+    spec::{RunSpec, check_grading},
     step::{StepNo, StepText},
     summary::Summary,
 };
@@ -123,7 +123,7 @@ async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Resto
     if new.spec.fingerprint().hex() != summary.run.fingerprint {
         return Err(damaged(format!("{RUN} and {REPORT} have different fingerprints")));
     }
-    check_grading(new.spec.judges.len(), new.spec.votes).map_err(|e| damaged(format!("{RUN}: {e}")))?;
+    check_spec(&new.spec)?;
     // all of it can be read before the store is touched
     for bank in lines::<BankBundle>(folder, BANKS)? {
         check_bank(&bank?)?;
@@ -160,6 +160,32 @@ async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Resto
     // last: a run that is finished is whole
     store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
     Ok(Restored::New)
+}
+
+/// Reads the content of a file that a run is rebuilt from, and checks what it says; the number of its documents.
+///
+/// # Errors
+/// Exit 5 for what no run is rebuilt from.
+pub(crate) fn read(name: &str, content: &[u8]) -> Result<usize, CliError> {
+    let documents = |check: fn(&[u8]) -> Result<(), CliError>| {
+        let lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(check).collect::<Result<Vec<()>, _>>().map(|lines| lines.len())
+    };
+    match name {
+        BANKS => documents(|line| check_bank(&parse(BANKS, line)?)),
+        RESULTS => documents(|line| check_result(&parse(RESULTS, line)?)),
+        _ => {
+            let run: RunBundle = parse(RUN, content)?;
+            check_spec(&run.spec)?;
+            RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
+            let _ = run.spec.fingerprint();
+            Ok(1)
+        }
+    }
+}
+
+fn check_spec(spec: &RunSpec) -> Result<(), CliError> {
+    check_grading(spec.judges.len(), spec.votes).map_err(|e| damaged(format!("{RUN}: {e}")))
 }
 
 /// Checks what becomes the keys of a bank's tasks.

@@ -85,6 +85,20 @@ fn of_file(
     of_bytes(BufReader::new(file), ending(path).as_deref(), group, is_question, room)
 }
 
+/// The records of a file's content.
+///
+/// # Errors
+/// As [`records`].
+pub(crate) fn of_content(
+    name: &str,
+    content: &[u8],
+    is_question: &dyn Fn(&str) -> bool,
+    most_bytes: u64,
+) -> Result<Vec<Record>, ImportError> {
+    let mut room = Room { most: most_bytes, left: most_bytes };
+    of_bytes(content, ending(Path::new(name)).as_deref(), None, is_question, &mut room)
+}
+
 fn of_bytes(
     file: impl BufRead,
     ending: Option<&str>,

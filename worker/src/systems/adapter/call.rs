@@ -225,18 +225,17 @@ impl Call {
         format!("{} {}", self.method, self.path.render_text(vars, &escape))
     }
 
-    /// The request for these variables.
-    pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
-        let broken = |error: String| Failure::permanent("system_request", format!("{}: {error}", self.what));
+    /// Where the request goes for these variables: to this one thing below the base URL, or nowhere.
+    pub(super) fn url(&self, base: &Url, vars: &Vars) -> Result<Url, Failure> {
         if let Some(name) = self.about.iter().find(|name| !handle::names_one(vars.get(name))) {
-            return Err(broken(format!("{{{name}}} names nothing, and the request would be about something else")));
+            return Err(self.broken(format!("{{{name}}} names nothing, and the request would be about something else")));
         }
         let path = self.path.render_text(vars, &escape);
-        let base = connection.base.as_str().trim_end_matches('/');
-        let mut url = Url::parse(&format!("{base}{path}")).map_err(|e| broken(e.to_string()))?;
+        let below = base.as_str().trim_end_matches('/');
+        let mut url = Url::parse(&format!("{below}{path}")).map_err(|e| self.broken(e.to_string()))?;
         let parts = |path: &str| path.split(['?', '#']).next().unwrap_or_default().matches('/').count();
-        if parts(url.path()) != parts(connection.base.path().trim_end_matches('/')) + parts(&path) {
-            return Err(broken(format!("'{path}' leads elsewhere")));
+        if parts(url.path()) != parts(base.path().trim_end_matches('/')) + parts(&path) {
+            return Err(self.broken(format!("'{path}' leads elsewhere")));
         }
         for (key, template) in &self.query {
             if let Some(value) = template.render(vars) {
@@ -244,6 +243,17 @@ impl Call {
                 url.query_pairs_mut().append_pair(key, &text);
             }
         }
+        Ok(url)
+    }
+
+    fn broken(&self, error: String) -> Failure {
+        Failure::permanent("system_request", format!("{}: {error}", self.what))
+    }
+
+    /// The request for these variables.
+    pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
+        let broken = |error: String| self.broken(error);
+        let mut url = self.url(connection.base, vars)?;
         let mut headers = connection.headers.clone();
         let body = match &self.body {
             None => None,
