@@ -301,3 +301,25 @@ fn lines<T: DeserializeOwned>(
         .filter(|line| line.as_ref().map_or(true, |line| !line.is_empty()))
         .map(move |line| parse(name, &line.map_err(|e| missing(name, &e))?)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_becomes_no_task_is_damage() {
+        let bank = |no: u32| {
+            let bank = serde_json::json!({
+                "bank_no": no, "bank_id": "b", "segments": [], "content": "", "questions": "", "gold": ""
+            });
+            read(BANKS, bank.to_string().as_bytes())
+        };
+        assert_eq!(bank(0).expect("is one"), 1);
+        for beyond in [TaskKey::MAX_BANKS, u32::MAX] {
+            assert_eq!(bank(beyond).expect_err("has no keys").exit, Exit::Invalid);
+        }
+        let spec = |judges: usize, votes: u32| bench_proto::spec::check_grading(judges, votes);
+        assert!(spec(15, 31).is_ok() && spec(0, 1).is_ok());
+        assert!(spec(16, 1).is_err() && spec(1, 33).is_err() && spec(1, 2).is_err() && spec(1, 0).is_err());
+    }
+}

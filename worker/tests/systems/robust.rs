@@ -132,7 +132,7 @@ async fn server_that_names_banks(handle: &'static str) -> (String, Arc<Mutex<Vec
     let heard = Arc::clone(&asked);
     let answer = async move |request: axum::extract::Request| {
         heard.lock().expect("no panic").push(format!("{} {}", request.method(), request.uri()));
-        Json(json!({ "id": handle, "ids": [""], "results": [] }))
+        Json(json!({ "id": handle, "ids": [""], "results": [], "used": 9_000_000_000_000_000_000_u64, "made": 7 }))
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listens");
     let url = format!("http://{}", listener.local_addr().expect("has an address"));
@@ -183,4 +183,17 @@ async fn an_item_without_a_name_is_not_removed() {
     let refused = of_text(&purging, Some(&url)).reset_bank(&bank()).await.expect_err("is refused");
     assert!(refused.message.contains("{item} names nothing"), "{refused}");
     assert_eq!(*asked.lock().expect("no panic"), ["GET /items"]);
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_true_are_no_count() {
+    let (url, _) = server_that_names_banks("b").await;
+    let counting = NAMED_BY_THE_SERVER.replace(
+        "hits: [{list: results, text: memory}]",
+        "hits: [{list: results, text: memory}], usage: {prompt_tokens: used, completion_tokens: made}",
+    );
+    let query =
+        RecallQuery { question_id: "q", text: "heron", time_text: None, k: 5, visible_entries: 1, evidence: None };
+    let usage = of_text(&counting, Some(&url)).recall(&bank(), &query).await.expect("is read").usage;
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens), (0, 7));
 }

@@ -3,6 +3,8 @@
 use bench_proto::ids::TaskKey;
 use bench_queue::amqp::wire;
 use bench_settings::{Settings, Sources};
+use bench_worker::systems::adapter::{replay, shipped};
+use url::Url;
 
 use super::first_line;
 
@@ -44,6 +46,14 @@ pub(super) fn settings(bytes: &[u8]) {
 pub(super) fn urls(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = bench_telemetry::redact_url(text);
+    // a memory system below it
+    if let (Some(Ok(spec)), Ok(base)) = (shipped::find("hindsight"), Url::parse(text))
+        && let Ok(url) = replay::request_url(&spec, "reset", text, "b")
+    {
+        let url = Url::parse(&url).expect("what is asked is a URL");
+        let within = url.path().starts_with(base.path().trim_end_matches('/'));
+        assert!(url.origin() == base.origin() && within, "{url} is not below {base}");
+    }
     // the same with a password in its place
     let planted = "planted0123456789";
     let host = text.split(['/', '?', '#', '@', '\\', ':']).next().unwrap_or_default();

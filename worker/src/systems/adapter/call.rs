@@ -363,7 +363,7 @@ impl Call {
     }
 
     fn usage_of(&self, value: &Value) -> Usage {
-        let read = |path: &Option<Path>| path.as_ref().and_then(|path| path.count(value).ok()).unwrap_or(0);
+        let read = |path: &Option<Path>| believed(path.as_ref().and_then(|path| path.count(value).ok()).unwrap_or(0));
         Usage { prompt_tokens: read(&self.usage.0), completion_tokens: read(&self.usage.1), ..Usage::default() }
     }
 
@@ -394,6 +394,11 @@ impl Call {
     pub(super) fn shape(&self, error: impl std::fmt::Display) -> Failure {
         Failure::permanent(SHAPE, format!("{}: {error}", self.what))
     }
+}
+
+/// Tokens that a system says it has used in one request: what cannot be true is no count.
+pub(super) fn believed(tokens: u64) -> u64 {
+    if tokens <= 1_000_000_000 { tokens } else { 0 }
 }
 
 fn looks_like_json(response: &Response) -> bool {

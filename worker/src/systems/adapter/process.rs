@@ -38,7 +38,7 @@ use super::{
         Recall, RecallQuery, RetainReceipt, SystemStats,
     },
     UNREACHABLE,
-    call::excerpt,
+    call::{believed, excerpt},
     file, handle,
     http::SHAPE,
     index::{Handed, Indexes},
@@ -480,7 +480,8 @@ fn named(bank: &BankRef) -> String {
 }
 
 fn usage(reply: &ProcessReply) -> Usage {
-    Usage { prompt_tokens: reply.prompt_tokens, completion_tokens: reply.completion_tokens, ..Usage::default() }
+    let (prompt_tokens, completion_tokens) = (believed(reply.prompt_tokens), believed(reply.completion_tokens));
+    Usage { prompt_tokens, completion_tokens, ..Usage::default() }
 }
 
 /// Whether the process does not have what it was asked for: it said no, and not that another try may help.
