@@ -214,8 +214,8 @@ fn an_index_entry_that_cannot_be_read_hides_no_other_run() {
     let bench = at(s3.place(), "s3://bench/results");
     for id in ["first", "second"] {
         submit(&bench, id);
-        push_again(&bench, "s3://bench/results");
     }
+    let _ = bench.run(["archive", "push"]).expect_code(0);
     for trouble in [Trouble::Denied, Trouble::Busy] {
         s3.trouble_object("/second.json", trouble);
         let listed = bench.run(["archive", "list", "--json"]).expect_code(0);
