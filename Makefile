@@ -1,6 +1,6 @@
 # Short names for what people do; each is one line of a script or of cargo.
 
-.PHONY: test test-faults test-deploy test-local-embeddings demo bench
+.PHONY: test test-faults fuzz test-deploy test-local-embeddings demo bench
 
 # format, lints, documentation, all tests
 test:
@@ -15,6 +15,10 @@ test-faults:
 test-deploy:
 	sh scripts/test-deploy.sh
 	sh scripts/test-containers.sh
+
+# what others may send, made up: ten minutes of each kind
+fuzz:
+	sh scripts/fuzz.sh all --minutes 10
 
 # the first run: generated data, no key, no service
 demo:

@@ -14,6 +14,7 @@ mod commands;
 mod dispatch;
 mod display;
 mod exit;
+pub mod heard;
 mod import;
 mod latency;
 mod local;

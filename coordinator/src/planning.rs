@@ -14,7 +14,7 @@ use bench_proto::{
     money::PicoUsd,
     price::ModelPrice,
     probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
-    spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+    spec::{self, DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
     trace::TracePolicy,
 };
 use bench_settings::ModelRole;
@@ -251,6 +251,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         }
         _ => {}
     }
+    check_grading(settings.run.judge.len(), settings.run.votes)?;
     let priced = limits(app, user_prices(app, args)?)?;
     let latency_probe = latency_probe(app)?;
     if let Some(model) = vector::remote_model(&system_name, &system_settings) {
@@ -266,7 +267,6 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         .iter()
         .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &priced, will_call))
         .collect::<Result<Vec<_>, _>>()?;
-    check_votes(settings.run.votes)?;
     let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
 
     let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
@@ -303,17 +303,12 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     Ok(planned)
 }
 
-/// Checks the number of votes.
+/// Checks how many judges grade an answer, and how often each of them does.
 ///
 /// # Errors
-/// Exit 2 for even and large numbers.
-pub(crate) fn check_votes(votes: u32) -> Result<(), CliError> {
-    if votes > 31 || votes.is_multiple_of(2) {
-        return Err(CliError::usage(format!(
-            "--votes {votes}: give an odd number below 32, so that a majority exists"
-        )));
-    }
-    Ok(())
+/// Exit 2 for more than a run can have, and for votes without a majority.
+pub(crate) fn check_grading(judges: usize, votes: u32) -> Result<(), CliError> {
+    spec::check_grading(judges, votes).map_err(|e| CliError::usage(format!("--judge, --votes: {e}")))
 }
 
 /// Limits of a run from settings.

@@ -261,6 +261,25 @@ pub struct Difference {
     pub right: String,
 }
 
+/// Most judges of a run: each of their votes has a place among the keys of its question's tasks.
+pub const MOST_JUDGES: usize = 15;
+/// Most votes of a judge, for the same reason.
+pub const MOST_VOTES: u32 = 31;
+
+/// Checks how many judges grade an answer, and how often each of them does.
+///
+/// # Errors
+/// What is wrong, with what may be given.
+pub fn check_grading(judges: usize, votes: u32) -> Result<(), String> {
+    if judges > MOST_JUDGES {
+        return Err(format!("{judges} judges: at most {MOST_JUDGES} can grade a run"));
+    }
+    if votes > MOST_VOTES || votes.is_multiple_of(2) {
+        return Err(format!("{votes} votes: give an odd number below {}, so that a majority exists", MOST_VOTES + 1));
+    }
+    Ok(())
+}
+
 impl RunSpec {
     /// What can change a score, as dotted names and JSON values; the fingerprint is the hash of exactly this.
     ///

@@ -13,7 +13,7 @@ use bench_proto::{
     failure::{Failure, FailureClass},
     ids::RunNo,
     server::ServerAddress,
-    spec::{IMPORTED_SYSTEM, SystemSpec},
+    spec::{IMPORTED_SYSTEM, SystemSpec, check_grading},
 };
 use bench_store::{BankRow, RunRow, SessionId, Store};
 use bench_telemetry::spans::SpanSink;
@@ -132,6 +132,8 @@ impl RunContext {
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
+        // whoever wrote the run chose it: a vote beyond the keys of its question has no task
+        check_grading(spec.judges.len(), spec.votes).map_err(cannot)?;
         // results made elsewhere can be graded again, and nothing is ever asked of their system
         let imported = spec.system.version == IMPORTED_SYSTEM;
         let nothing = SystemSettings::new();

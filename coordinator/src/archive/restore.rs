@@ -8,7 +8,8 @@ use std::{
 
 use bench_proto::{
     facts::QuestionFacts,
-    ids::{RunId, RunNo},
+    ids::{RunId, RunNo, TaskKey, TaskKind},
+    spec::{RunSpec, check_grading},
     step::{StepNo, StepText},
     summary::Summary,
 };
@@ -72,12 +73,13 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
     if new.spec.fingerprint().hex() != summary.run.fingerprint {
         return Err(damaged(format!("{RUN} and {REPORT} have different fingerprints")));
     }
+    check_spec(&new.spec)?;
     // all of it can be read before the store is touched
     for bank in lines::<BankBundle>(folder, BANKS)? {
-        drop(bank?);
+        check_bank(&bank?)?;
     }
     for result in lines::<ResultBundle>(folder, RESULTS)? {
-        drop(result?);
+        check_result(&result?)?;
     }
     let run_no = match store.create_run(&new).await {
         Ok(run_no) => {
@@ -108,6 +110,49 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
     // last: a run that is finished is whole
     store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
     Ok(Restored::New)
+}
+
+/// Reads the content of a file that a run is rebuilt from, and checks what it says; the number of its documents.
+///
+/// # Errors
+/// Exit 5 for what no run is rebuilt from.
+pub(crate) fn read(name: &str, content: &[u8]) -> Result<usize, CliError> {
+    let documents = |check: fn(&[u8]) -> Result<(), CliError>| {
+        let lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(check).collect::<Result<Vec<()>, _>>().map(|lines| lines.len())
+    };
+    match name {
+        BANKS => documents(|line| check_bank(&parse(BANKS, line)?)),
+        RESULTS => documents(|line| check_result(&parse(RESULTS, line)?)),
+        _ => {
+            let run: RunBundle = parse(RUN, content)?;
+            check_spec(&run.spec)?;
+            RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
+            let _ = run.spec.fingerprint();
+            Ok(1)
+        }
+    }
+}
+
+fn check_spec(spec: &RunSpec) -> Result<(), CliError> {
+    check_grading(spec.judges.len(), spec.votes).map_err(|e| damaged(format!("{RUN}: {e}")))
+}
+
+/// Checks what becomes the keys of a bank's tasks.
+fn check_bank(bank: &BankBundle) -> Result<(), CliError> {
+    let within = bank.bank_no < TaskKey::MAX_BANKS && bank.segments.len() < TaskKey::MAX_INDEX as usize;
+    within.then_some(()).ok_or_else(|| damaged(format!("{BANKS}: bank {} is beyond what a run can have", bank.bank_no)))
+}
+
+/// Checks that a question's result is of a question, and its texts of that question and its judges.
+fn check_result(ResultBundle { facts, texts }: &ResultBundle) -> Result<(), CliError> {
+    let is_task = |task: TaskKey| TaskKey::from_wire(task.0).is_some();
+    let of_a_question = |task: TaskKey| is_task(task) && matches!(task.kind(), TaskKind::Question | TaskKind::Judge);
+    let own = |task: TaskKey| of_a_question(task) && task.question_of() == facts.task;
+    if own(facts.task) && facts.task.kind() == TaskKind::Question && texts.iter().all(|(task, ..)| own(*task)) {
+        return Ok(());
+    }
+    Err(damaged(format!("{RESULTS}: the result of '{}' is of no question", facts.question_id.escape_debug())))
 }
 
 async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Result<(), CliError> {
@@ -205,4 +250,26 @@ fn lines<T: DeserializeOwned>(
     Ok(lines
         .filter(|line| line.as_ref().map_or(true, |line| !line.is_empty()))
         .map(move |line| parse(name, &line.map_err(|e| missing(name, &e))?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_becomes_no_task_is_damage() {
+        let bank = |no: u32| {
+            let bank = serde_json::json!({
+                "bank_no": no, "bank_id": "b", "segments": [], "content": "", "questions": "", "gold": ""
+            });
+            read(BANKS, bank.to_string().as_bytes())
+        };
+        assert_eq!(bank(0).expect("is one"), 1);
+        for beyond in [TaskKey::MAX_BANKS, u32::MAX] {
+            assert_eq!(bank(beyond).expect_err("has no keys").exit, Exit::Invalid);
+        }
+        let spec = |judges: usize, votes: u32| bench_proto::spec::check_grading(judges, votes);
+        assert!(spec(15, 31).is_ok() && spec(0, 1).is_ok());
+        assert!(spec(16, 1).is_err() && spec(1, 33).is_err() && spec(1, 2).is_err() && spec(1, 0).is_err());
+    }
 }

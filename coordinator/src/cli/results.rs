@@ -40,6 +40,9 @@ pub struct ImportArgs {
     /// Name of the metric of the grades [default: imported]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
+    /// Most that the files may hold together, unpacked, in MiB: it is all read into memory
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub max_mib: u32,
     /// What the run is called
     #[command(flatten)]
     pub naming: NamingArgs,

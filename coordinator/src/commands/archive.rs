@@ -29,7 +29,7 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system } => {
             let place = at(place)?;
-            let entry = find(&place, run).await?;
+            let entry = found(&place, run).await?;
             let folder = output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&entry.run_id));
             get(app, &place, &entry, &folder, restore.then_some(*trust_system)).await
         }
@@ -52,7 +52,7 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
             Ok(Exit::Done)
         }
         ArchiveVerb::Badge { run, at: place } => {
-            out::json(&find(&at(place)?, run).await?.badge());
+            out::json(&found(&at(place)?, run).await?.badge());
             Ok(Exit::Done)
         }
     }
@@ -63,6 +63,13 @@ async fn entries(place: &Place) -> Result<Vec<IndexEntry>, CliError> {
     let listed = list(place).await?;
     listed.left_out.iter().for_each(|why| out::note(why));
     Ok(listed.entries)
+}
+
+/// The archived run that is meant; what nobody could read and might have been meant is said.
+async fn found(place: &Place, selector: &str) -> Result<IndexEntry, CliError> {
+    let (entry, left_out) = find(place, selector).await?;
+    left_out.iter().for_each(|why| out::note(why));
+    Ok(entry)
 }
 
 async fn push(app: &App, place: &Place, run: Option<&str>) -> CliResult {
@@ -153,7 +160,7 @@ async fn get(
 
 async fn verify(place: &Place, run: Option<&str>, json: bool) -> CliResult {
     let entries = match run {
-        Some(selector) => vec![find(place, selector).await?],
+        Some(selector) => vec![found(place, selector).await?],
         None => entries(place).await?,
     };
     let mut wrong = Vec::new();

@@ -168,7 +168,6 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
     } else if let Some(votes) = args.votes {
         spec.votes = votes;
     }
-    planning::check_votes(spec.votes)?;
     if !args.scorer.is_empty() {
         let named: Vec<&str> = args.scorer.iter().map(String::as_str).collect();
         let before: Vec<String> = source.scorers.iter().map(|scorer| scorer.name.clone()).collect();
@@ -179,9 +178,7 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
             spec.judges.clear();
         }
     }
-    if spec.judges.len() > 15 {
-        return Err(CliError::usage("at most 15 judges can grade a run"));
-    }
+    planning::check_grading(spec.judges.len(), spec.votes)?;
     let before = std::mem::take(&mut spec.limits);
     spec.limits = planning::limits(app, before.prices.into_iter().chain(prices).collect())?;
     // models that stay keep the prices of their file

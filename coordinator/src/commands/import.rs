@@ -213,7 +213,7 @@ fn read_lines(args: &ImportArgs, banks: &[KnownBank]) -> Result<(Vec<Line>, Opti
         metric: args.metric.clone(),
     };
     let resolver = Resolver::new(banks);
-    let records = read::records(&args.answers, &|name| resolver.is_question(name))?;
+    let records = read::records(&args.answers, &|name| resolver.is_question(name), u64::from(args.max_mib) << 20)?;
     let lines: Vec<Line> = records.iter().map(|record| fields::line(record, &reading)).collect::<Result<_, _>>()?;
     if lines.iter().all(|line| line.grade == Grade::None) {
         return Ok((lines, None));

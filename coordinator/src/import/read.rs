@@ -13,11 +13,9 @@ use super::{
     ImportError,
     fields::names_a_question,
     names::Fields,
-    records::{Finder, Record},
+    records::{Finder, MOST_LEVELS, Record},
 };
 
-/// Most bytes that are read, unpacked: a bound for what a small packed file may become.
-const MOST_BYTES: u64 = 2 << 30;
 /// Longest line of JSON lines.
 const MAX_LINE: usize = 16 << 20;
 /// Endings of files that are taken from a folder.
@@ -25,23 +23,30 @@ const ENDINGS: [&str; 5] = ["json", "jsonl", "ndjson", "csv", "tsv"];
 /// What may separate the cells of a table.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
-/// Reads all records of a file, or of the files of a folder in the order of their names. `is_question` knows the dataset's ids.
+/// Reads all records of a file, or of the files of a folder in the order of their names. `is_question` knows the dataset's ids;
+/// `most_bytes` bounds what the files may hold together, unpacked: a few packed kilobytes may become anything.
 ///
 /// # Errors
-/// A file that cannot be read, or is of no known form.
-pub(crate) fn records(path: &Path, is_question: &dyn Fn(&str) -> bool) -> Result<Vec<Record>, ImportError> {
+/// A file that cannot be read, or is of no known form; more than may be read.
+pub(crate) fn records(
+    path: &Path,
+    is_question: &dyn Fn(&str) -> bool,
+    most_bytes: u64,
+) -> Result<Vec<Record>, ImportError> {
     let mut records = Vec::new();
+    let mut room = Room { most: most_bytes, left: most_bytes };
     if path.is_dir() {
         for file in files_of(path)? {
             let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let group = name.split('.').next().map(str::to_owned);
-            let found = of_file(&file, group, is_question).map_err(|e| ImportError::at(&name, e.to_string()))?;
+            let found =
+                of_file(&file, group, is_question, &mut room).map_err(|e| ImportError::at(&name, e.to_string()))?;
             records.extend(
                 found.into_iter().map(|record| Record { place: format!("{name}: {}", record.place), ..record }),
             );
         }
     } else {
-        records = of_file(path, None, is_question)?;
+        records = of_file(path, None, is_question, &mut room)?;
     }
     if records.is_empty() {
         return Err(ImportError::file(
@@ -70,12 +75,41 @@ fn ending(path: &Path) -> Option<String> {
     plain.rsplit_once('.').map(|(_, ending)| ending.to_owned())
 }
 
-fn of_file(path: &Path, group: Option<String>, is_question: &dyn Fn(&str) -> bool) -> Result<Vec<Record>, ImportError> {
+fn of_file(
+    path: &Path,
+    group: Option<String>,
+    is_question: &dyn Fn(&str) -> bool,
+    room: &mut Room,
+) -> Result<Vec<Record>, ImportError> {
     let file = File::open(path).map_err(|e| ImportError::file(e.to_string()))?;
-    let text = unpacked(BufReader::new(file))?;
+    of_bytes(BufReader::new(file), ending(path).as_deref(), group, is_question, room)
+}
+
+/// The records of a file's content.
+///
+/// # Errors
+/// As [`records`].
+pub(crate) fn of_content(
+    name: &str,
+    content: &[u8],
+    is_question: &dyn Fn(&str) -> bool,
+    most_bytes: u64,
+) -> Result<Vec<Record>, ImportError> {
+    let mut room = Room { most: most_bytes, left: most_bytes };
+    of_bytes(content, ending(Path::new(name)).as_deref(), None, is_question, &mut room)
+}
+
+fn of_bytes(
+    file: impl BufRead,
+    ending: Option<&str>,
+    group: Option<String>,
+    is_question: &dyn Fn(&str) -> bool,
+    room: &mut Room,
+) -> Result<Vec<Record>, ImportError> {
+    let text = unpacked(file, room)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut finder = Finder::new(is_question);
-    match (ending(path).as_deref(), text.trim_start().chars().next()) {
+    match (ending, text.trim_start().chars().next()) {
         (_, None) => return Err(ImportError::file("no lines")),
         (Some("csv" | "tsv"), _) => return csv_records(text, group),
         (_, Some('{')) if starts_as_lines(text) => json_lines(text, group, &mut finder)?,
@@ -85,7 +119,32 @@ fn of_file(path: &Path, group: Option<String>, is_question: &dyn Fn(&str) -> boo
     Ok(finder.records)
 }
 
-fn unpacked(mut file: impl BufRead) -> Result<String, ImportError> {
+/// What may still be read, in bytes.
+struct Room {
+    most: u64,
+    left: u64,
+}
+
+impl Room {
+    /// The bytes of a reader, when there is room for them.
+    fn fill(&mut self, reader: impl Read) -> std::io::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let read = reader.take(self.left.saturating_add(1)).read_to_end(&mut bytes)? as u64;
+        let fits = read <= self.left;
+        self.left = self.left.saturating_sub(read);
+        Ok(fits.then_some(bytes))
+    }
+
+    fn exceeded(&self) -> ImportError {
+        ImportError::file(format!(
+            "holds more than {} MiB unpacked, and all of it is read into memory: leave out the fields that are not needed \
+             (docs/IMPORT.md), or raise --max-mib",
+            self.most >> 20
+        ))
+    }
+}
+
+fn unpacked(mut file: impl BufRead, room: &mut Room) -> Result<String, ImportError> {
     let unreadable = |e: std::io::Error| ImportError::file(format!("cannot be read as text: {e}"));
     let start = file.fill_buf().map_err(unreadable)?;
     let (gzip, zstd) = (start.starts_with(&[0x1f, 0x8b]), start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
@@ -96,11 +155,7 @@ fn unpacked(mut file: impl BufRead) -> Result<String, ImportError> {
     } else {
         Box::new(file)
     };
-    let mut bytes = Vec::new();
-    reader.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(ImportError::file(format!("more than {MOST_BYTES} bytes")));
-    }
+    let bytes = room.fill(reader).map_err(unreadable)?.ok_or_else(|| room.exceeded())?;
     // tables from spreadsheets may be UTF-16, with its mark
     let of_units = |unit: fn([u8; 2]) -> u16| {
         let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
@@ -204,7 +259,7 @@ fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportE
         let mut fields = Map::new();
         for ((name, cell), _) in header.iter().zip(row).zip(&used).filter(|(_, used)| **used) {
             let cell = if cell.is_empty() { Value::Null } else { Value::String(cell.to_owned()) };
-            nest(&mut fields, name.trim(), cell);
+            nest(&mut fields, name.trim(), cell, MOST_LEVELS);
         }
         let place = row.position().map_or_else(String::new, |at| format!("line {}", at.line()));
         Record { place, groups: group.iter().cloned().collect(), fields }
@@ -212,13 +267,15 @@ fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportE
     Ok(rows.iter().map(record).collect())
 }
 
-fn nest(fields: &mut Map<String, Value>, name: &str, cell: Value) {
-    if let Some((outer, inner)) = name.split_once('.')
+/// Puts a cell where its name says; what is deeper than anything is looked for keeps its dots.
+fn nest(fields: &mut Map<String, Value>, name: &str, cell: Value, levels: usize) {
+    if levels > 0
+        && let Some((outer, inner)) = name.split_once('.')
         && !outer.is_empty()
         && !inner.is_empty()
         && let Value::Object(object) = fields.entry(outer).or_insert_with(|| Value::Object(Map::new()))
     {
-        nest(object, inner, cell);
+        nest(object, inner, cell, levels - 1);
         return;
     }
     fields.insert(name.to_owned(), cell);
@@ -237,7 +294,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).expect("writable");
-        records(&path, &|name| name.starts_with("a:"))
+        records(&path, &|name| name.starts_with("a:"), 1 << 20)
     }
 
     #[test]
@@ -280,7 +337,7 @@ mod tests {
         write("conv-2.results.json", r#"[{"question": "?", "score": 1}]"#);
         write("conv-1.jsonl", "{\"question\": \"!\", \"score\": 0}\n{\"question\": \"?\", \"score\": 0}\n");
         write("notes.md", "none");
-        let records = records(folder.path(), &|_| false).expect("reads");
+        let records = records(folder.path(), &|_| false, 1 << 20).expect("reads");
         let seen: Vec<(&str, &str)> = records.iter().map(|r| (r.groups[0].as_str(), r.place.as_str())).collect();
         assert_eq!(
             seen,
@@ -319,6 +376,36 @@ mod tests {
         assert_eq!(message(b" \n"), "no lines");
         assert!(message(b"{\"a\": {\"b\": 1}}").contains("docs/IMPORT.md"));
         assert!(message(b"{\"a\": 1}}").contains("trailing") || message(b"{\"a\": 1}}").contains("expected"));
+    }
+
+    #[test]
+    fn a_header_of_dots_is_no_tower() {
+        let deep = format!("id,{}\na:0,1\n", "a.".repeat(200_000));
+        let records = read("a.csv", deep.as_bytes()).expect("reads");
+        assert_eq!(records[0].fields["id"], json!("a:0"));
+        let levels = std::iter::successors(Some(&records[0].fields["a"]), |value| value.get("a")).count();
+        assert_eq!(levels, MOST_LEVELS, "what is deeper keeps its dots");
+    }
+
+    #[test]
+    fn a_small_file_that_becomes_a_large_one_is_refused_with_what_to_do() {
+        let much = vec![b' '; 3 << 20];
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&much).expect("memory");
+        let gzip = gzip.finish().expect("memory");
+        for packed in [gzip, zstd::encode_all(much.as_slice(), 1).expect("memory"), much.clone()] {
+            let refused = read("a.json", &packed).expect_err("is refused").to_string();
+            assert!(refused.contains("more than 1 MiB") && refused.contains("--max-mib"), "{refused}");
+        }
+        // no more than what fits is ever unpacked
+        let mut room = Room { most: 4096, left: 4096 };
+        let filled = room.fill(std::io::repeat(0)).expect("reads");
+        assert!(filled.is_none() && room.left == 0);
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["a.json", "b.json"] {
+            std::fs::write(folder.path().join(name), &much[..700 << 10]).expect("writable");
+        }
+        assert!(records(folder.path(), &|_| false, 1 << 20).is_err(), "files of a folder count together");
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Deepest nesting of a document that is looked through.
-const MOST_LEVELS: usize = 16;
+pub(super) const MOST_LEVELS: usize = 16;
 
 /// One record with where it stands.
 #[derive(Debug, Clone, PartialEq)]

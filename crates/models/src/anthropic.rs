@@ -22,6 +22,12 @@ use super::{
 /// The version of the API that replies are read by.
 pub(super) const API_VERSION: &str = "2023-06-01";
 
+/// The reply that a body holds.
+#[must_use]
+pub fn reply_of(body: &[u8]) -> Option<ChatReply> {
+    serde_json::from_slice::<Message>(body).ok()?.into_reply()
+}
+
 /// A model of Anthropic's messages API.
 pub struct AnthropicChat {
     http: SharedHttp,

@@ -1,7 +1,7 @@
 //! Is anybody there? One cheap question to an account's server before anything depends on it: its list of models.
 //!
 //! Many servers have no such list, so that a 404 proves nothing, and a key may be good for calls alone. What is proven: that
-//! nobody can be reached, that the list is one path deeper, that the key is refused.
+//! nobody can be reached, that the list is at another path of the same server, that the key is refused.
 
 use std::time::Duration;
 
@@ -47,17 +47,43 @@ pub async fn look(provider: &str, account: &Account, patience: Duration) -> Resu
     let http = SharedHttp::new(settings)?;
     let headers = headers(provider, account.key.as_ref())?;
     let base = checked_url(&account.base_url)?;
-    let seen = ask(&http, &with_path(&base, list_path(provider, &base)), &headers, account).await;
-    if seen != Look::Answers(404) || provider == "azure" || base.path().contains("/v1") {
+    let seen = ask(&http, &list_of(provider, &base), &headers, account).await;
+    if seen != Look::Answers(404) || provider == "azure" {
         return Ok(seen);
     }
-    // without its version the base URL lacks the most common path
-    let deeper = with_path(&base, "/v1");
-    let there = ask(&http, &with_path(&deeper, "/models"), &headers, account).await;
-    Ok(match there {
-        Look::Models(_) | Look::KeyRefused(_) => Look::WrongPath(deeper.to_string()),
-        _ => seen,
-    })
+    for guess in guesses(&base) {
+        if let Look::Models(_) | Look::KeyRefused(_) = ask(&http, &list_of(provider, &guess), &headers, account).await {
+            return Ok(Look::WrongPath(guess.to_string()));
+        }
+    }
+    Ok(seen)
+}
+
+/// Ends of addresses that people copy from examples: what is before them is the base URL.
+const OPERATIONS: [&str; 6] =
+    ["/chat/completions", "/completions", "/embeddings", "/responses", "/models", "/messages"];
+
+/// Base URLs that were probably meant by one that lists nothing: without the operation at its end, with the version that is
+/// most common, and that version at the root of the server. At most three, since whoever is away makes each of them wait.
+fn guesses(base: &reqwest::Url) -> Vec<reqwest::Url> {
+    let path = base.path().trim_end_matches('/');
+    let stripped = OPERATIONS.iter().find_map(|operation| path.strip_suffix(operation));
+    let at = stripped.unwrap_or(path);
+    let deeper = (!at.ends_with("/v1")).then(|| format!("{at}/v1"));
+    let mut paths: Vec<String> = stripped.map(str::to_owned).into_iter().chain(deeper).collect();
+    paths.push("/v1".to_owned());
+    let mut known = vec![path.to_owned()];
+    paths.retain(|path| {
+        let new = !known.contains(path);
+        known.push(path.clone());
+        new
+    });
+    let of = |path: String| {
+        let mut url = base.clone();
+        url.set_path(&path);
+        url
+    };
+    paths.into_iter().map(of).collect()
 }
 
 /// Where a provider lists its models, below its base URL.
@@ -69,9 +95,9 @@ fn list_path(provider: &str, base: &reqwest::Url) -> &'static str {
     }
 }
 
-fn with_path(base: &reqwest::Url, path: &str) -> reqwest::Url {
+fn list_of(provider: &str, base: &reqwest::Url) -> reqwest::Url {
     let mut url = base.clone();
-    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    url.set_path(&format!("{}{}", base.path().trim_end_matches('/'), list_path(provider, base)));
     url
 }
 
@@ -111,5 +137,30 @@ async fn ask(http: &SharedHttp, url: &reqwest::Url, headers: &HeaderMap, account
         200 => serde_json::from_slice::<List>(&body).map_or(Look::Answers(200), |list| Look::Models(list.data.len())),
         401 | 403 => Look::KeyRefused(classify::response(status, &body, None, key).failure.message),
         other => Look::Answers(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copied_addresses_are_guessed_back_to_their_base() {
+        let guessed = |url: &str| -> Vec<String> {
+            let url = reqwest::Url::parse(url).expect("a URL");
+            guesses(&url).iter().map(|guess| guess.path().to_owned()).collect()
+        };
+        for (url, wanted) in [
+            ("http://h/v1/chat/completions", vec!["/v1"]),
+            ("http://h/openai/v1/embeddings/", vec!["/openai/v1", "/v1"]),
+            ("http://h/api/models", vec!["/api", "/api/v1", "/v1"]),
+            ("http://h/messages", vec!["", "/v1"]),
+            ("http://h/v2", vec!["/v2/v1", "/v1"]),
+            ("http://h", vec!["/v1"]),
+            ("http://h/v1", vec![]),
+        ] {
+            let wanted: Vec<&str> = wanted.iter().map(|path| if path.is_empty() { "/" } else { path }).collect();
+            assert_eq!(guessed(url), wanted, "{url}");
+        }
     }
 }

@@ -26,7 +26,7 @@ use self::{
     exchange::{EXCHANGE, Exchange, Fault, ObserveLayer, SendOnce},
     wire::{Completion, Format, WireRequest},
 };
-use super::{Attempt, AttemptError, ChatModel, ChatReply, ChatRequest, classify, classify::Transport};
+use super::{Attempt, AttemptError, ChatModel, ChatReply, ChatRequest, PaceHint, classify, classify::Transport};
 
 /// Settings of the HTTP side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,18 @@ pub(super) fn checked_url(base_url: &str) -> Result<reqwest::Url, Failure> {
             "the base URL must be http:// or https:// without user name or password (an @ in its path is %40), such as https://api.openai.com/v1",
         )
     })
+}
+
+/// The reply that a body holds, whatever server it comes from.
+#[must_use]
+pub fn reply_of(body: &[u8]) -> Option<ChatReply> {
+    serde_json::from_slice::<Completion>(body).ok()?.into_reply()
+}
+
+/// What headers say about pace.
+#[must_use]
+pub fn pace_of(headers: &HeaderMap) -> PaceHint {
+    headers::pace_hint(headers)
 }
 
 /// How a server is addressed and told the key.

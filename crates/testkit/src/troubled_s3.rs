@@ -34,15 +34,19 @@ pub enum Trouble {
     LostReply,
     /// It is never answered.
     Hang,
+    /// It is answered with 403.
+    Denied,
 }
 
 /// What happens to which requests.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Plan {
     /// To all from this one on.
     From(u64, Trouble),
     /// To the first so many that bring this part of a large object.
     Part(u32, u64, Trouble),
+    /// To all that are about an object whose name ends so.
+    Object(String, Trouble),
 }
 
 /// What a server is asked for, and what it makes of it.
@@ -68,6 +72,7 @@ impl State {
                 *left -= u64::from(meets);
                 meets.then_some(*trouble)
             }
+            Plan::Object(end, trouble) => request.uri().path().ends_with(end.as_str()).then_some(*trouble),
         }
     }
 }
@@ -139,6 +144,11 @@ impl TroubledS3 {
         self.plan(Some(Plan::Part(part, times, trouble)));
     }
 
+    /// From now on whatever is asked about objects whose names end so meets this.
+    pub fn trouble_object(&self, end: &str, trouble: Trouble) {
+        self.plan(Some(Plan::Object(end.to_owned(), trouble)));
+    }
+
     /// Every request succeeds.
     pub fn heal(&self) {
         self.plan(None);
@@ -192,6 +202,11 @@ async fn answer(
             let mut busy = Response::new(Body::empty());
             *busy.status_mut() = hyper::StatusCode::SERVICE_UNAVAILABLE;
             Ok(busy)
+        }
+        Some(Trouble::Denied) => {
+            let mut denied = Response::new(Body::empty());
+            *denied.status_mut() = hyper::StatusCode::FORBIDDEN;
+            Ok(denied)
         }
         Some(Trouble::Cut) => Err(ended()),
         Some(Trouble::LostReply) => {

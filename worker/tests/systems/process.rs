@@ -1,6 +1,6 @@
 //! A system of the user's own that is a process: the example of the documentation, driven through all checks.
 
-use bench_worker::systems::check::Outcome;
+use bench_worker::systems::{RecallQuery, check::Outcome};
 
 use super::{checked, of_text};
 
@@ -41,5 +41,43 @@ async fn a_process_need_not_count_nor_have_numbers() {
     assert!(system.statistics(&bank).await.expect("need not").is_empty());
     let refused = system.reset_bank(&bank).await.expect_err("what has to be done is not skipped");
     assert!(refused.message.contains("lacking says: no reset"), "{refused}");
+    system.close().await;
+}
+
+/// A request that was given up in the middle of its line must not be the beginning of the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_was_cut_is_no_part_of_the_next_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let busy_once = format!(
+        "import sys, json, time, os
+mark = '{}'
+first = not os.path.exists(mark)
+open(mark, 'w').close()
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps({{'id': request['id'], 'ok': True, 'version': 'second', 'hits': []}}), flush=True)
+    if first: time.sleep(2)",
+        folder.path().join("mark").display()
+    );
+    let spec = serde_json::json!({ "name": "busy", "timeout": "1s", "command": ["python3", "-c", busy_once] });
+    let system = of_text(&spec.to_string(), None);
+    // longer than any pipe holds
+    let text = "long ".repeat(200_000);
+    let query =
+        RecallQuery { question_id: "q", text: &text, time_text: None, k: 1, visible_entries: 1, evidence: None };
+    let failure = system.recall(&super::robust::bank(), &query).await.expect_err("nobody reads it");
+    assert_eq!(failure.code, "system_timeout");
+    let health = system.health().await.expect("another process answers");
+    assert!(health.contains("second"), "{health}");
+    system.close().await;
+}
+
+#[tokio::test]
+async fn a_handle_of_a_process_that_names_no_bank_is_refused() {
+    let empty = "import sys, json\nfor line in sys.stdin: print(json.dumps({'id': json.loads(line)['id'], 'ok': True, 'handle': ''}), flush=True)";
+    let spec = serde_json::json!({ "name": "empty", "command": ["python3", "-c", empty] });
+    let system = of_text(&spec.to_string(), None);
+    let refused = system.open_bank(&super::robust::bank()).await.expect_err("is refused");
+    assert!(refused.message.contains("names no bank"), "{refused}");
     system.close().await;
 }

@@ -1,6 +1,9 @@
 //! What goes wrong between a runner and a system, and what is said about it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{Json, Router, response::Redirect, routing::post};
 use bench_proto::failure::FailureClass;
@@ -121,4 +124,76 @@ async fn keys_are_sent_and_never_shown() {
     let failure = with.health().await.expect_err("the key is wrong");
     assert_eq!(failure.class, FailureClass::Terminal);
     assert!(!failure.message.contains(&key), "{}", failure.message);
+}
+
+/// A server that names banks as it is told, and remembers what it was asked.
+async fn server_that_names_banks(handle: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
+    let answer = async move |request: axum::extract::Request| {
+        heard.lock().expect("no panic").push(format!("{} {}", request.method(), request.uri()));
+        Json(json!({ "id": handle, "ids": [""], "results": [], "used": 9_000_000_000_000_000_000_u64, "made": 7 }))
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listens");
+    let url = format!("http://{}", listener.local_addr().expect("has an address"));
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
+    (url, asked)
+}
+
+const NAMED_BY_THE_SERVER: &str = "
+name: naming
+open: {request: POST /users, handle: id}
+retain: {request: POST /add, body: {text: '{text}', user_id: '{bank}'}}
+recall: {request: POST /search, body: {query: '{query}'}, hits: [{list: results, text: memory}]}
+reset: {request: 'DELETE /users/{bank}'}
+";
+
+/// `DELETE /users/` removes everybody.
+#[tokio::test]
+async fn what_names_no_bank_never_becomes_a_request_about_all_of_them() {
+    for handle in ["", " ", "|", "ann|", "..", "../admin", "ann\nbob"] {
+        let (url, asked) = server_that_names_banks(handle).await;
+        let system = of_text(NAMED_BY_THE_SERVER, Some(&url));
+        let refused = system.open_bank(&bank()).await.expect_err("is refused");
+        assert!(refused.message.contains("names no bank"), "{handle}: {refused}");
+        // as a store may hold it
+        for stored in ["", "|", "host/1|", "."] {
+            let system = of_text(NAMED_BY_THE_SERVER, Some(&url));
+            let stored = BankRef { handle: Some(stored.to_owned()), ..bank() };
+            let refused = system.reset_bank(&stored).await.expect_err("is refused");
+            assert!(refused.message.contains("{bank} names nothing"), "{refused}");
+        }
+        let asked = asked.lock().expect("no panic");
+        assert!(asked.iter().all(|line| line == "POST /users"), "{asked:?}");
+    }
+    let (url, asked) = server_that_names_banks("a/b?c#d%2e ä").await;
+    let system = of_text(NAMED_BY_THE_SERVER, Some(&url));
+    let odd = BankRef { handle: Some(system.open_bank(&bank()).await.expect("is a name")), ..bank() };
+    system.reset_bank(&odd).await.expect("is removed");
+    assert_eq!(asked.lock().expect("no panic")[1], "DELETE /users/a%2Fb%3Fc%23d%252e%20%C3%A4");
+}
+
+/// The same of items that are removed one by one.
+#[tokio::test]
+async fn an_item_without_a_name_is_not_removed() {
+    let (url, asked) = server_that_names_banks("b").await;
+    let purging = format!(
+        "{NAMED_BY_THE_SERVER}purge: {{list: {{request: GET /items}}, ids: ids.*, remove: {{request: 'DELETE /items/{{item}}'}}}}\n"
+    );
+    let refused = of_text(&purging, Some(&url)).reset_bank(&bank()).await.expect_err("is refused");
+    assert!(refused.message.contains("{item} names nothing"), "{refused}");
+    assert_eq!(*asked.lock().expect("no panic"), ["GET /items"]);
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_true_are_no_count() {
+    let (url, _) = server_that_names_banks("b").await;
+    let counting = NAMED_BY_THE_SERVER.replace(
+        "hits: [{list: results, text: memory}]",
+        "hits: [{list: results, text: memory}], usage: {prompt_tokens: used, completion_tokens: made}",
+    );
+    let query =
+        RecallQuery { question_id: "q", text: "heron", time_text: None, k: 5, visible_entries: 1, evidence: None };
+    let usage = of_text(&counting, Some(&url)).recall(&bank(), &query).await.expect("is read").usage;
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens), (0, 7));
 }

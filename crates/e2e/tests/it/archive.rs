@@ -209,6 +209,27 @@ fn a_push_that_meets_trouble_at_any_point_is_made_whole_by_the_next() {
 }
 
 #[test]
+fn an_index_entry_that_cannot_be_read_hides_no_other_run() {
+    let s3 = TroubledS3::start();
+    let bench = at(s3.place(), "s3://bench/results");
+    for id in ["first", "second"] {
+        submit(&bench, id);
+    }
+    let _ = bench.run(["archive", "push"]).expect_code(0);
+    for trouble in [Trouble::Denied, Trouble::Busy] {
+        s3.trouble_object("/second.json", trouble);
+        let listed = bench.run(["archive", "list", "--json"]).expect_code(0);
+        assert_eq!(listed.json()[0]["run_id"], "first", "{trouble:?}");
+        assert!(listed.stderr.contains("second.json is left out"), "{trouble:?}: {}", listed.stderr);
+    }
+    let fetched = bench.run(["archive", "fetch", "first", "--output-dir", "out"]);
+    assert!(!fetched.expect_code(0).stderr.contains("left out"), "which run is meant is certain");
+    s3.trouble_object(".json", Trouble::Denied);
+    let away = bench.run(["archive", "list"]).expect_code(4);
+    assert!(away.stderr.contains("cannot be used"), "nothing can be read at all: {}", away.stderr);
+}
+
+#[test]
 fn a_push_that_is_killed_is_made_whole_by_the_next() {
     let s3 = TroubledS3::start();
     let bench = at(s3.place(), "");

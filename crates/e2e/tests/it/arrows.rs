@@ -52,6 +52,20 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("bench-e2e", &["bench-coord", "bench-proto", "bench-sim", "bench-testkit", "bench-worker"]),
+    (
+        "bench-fuzz",
+        &[
+            "bench-coord",
+            "bench-grading",
+            "bench-models",
+            "bench-proto",
+            "bench-queue",
+            "bench-report",
+            "bench-settings",
+            "bench-telemetry",
+            "bench-worker",
+        ],
+    ),
     ("bench-perf", &["bench-datasets", "bench-models", "bench-proto", "bench-store", "bench-testkit", "bench-worker"]),
 ];
 

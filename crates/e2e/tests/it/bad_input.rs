@@ -27,6 +27,8 @@ fn unknown_names_are_refused_with_the_nearest_and_where_to_look() {
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--detach"], &["--detach"]);
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--run-id", "../up"], &["run id"]);
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--votes", "2"], &["odd"]);
+    let judges = ["--judge", "openai:gpt-4o-mini"].repeat(17);
+    refused(&bench, &[&["submit", "--dataset", "locomo-sim"], &*judges].concat(), &["17 judges", "at most 15"]);
     refused(
         &bench,
         &["submit", "--dataset", "locomo-sim", "--queue", "amqp://localhost"],

@@ -22,6 +22,8 @@ fn a_wrong_base_url_is_refused_with_a_guess_before_anything_starts() {
     for (url, words) in [
         (format!("{place}/v1"), format!("did you mean {root}/v1?")),
         (root.to_owned(), format!("{root}/v1 does: set its base URL to that")),
+        (format!("{root}/v1/chat/completions"), format!("{root}/v1 does: set its base URL to that")),
+        (format!("{root}/v2"), format!("{root}/v1 does: set its base URL to that")),
         (format!("http://127.0.0.1:{dead}/v1"), "cannot be reached".to_owned()),
         ("http://nobody.invalid/v1".to_owned(), "cannot be reached".to_owned()),
     ] {

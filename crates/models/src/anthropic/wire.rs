@@ -145,7 +145,9 @@ impl Message {
         Some(ChatReply {
             text,
             finish: finish.to_owned(),
-            prompt_tokens: usage.as_ref().map(|usage| usage.input_tokens + written(usage) + read(usage)),
+            prompt_tokens: usage
+                .as_ref()
+                .map(|usage| usage.input_tokens.saturating_add(written(usage)).saturating_add(read(usage))),
             completion_tokens: usage.as_ref().map(|usage| usage.output_tokens),
             cached_prompt_tokens: usage.as_ref().map_or(0, read),
             cache_write_tokens: usage.as_ref().map_or(0, |usage| written(usage) - written_1h(usage)),

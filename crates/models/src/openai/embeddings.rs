@@ -89,6 +89,14 @@ struct WireUsage {
     prompt_tokens: Option<u64>,
 }
 
+/// The reply that a body holds for so many texts.
+///
+/// # Errors
+/// What cannot be used.
+pub fn reply_of(body: &[u8], texts: usize) -> Result<ChatReply, String> {
+    serde_json::from_slice::<WireReply>(body).map_err(|error| error.to_string())?.into_reply(texts)
+}
+
 impl WireReply {
     /// As a reply of a model; says in words what cannot be used.
     fn into_reply(mut self, texts: usize) -> Result<ChatReply, String> {

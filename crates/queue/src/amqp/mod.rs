@@ -17,7 +17,7 @@ mod link;
 mod publish;
 mod tls;
 mod topology;
-mod wire;
+pub mod wire;
 
 use std::sync::Arc;
 

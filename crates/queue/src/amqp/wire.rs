@@ -34,6 +34,20 @@ pub(super) fn encode(outgoing: &Outgoing) -> Result<(Vec<u8>, BasicProperties), 
     Ok((body, properties))
 }
 
+/// Reads a message with text headers, without a broker; the error is for the log.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read(body: &[u8], headers: &[(&str, &[u8])]) -> Result<(TaskMessage, Headers), String> {
+    let mut table = FieldTable::default();
+    for (name, value) in headers {
+        if let Ok(name) = ShortString::try_new(*name) {
+            table.insert(name, AMQPValue::LongString((*value).into()));
+        }
+    }
+    decode(body, &BasicProperties::default().with_headers(table))
+}
+
 /// Reads a delivered message; the error is for the log.
 pub(super) fn decode(body: &[u8], properties: &BasicProperties) -> Result<(TaskMessage, Headers), String> {
     let message = TaskMessage::from_bytes(body)?;

@@ -1,6 +1,9 @@
 //! Getting runs out of the archive, with every byte checked.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::{Duration, Instant},
+};
 
 use super::{
     ArchiveError,
@@ -18,44 +21,65 @@ pub struct Listed {
     pub left_out: Vec<String>,
 }
 
+/// Time that may be lost with entries that cannot be read, each of which is asked for again and again: beyond it the store is
+/// away, not an entry damaged.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// All archived runs.
 ///
 /// # Errors
-/// What the store meets.
+/// What the store meets, unless it is a single entry that cannot be read.
 pub async fn list(place: &Place) -> Result<Listed, ArchiveError> {
     let mut listed = Listed::default();
+    let (mut lost, mut first) = (Duration::ZERO, None);
     for name in place.names("index").await? {
-        if let Some(bytes) = place.read(&name).await? {
-            let entry: Result<IndexEntry, ArchiveError> = parse(&name, &bytes);
-            match entry.map_err(|e| e.to_string()).and_then(|entry| entry.check().map(|()| entry)) {
-                Ok(entry) => listed.entries.push(entry),
-                Err(why) => listed.left_out.push(format!("{name} is left out: {why}")),
+        let began = Instant::now();
+        let read = place.read(&name).await.and_then(|bytes| {
+            let entry = bytes.map(|bytes| parse::<IndexEntry>(&name, &bytes)).transpose()?;
+            entry.map_or(Ok(None), |entry| entry.check().map(|()| Some(entry)).map_err(ArchiveError::Damaged))
+        });
+        match read {
+            Ok(entry) => listed.entries.extend(entry),
+            Err(why) => {
+                listed.left_out.push(format!("{} is left out: {why}", shown(&name)));
+                if matches!(why, ArchiveError::Store(_)) {
+                    lost += began.elapsed();
+                    if lost > PATIENCE {
+                        return Err(why);
+                    }
+                    first.get_or_insert(why);
+                }
             }
         }
+    }
+    if let Some(away) = first.filter(|_| listed.entries.is_empty()) {
+        return Err(away);
     }
     listed.entries.sort_by(|a, b| (&a.finished_at, &a.run_id).cmp(&(&b.finished_at, &b.run_id)));
     Ok(listed)
 }
 
-/// The archived run with this id or unique start of one; `latest` is the one that finished last.
+/// The archived run with this id or unique start of one; `latest` is the one that finished last. With it, what the index holds
+/// and nobody could read, unless that could not change which run is meant.
 ///
 /// # Errors
 /// [`ArchiveError::Missing`] when none or several fit.
-pub async fn find(place: &Place, selector: &str) -> Result<IndexEntry, ArchiveError> {
+pub async fn find(place: &Place, selector: &str) -> Result<(IndexEntry, Vec<String>), ArchiveError> {
     let Listed { mut entries, left_out } = list(place).await?;
     let missing = |what: String| {
         let damaged = left_out.iter().map(|line| format!("; {line}")).collect::<String>();
         ArchiveError::Missing(format!("{what}{damaged}"))
     };
     if selector == "latest" {
-        return entries.pop().ok_or_else(|| missing(format!("{} holds no run", place.describe())));
+        let last = entries.pop().ok_or_else(|| missing(format!("{} holds no run", place.describe())))?;
+        return Ok((last, left_out));
     }
     if let Some(exact) = entries.iter().find(|entry| entry.run_id == selector) {
-        return Ok(exact.clone());
+        return Ok((exact.clone(), Vec::new()));
     }
     let mut found: Vec<IndexEntry> = entries.into_iter().filter(|entry| entry.run_id.starts_with(selector)).collect();
     match found.len() {
-        1 => Ok(found.remove(0)),
+        1 => Ok((found.remove(0), left_out)),
         0 => Err(missing(format!(
             "{} holds no run '{selector}'; `bench-coord archive list` shows all",
             place.describe()

@@ -80,7 +80,7 @@ async fn what_is_pushed_comes_back_byte_for_byte() {
     let entry = entry("a", "d");
     assert_eq!(push(&place, &entry, &files.files).await.expect("is pushed"), Pushed::Archived);
     assert_eq!(push(&place, &entry, &files.files).await.expect("is pushed again"), Pushed::WasThere);
-    let found = find(&place, "latest").await.expect("is found");
+    let (found, _) = find(&place, "latest").await.expect("is found");
     assert_eq!(found, entry);
     let manifest = manifest(&place, &found).await.expect("is read");
     for plain in &files.files {
@@ -138,7 +138,7 @@ async fn a_push_that_was_cut_anywhere_is_made_whole() {
                 assert_eq!(cut_place.create(name, bytes).await.expect("is written"), Put::Written);
             }
             push(&cut_place, &entry("a", "d"), &files().files).await.expect("goes on");
-            let found = find(&cut_place, "a").await.expect("is listed");
+            let (found, _) = find(&cut_place, "a").await.expect("is listed");
             assert_eq!(verify(&cut_place, &found).await.expect("is verified"), Vec::<String>::new(), "cut at {cut}");
         }
     }
@@ -166,7 +166,7 @@ async fn another_result_under_the_same_id_is_refused() {
     push(&place, &entry("a", "d"), &files().files).await.expect("is pushed");
     let refused = push(&place, &entry("a", "other"), &files().files).await.expect_err("is refused");
     assert!(matches!(refused, ArchiveError::Conflict(_)), "{refused}");
-    assert_eq!(find(&place, "a").await.expect("is there").result_digest, "d");
+    assert_eq!(find(&place, "a").await.expect("is there").0.result_digest, "d");
 }
 
 #[tokio::test]
@@ -182,6 +182,20 @@ async fn a_changed_byte_is_named() {
     std::fs::write(&path, bytes).expect("writable");
     let wrong = verify(&place, &entry).await.expect("is verified");
     assert!(wrong.len() == 1 && wrong[0].contains("report.json.zst"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn an_index_entry_that_cannot_be_read_hides_no_other() {
+    let place = memory();
+    push(&place, &entry("a", "d"), &files().files).await.expect("is pushed");
+    let large = Bytes::from(vec![b' '; (64 << 20) + 1]);
+    place.create("index/2026-11-19/large.json", large).await.expect("is written");
+    let listed = list(&place).await.expect("is listed");
+    assert_eq!(listed.entries.len(), 1);
+    assert!(listed.left_out[0].starts_with("index/2026-11-19/large.json is left out"), "{:?}", listed.left_out);
+    let (found, left_out) = find(&place, "latest").await.expect("is found");
+    assert_eq!((found.run_id.as_str(), left_out.len()), ("a", 1), "it may have been the latest");
+    assert!(find(&place, "a").await.is_ok_and(|(_, left_out)| left_out.is_empty()));
 }
 
 #[test]

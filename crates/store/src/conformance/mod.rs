@@ -105,6 +105,7 @@ macro_rules! store_conformance {
             p9_only_accepted_calls_are_served_again,
             p9_shared_calls_are_those_of_all_runs_the_newest_first,
             p10_every_cap_is_held,
+            p10_absurd_amounts_damage_no_sum,
             p10_a_settlement_replaces_its_reservation,
             p10_what_a_dead_session_reserved_is_uncertain_until_released,
             p10_repeats_and_given_up_attempts,

@@ -223,6 +223,33 @@ pub async fn p10_nothing_is_reserved_for_a_run_that_does_not_run(fresh: &Fresh) 
     assert!(matches!(zero, Err(crate::StoreError::BadData(_))));
 }
 
+/// Whatever a process writes, sums stay whole numbers that can be read: of a run, a group, a phase, a day and the ledger.
+pub async fn p10_absurd_amounts_damage_no_sum(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let purse = Purse::open(store, &in_group("a", None)).await;
+    let tokens = u64::MAX;
+    for outcome in [CallOutcome::Accepted, CallOutcome::Uncertain].repeat(2) {
+        let absurd = want(Phase::Answer, i64::MAX);
+        assert_eq!(purse.reserve(std::slice::from_ref(&absurd)).await.refused, []);
+        let call = record(&absurd, outcome, i64::MAX);
+        purse.settle(&CallRecord { prompt_tokens: tokens, completion_tokens: tokens, ..call }).await;
+    }
+    purse.reserve(&[want(Phase::Answer, i64::MAX), want(Phase::Answer, i64::MAX)]).await;
+    let most = 4_000_000_000_000_000_000;
+    let [spent, reserved, uncertain, _] = purse.sums().await;
+    assert_eq!((spent, uncertain), (most, most));
+    assert!((0..=most).contains(&reserved), "{reserved}");
+    let group = group_of(store, purse.run).await;
+    assert_eq!(group.spent, PicoUsd(most));
+    let run = store.run(purse.run).await.expect("is read");
+    let ledger = store.ledger(&run).await.expect("is read");
+    assert_eq!(ledger.unfinished.prompt_tokens, most.unsigned_abs());
+    // the sweep derives the same
+    store.sweep(purse.run).await.expect("is swept");
+    assert_eq!(purse.counters().await.spent, PicoUsd(most));
+    store.list_runs(&RunFilter::default()).await.expect("are listed");
+}
+
 /// Several processes reserve, settle (some late, some twice), release, lose and die, in any order: what is spent, reserved
 /// and uncertain never passes the cap, and ends as what was settled and what was lost.
 pub async fn p10_the_cap_holds_under_any_interleaving(fresh: &Fresh) {

@@ -51,6 +51,9 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0013_incarnation.sql"),
     include_str!("../../../../migrations/postgres/0014_believed.sql"),
     include_str!("../../../../migrations/postgres/0015_trace_parts.sql"),
+    "UPDATE bench_schema SET version = 16;",
+    "UPDATE bench_schema SET version = 17;",
+    include_str!("../../../../migrations/postgres/0018_whole_sums.sql"),
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the

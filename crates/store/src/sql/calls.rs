@@ -12,6 +12,7 @@ use bench_proto::{
 use super::{
     Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters,
     money::{self, Paid},
+    sums::bounded,
 };
 use crate::{
     CallProfile, Calls, StoreError, StoreResult, StoredCall,
@@ -70,7 +71,7 @@ pub(super) fn prepare(run: RunNo, task: TaskKey, call: &CallRecord) -> StoreResu
 }
 
 fn tokens(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+    bounded(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// Inserts attempts that are not there; returns the new ones.
@@ -97,7 +98,7 @@ pub(super) async fn insert(conn: &mut dyn Conn, mut calls: Vec<NewCall>) -> Stor
         .int(numbers(|c| outcome_code(c.record.outcome)))
         .int(numbers(|c| tokens(c.record.prompt_tokens)))
         .int(numbers(|c| tokens(c.record.completion_tokens)))
-        .int(numbers(|c| c.record.cost.0))
+        .int(numbers(|c| bounded(c.record.cost.0)))
         .int(numbers(|c| tokens(c.record.duration_us)))
         .text(calls.iter().map(|c| escape(&c.record.model)))
         .text(calls.iter().map(|c| escape(&c.record.finish)))

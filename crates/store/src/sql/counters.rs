@@ -8,7 +8,10 @@ use bench_proto::{
     money::PicoUsd,
 };
 
-use super::{Args, Conn, Sql, args, must_exist};
+use super::{
+    Args, Conn, Sql, args, must_exist,
+    sums::{bounded, plus, sum},
+};
 use crate::{StoreError, StoreResult};
 
 /// What a transaction adds to the counters of a run.
@@ -70,12 +73,17 @@ pub(super) async fn add(conn: &mut dyn Conn, deltas: &Deltas) -> StoreResult<()>
 }
 
 static ADD: Sql = Sql::new(|| {
-    "UPDATE run_counters SET banks_planned = banks_planned + $2, banks_ready = banks_ready + $3, \
-     entries_planned = entries_planned + $4, entries_retained = entries_retained + $5, scored = scored + $6, \
-     abstained = abstained + $7, infra_error = infra_error + $8, answered = answered + $9, spent = spent + $10, \
-     uncertain = uncertain + $11, headline_sum = headline_sum + $12, reserved = reserved + $13, \
-     overdraft = overdraft + $14, last_commit_us = @now WHERE run_no = $1"
-        .to_owned()
+    format!(
+        "UPDATE run_counters SET banks_planned = banks_planned + $2, banks_ready = banks_ready + $3, \
+         entries_planned = entries_planned + $4, entries_retained = entries_retained + $5, scored = scored + $6, \
+         abstained = abstained + $7, infra_error = infra_error + $8, answered = answered + $9, spent = {}, \
+         uncertain = {}, headline_sum = headline_sum + $12, reserved = {}, overdraft = {}, last_commit_us = @now \
+         WHERE run_no = $1",
+        plus("spent", "$10"),
+        plus("uncertain", "$11"),
+        plus("reserved", "$13"),
+        plus("overdraft", "$14"),
+    )
 });
 
 /// Adds to the counters of one run, which must be there.
@@ -99,11 +107,11 @@ fn added(run: RunNo, d: Delta) -> Args {
         d.abstained,
         d.infra_error,
         d.answered,
-        d.spent.0,
-        d.uncertain.0,
+        bounded(d.spent.0),
+        bounded(d.uncertain.0),
         d.headline_sum,
-        d.reserved.0,
-        d.overdraft.0
+        bounded(d.reserved.0),
+        bounded(d.overdraft.0)
     ]
 }
 
@@ -130,16 +138,17 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
              abstained = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'abstained'), \
              infra_error = (SELECT count(*) FROM facts WHERE run_no = $1 AND outcome = 'infra_error'), \
              answered = (SELECT count(*) FROM checkpoints WHERE run_no = $1 AND step_no = 1 AND task_key BETWEEN {} AND {}), \
-             spent = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome <= {uncertain}) + {lost}, \
-             uncertain = (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM calls WHERE run_no = $1 AND outcome = {uncertain}) + {lost}, \
-             reserved = (SELECT CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM reservations WHERE run_no = $1 AND state = {open}) \
+             spent = (SELECT {sum} FROM (SELECT cost AS n FROM calls WHERE run_no = $1 AND outcome <= {uncertain} {lost}) AS a), \
+             uncertain = (SELECT {sum} FROM (SELECT cost AS n FROM calls WHERE run_no = $1 AND outcome = {uncertain} {lost}) AS a), \
+             reserved = (SELECT {sum} FROM (SELECT amount AS n FROM reservations WHERE run_no = $1 AND state = {open}) AS a) \
              WHERE run_no = $1",
             low.0,
             high.0,
             uncertain = super::calls::UNCERTAIN,
             open = super::money::OPEN,
+            sum = sum("n"),
             lost = format_args!(
-                "(SELECT CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM reservations WHERE run_no = $1 AND state = {})",
+                "UNION ALL SELECT amount FROM reservations WHERE run_no = $1 AND state = {}",
                 super::money::LOST
             ),
         )

@@ -6,7 +6,7 @@
 
 use bench_proto::{ids::RunNo, money::PicoUsd};
 
-use super::{Conn, Sql, args};
+use super::{Conn, Sql, args, sums::sum};
 use crate::{
     GroupState, NewGroup, StoreResult,
     codec::{escape, unescape},
@@ -47,18 +47,21 @@ pub(super) async fn set_cap(conn: &mut dyn Conn, run: RunNo, cap: Option<PicoUsd
 /// What the other runs of a group have of a counter, for a statement that changes that of run `$1` in group `$5`.
 pub(super) fn others(counter: &str) -> String {
     format!(
-        "(SELECT CAST(COALESCE(sum(c.{counter}), 0) AS BIGINT) FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no \
-         WHERE r.group_no = $5 AND r.run_no <> $1)"
+        "(SELECT {} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no WHERE r.group_no = $5 AND r.run_no <> $1)",
+        sum(&format!("c.{counter}"))
     )
 }
 
 /// See [`crate::Money::group`].
 pub(super) async fn state(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Option<GroupState>> {
     static STATE: Sql = Sql::new(|| {
-        "SELECT g.group_id, g.cap, CAST(sum(c.spent) AS BIGINT), CAST(sum(c.reserved) AS BIGINT), count(*) \
-         FROM runs AS own JOIN run_groups AS g ON g.group_no = own.group_no JOIN runs AS r ON r.group_no = g.group_no \
-         JOIN run_counters AS c ON c.run_no = r.run_no WHERE own.run_no = $1 GROUP BY g.group_id, g.cap"
-            .to_owned()
+        format!(
+            "SELECT g.group_id, g.cap, {}, {}, count(*) \
+             FROM runs AS own JOIN run_groups AS g ON g.group_no = own.group_no JOIN runs AS r ON r.group_no = g.group_no \
+             JOIN run_counters AS c ON c.run_no = r.run_no WHERE own.run_no = $1 GROUP BY g.group_id, g.cap",
+            sum("c.spent"),
+            sum("c.reserved"),
+        )
     });
     let mut rows = conn.fetch(&STATE, args![run.0]).await?;
     let Some(row) = rows.first_mut() else { return Ok(None) };

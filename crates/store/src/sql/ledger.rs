@@ -10,6 +10,7 @@ use super::{
     Conn, JUDGE_OFFSET, Sql, args,
     calls::{REJECTED, UNCERTAIN},
     money::LOST,
+    sums::sum,
 };
 use crate::{RunRow, RunState, StoreResult};
 
@@ -25,13 +26,15 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger
         let (question, judge) = (first_of(TaskKind::Question), first_of(TaskKind::Judge));
         let (overhead, probe, step) = (TaskKey::OVERHEAD.0, TaskKey::PROBE.0, TaskKey::INDEX_STEP);
         format!(
-            "SELECT n.part, n.outcome, count(*), CAST(sum(n.prompt_tokens) AS BIGINT), \
-             CAST(sum(n.completion_tokens) AS BIGINT), CAST(sum(n.cost) AS BIGINT) FROM \
+            "SELECT n.part, n.outcome, count(*), {}, {}, {} FROM \
              (SELECT c.outcome, c.prompt_tokens, c.completion_tokens, c.cost, CASE \
              WHEN c.task_key IN ({overhead}, {probe}) THEN 2 WHEN c.task_key < {question} OR $2 = 1 THEN {ENDED} \
              WHEN EXISTS (SELECT 1 FROM facts AS f WHERE f.run_no = $1 AND f.task_key = CASE WHEN c.task_key >= {judge} \
              THEN (c.task_key - {JUDGE_OFFSET}) / {step} * {step} ELSE c.task_key END) THEN {ENDED} ELSE {UNFINISHED} END AS part \
-             FROM calls AS c WHERE c.run_no = $1 AND c.outcome <= {UNCERTAIN}) AS n GROUP BY n.part, n.outcome"
+             FROM calls AS c WHERE c.run_no = $1 AND c.outcome <= {UNCERTAIN}) AS n GROUP BY n.part, n.outcome",
+            sum("n.prompt_tokens"),
+            sum("n.completion_tokens"),
+            sum("n.cost"),
         )
     });
     static LOST_ONES: Sql =

@@ -30,6 +30,7 @@ mod results;
 mod runs;
 mod sessions;
 mod summaries;
+mod sums;
 mod sweep;
 mod tasks;
 mod template;

@@ -23,6 +23,7 @@ use super::{
     counters::{self, Delta, Deltas},
     groups, ledger, missing_run,
     runs::change_state,
+    sums::{bounded, plus},
 };
 use crate::{
     BudgetAnswer, BudgetChange, BudgetScope, BudgetState, GroupState, Money, RunRow, RunState, SessionId, StoreError,
@@ -157,14 +158,17 @@ impl Books {
 }
 
 static ADD_SCOPES: Sql = Sql::new(|| {
-    "INSERT INTO budgets (kind, scope, part, spent, reserved, uncertain) \
-     SELECT b.kind, b.scope, b.part, b.spent, b.reserved, b.uncertain \
-     FROM @rows($1: kind int, scope int, part int, spent int, reserved int, uncertain int) AS b WHERE true \
-     ORDER BY b.kind, b.scope, b.part \
-     ON CONFLICT (kind, scope, part) DO UPDATE SET spent = budgets.spent + excluded.spent, \
-     reserved = budgets.reserved + excluded.reserved, uncertain = budgets.uncertain + excluded.uncertain \
-     RETURNING kind, scope, part, spent, reserved"
-        .to_owned()
+    format!(
+        "INSERT INTO budgets (kind, scope, part, spent, reserved, uncertain) \
+         SELECT b.kind, b.scope, b.part, b.spent, b.reserved, b.uncertain \
+         FROM @rows($1: kind int, scope int, part int, spent int, reserved int, uncertain int) AS b WHERE true \
+         ORDER BY b.kind, b.scope, b.part \
+         ON CONFLICT (kind, scope, part) DO UPDATE SET spent = {}, reserved = {}, uncertain = {} \
+         RETURNING kind, scope, part, spent, reserved",
+        plus("budgets.spent", "excluded.spent"),
+        plus("budgets.reserved", "excluded.reserved"),
+        plus("budgets.uncertain", "excluded.uncertain"),
+    )
 });
 
 /// Adds to rows of `budgets`; returns (spent, reserved) of each afterwards.
@@ -185,9 +189,9 @@ fn changed(scopes: &BTreeMap<ScopeKey, Sums>) -> Option<Batch> {
         .int(changed.iter().map(|(key, _)| key.0))
         .int(changed.iter().map(|(key, _)| key.1))
         .int(changed.iter().map(|(key, _)| key.2))
-        .int(changed.iter().map(|(_, sums)| sums.spent))
-        .int(changed.iter().map(|(_, sums)| sums.reserved))
-        .int(changed.iter().map(|(_, sums)| sums.uncertain));
+        .int(changed.iter().map(|(_, sums)| bounded(sums.spent)))
+        .int(changed.iter().map(|(_, sums)| bounded(sums.reserved)))
+        .int(changed.iter().map(|(_, sums)| bounded(sums.uncertain)));
     (!changed.is_empty()).then_some(batch)
 }
 
@@ -344,21 +348,32 @@ async fn standing(conn: &mut dyn Conn, run: RunNo, session: SessionId) -> StoreR
     Ok(Standing { open, limits: spec.limits, day: day_of(row.int(2)?), group: row.opt_int(3)? })
 }
 
-const ADD_TO_RUN: &str = "UPDATE run_counters SET spent = spent + $2, uncertain = uncertain + $3, reserved = reserved + $4 \
-     WHERE run_no = $1 RETURNING spent, reserved";
+fn add_to_counters() -> String {
+    format!(
+        "UPDATE run_counters SET spent = {}, uncertain = {}, reserved = {} WHERE run_no = $1 RETURNING spent, reserved",
+        plus("spent", "$2"),
+        plus("uncertain", "$3"),
+        plus("reserved", "$4"),
+    )
+}
 
 /// Adds a delta to one run; returns (spent, reserved) afterwards.
 async fn add_to_run(conn: &mut dyn Conn, run: RunNo, delta: &Delta) -> StoreResult<(i64, i64)> {
-    static ADD: Sql = Sql::new(|| ADD_TO_RUN.to_owned());
-    let rows = conn.fetch(&ADD, args![run.0, delta.spent.0, delta.uncertain.0, delta.reserved.0]).await?;
+    static ADD: Sql = Sql::new(add_to_counters);
+    let [spent, uncertain, reserved] = [delta.spent, delta.uncertain, delta.reserved].map(|sum| bounded(sum.0));
+    let rows = conn.fetch(&ADD, args![run.0, spent, uncertain, reserved]).await?;
     let row = rows.first().ok_or_else(|| missing_run(run))?;
     Ok((row.int(0)?, row.int(1)?))
 }
 
 /// The same for a run of a locked group; returns the sums of the run, and those of its group.
 async fn add_in_group(conn: &mut dyn Conn, run: RunNo, group: i64, delta: &Delta) -> StoreResult<[(i64, i64); 2]> {
-    static ADD: Sql = Sql::new(|| format!("{ADD_TO_RUN}, {}, {}", groups::others("spent"), groups::others("reserved")));
-    let args = args![run.0, delta.spent.0, delta.uncertain.0, delta.reserved.0, group];
+    static ADD: Sql = Sql::new(|| {
+        let others = [groups::others("spent"), groups::others("reserved")].join(", ");
+        format!("{}, {others}", add_to_counters())
+    });
+    let [spent, uncertain, reserved] = [delta.spent, delta.uncertain, delta.reserved].map(|sum| bounded(sum.0));
+    let args = args![run.0, spent, uncertain, reserved, group];
     let rows = conn.fetch(&ADD, args).await?;
     let row = rows.first().ok_or_else(|| missing_run(run))?;
     let (spent, reserved) = (row.int(0)?, row.int(1)?);
@@ -395,7 +410,7 @@ async fn insert(
 fn amounts(wants: &[Want]) -> Batch {
     Batch::default()
         .int(wants.iter().map(|want| phase_code(want.phase)))
-        .int(wants.iter().map(|want| want.amount.0))
+        .int(wants.iter().map(|want| bounded(want.amount.0)))
         .blob(wants.iter().map(|want| want.attempt.as_bytes().to_vec()))
 }
 
@@ -456,7 +471,7 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
     };
     for place in &new {
         let want = &wants[*place];
-        let sums = Sums { reserved: want.amount.0, ..Sums::default() };
+        let sums = Sums { reserved: bounded(want.amount.0), ..Sums::default() };
         books.book(run, phase_code(want.phase), standing.day, sums);
     }
     // a change may settle reservations of another run only if somebody mixes ids up; its counters are written all the same
@@ -486,8 +501,9 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
                 BudgetScope::Group => of_group,
                 scope => by_scope.get(&scope_key(scope, run, standing.day)).copied().unwrap_or_default(),
             };
-            let here: i64 = new.iter().filter(|at| scope.holds(wants[**at].phase)).map(|at| wants[*at].amount.0).sum();
-            BudgetState { scope, cap, spent: PicoUsd(spent), reserved: PicoUsd(reserved - here) }
+            let here: PicoUsd =
+                new.iter().filter(|at| scope.holds(wants[**at].phase)).map(|at| wants[*at].amount).sum();
+            BudgetState { scope, cap, spent: PicoUsd(spent), reserved: PicoUsd(reserved.saturating_sub(here.0)) }
         })
         .collect();
     let asked = wants.iter().enumerate().filter(|(place, _)| new.contains(place));

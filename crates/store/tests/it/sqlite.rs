@@ -59,7 +59,7 @@ async fn raw(url: &str) -> sqlx::SqliteConnection {
     sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.expect("opens")
 }
 
-async fn change(conn: &mut sqlx::SqliteConnection, sql: &'static str) {
+async fn change(conn: &mut sqlx::SqliteConnection, sql: impl sqlx::SqlSafeStr) {
     sqlx::query(sql).execute(conn).await.expect("the statement runs");
 }
 
@@ -280,6 +280,8 @@ async fn sums_that_became_fractions_are_mended() {
     let run = scene.run.0;
     fresh.store.close().await;
     let mut conn = raw(&fresh.url).await;
+    // as tables were before they were checked
+    change(&mut conn, "PRAGMA ignore_check_constraints = ON").await;
     let absurd = "1, 9000000000000000000, 9223372036854775807, 1, 0, x''";
     let sound = "100, 10, 500000, 1, 0, x''";
     let change = [
@@ -308,4 +310,38 @@ async fn sums_that_became_fractions_are_mended() {
         .await
         .expect("integers");
     assert_eq!(sums, [(1, 500_000), (2, 500_000), (2, 7)]);
+}
+
+/// A process of an earlier release may write such counts after that; from schema 18 on the tables refuse them.
+#[tokio::test]
+async fn what_others_wrote_beyond_64_bits_is_mended_and_then_refused() {
+    let fresh = fresh().await;
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+    let run = scene.run.0;
+    fresh.store.close().await;
+    let mut conn = raw(&fresh.url).await;
+    for table in ["calls", "reservations", "run_counters", "budgets"] {
+        change(&mut conn, sqlx::AssertSqlSafe(format!("ALTER TABLE {table} DROP COLUMN whole"))).await;
+    }
+    let absurd =
+        format!("INSERT INTO calls VALUES (x'01', {run}, 1, x'', 1, 0, 'm', 1, 9e30, 'much', 1, 0, x'', 'stop')");
+    let booked = "UPDATE run_counters SET spent = 9e30, reserved = 9e30";
+    for statement in [
+        absurd.as_str(),
+        &format!("INSERT INTO calls VALUES (x'02', {run}, 1, x'', 1, 0, 'm', 100, 10, 500000, 1, 0, x'', 'stop')"),
+        &format!("INSERT INTO reservations VALUES (x'03', {run}, 1, 9e30, 0, 1, 0)"),
+        booked,
+        &format!("INSERT INTO budgets VALUES (1, {run}, 1, 9e30, 0, 0)"),
+        "UPDATE bench_schema SET version = 17",
+    ] {
+        change(&mut conn, sqlx::AssertSqlSafe(statement.to_owned())).await;
+    }
+    let store = open(&fresh.url).await.expect("opens");
+    let counters = store.run(scene.run).await.expect("can be read").counters;
+    assert_eq!((counters.spent.0, counters.reserved.0), (500_000, 0));
+    store.close().await;
+    for refused in [absurd.replace("x'01'", "x'04'").as_str(), booked] {
+        let refused = sqlx::query(sqlx::AssertSqlSafe(refused.to_owned())).execute(&mut conn).await;
+        assert!(refused.is_err_and(|e| e.to_string().contains("CHECK constraint failed")));
+    }
 }

@@ -10,6 +10,7 @@ use reqwest::{
 use serde_json::Value;
 
 use super::{
+    handle,
     http::{self, NO_REPLY, Request, Response, SHAPE},
     path::Path,
     spec::{AuthPlace, AuthSpec, CallSpec},
@@ -36,7 +37,12 @@ pub(super) struct Call {
     last_event: Option<String>,
     usage: (Option<Path>, Option<Path>),
     names: BTreeSet<String>,
+    /// Variables without which the request would be about another thing, or about everything.
+    about: Vec<String>,
 }
+
+/// Variables that say what a request is about, wherever they stand in it.
+const ABOUT: [&str; 3] = ["bank", "name", "item"];
 
 #[derive(Debug, Clone)]
 enum Body {
@@ -188,15 +194,19 @@ impl Call {
                 (usage.prompt_tokens.as_deref().map(Path::new), usage.completion_tokens.as_deref().map(Path::new))
             }),
             names: BTreeSet::new(),
+            about: Vec::new(),
         };
         let mut names = BTreeSet::new();
         call.path.names(&mut names);
+        let in_path = names.clone();
         call.query.iter().for_each(|(_, template)| template.names(&mut names));
         match &call.body {
             Some(Body::Json(template) | Body::Text(template)) => template.names(&mut names),
             None => {}
         }
-        call.names = names;
+        call.names.clone_from(&names);
+        call.headers.iter().for_each(|(_, template)| template.names(&mut names));
+        call.about = names.into_iter().filter(|n| in_path.contains(n) || ABOUT.contains(&n.as_str())).collect();
         Ok(call)
     }
 
@@ -215,18 +225,35 @@ impl Call {
         format!("{} {}", self.method, self.path.render_text(vars, &escape))
     }
 
-    /// The request for these variables.
-    pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
-        let broken = |error: String| Failure::permanent("system_request", format!("{}: {error}", self.what));
+    /// Where the request goes for these variables: to this one thing below the base URL, or nowhere.
+    pub(super) fn url(&self, base: &Url, vars: &Vars) -> Result<Url, Failure> {
+        if let Some(name) = self.about.iter().find(|name| !handle::names_one(vars.get(name))) {
+            return Err(self.broken(format!("{{{name}}} names nothing, and the request would be about something else")));
+        }
         let path = self.path.render_text(vars, &escape);
-        let base = connection.base.as_str().trim_end_matches('/');
-        let mut url = Url::parse(&format!("{base}{path}")).map_err(|e| broken(e.to_string()))?;
+        let below = base.as_str().trim_end_matches('/');
+        let mut url = Url::parse(&format!("{below}{path}")).map_err(|e| self.broken(e.to_string()))?;
+        let parts = |path: &str| path.split(['?', '#']).next().unwrap_or_default().matches('/').count();
+        if parts(url.path()) != parts(base.path().trim_end_matches('/')) + parts(&path) {
+            return Err(self.broken(format!("'{path}' leads elsewhere")));
+        }
         for (key, template) in &self.query {
             if let Some(value) = template.render(vars) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 url.query_pairs_mut().append_pair(key, &text);
             }
         }
+        Ok(url)
+    }
+
+    fn broken(&self, error: String) -> Failure {
+        Failure::permanent("system_request", format!("{}: {error}", self.what))
+    }
+
+    /// The request for these variables.
+    pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
+        let broken = |error: String| self.broken(error);
+        let mut url = self.url(connection.base, vars)?;
         let mut headers = connection.headers.clone();
         let body = match &self.body {
             None => None,
@@ -336,7 +363,7 @@ impl Call {
     }
 
     fn usage_of(&self, value: &Value) -> Usage {
-        let read = |path: &Option<Path>| path.as_ref().and_then(|path| path.count(value).ok()).unwrap_or(0);
+        let read = |path: &Option<Path>| believed(path.as_ref().and_then(|path| path.count(value).ok()).unwrap_or(0));
         Usage { prompt_tokens: read(&self.usage.0), completion_tokens: read(&self.usage.1), ..Usage::default() }
     }
 
@@ -367,6 +394,11 @@ impl Call {
     pub(super) fn shape(&self, error: impl std::fmt::Display) -> Failure {
         Failure::permanent(SHAPE, format!("{}: {error}", self.what))
     }
+}
+
+/// Tokens that a system says it has used in one request: what cannot be true is no count.
+pub(super) fn believed(tokens: u64) -> u64 {
+    if tokens <= 1_000_000_000 { tokens } else { 0 }
 }
 
 fn looks_like_json(response: &Response) -> bool {

@@ -4,7 +4,7 @@
 //! Where each bank has an instance of its own, a few start at a time, and those that nobody has asked for longest make room
 //! for new ones (`machine`). A system whose instances do not work is not started again and again (`trials`).
 
-mod child;
+pub(super) mod child;
 mod conduct;
 mod log;
 mod machine;

@@ -7,6 +7,7 @@
 
 mod call;
 pub mod file;
+mod handle;
 mod http;
 mod index;
 mod items;

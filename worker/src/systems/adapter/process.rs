@@ -20,6 +20,7 @@ use bench_proto::{
     failure::{Failure, FailureClass},
     step::RetrievedHit,
 };
+use rustix::process::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,12 +38,12 @@ use super::{
         Recall, RecallQuery, RetainReceipt, SystemStats,
     },
     UNREACHABLE,
-    call::excerpt,
-    file,
+    call::{believed, excerpt},
+    file, handle,
     http::SHAPE,
     index::{Handed, Indexes},
     items::{Item, items_of},
-    managed,
+    managed::{self, child::signal_group},
     spec::{AdapterSpec, ReadyRule},
     time,
 };
@@ -239,6 +240,10 @@ struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.reader.abort();
+        if let Some(pid) = self.child.id() {
+            // what it has started goes with it
+            signal_group(pid, Signal::KILL);
+        }
     }
 }
 
@@ -417,16 +422,14 @@ impl ProcessSystem {
         let (sender, receiver) = oneshot::channel();
         {
             let (mut running, _) = self.started(what).await?;
-            let Some(process) = running.as_mut() else { return Err(gone()) };
+            // taken out while the line is written: of whoever gives up in the middle of it no process is left that has read half a line
+            let Some(mut process) = running.take() else { return Err(gone()) };
             let id = self.next.fetch_add(1, Ordering::Relaxed);
             if !put(&process.waiting, id, sender) {
-                *running = None;
                 return Err(gone());
             }
-            if send(&mut process.stdin, &ProcessRequest { id, op }).await.is_err() {
-                *running = None;
-                return Err(gone());
-            }
+            send(&mut process.stdin, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
+            *running = Some(process);
         }
         receiver.await.map_err(|_| gone())
     }
@@ -492,12 +495,13 @@ async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(mut reader: R, longest
     }
 }
 
-fn handle(bank: &BankRef) -> String {
+fn named(bank: &BankRef) -> String {
     bank.handle.clone().unwrap_or_else(|| bank.name.clone())
 }
 
 fn usage(reply: &ProcessReply) -> Usage {
-    Usage { prompt_tokens: reply.prompt_tokens, completion_tokens: reply.completion_tokens, ..Usage::default() }
+    let (prompt_tokens, completion_tokens) = (believed(reply.prompt_tokens), believed(reply.completion_tokens));
+    Usage { prompt_tokens, completion_tokens, ..Usage::default() }
 }
 
 /// Whether the process does not have what it was asked for: it said no, and not that another try may help.
@@ -517,14 +521,15 @@ impl MemorySystem for ProcessSystem {
 
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
         let reply = self.ask(ProcessOp::Open { bank: bank.name.clone() }).await?;
-        Ok(reply.handle.unwrap_or_else(|| bank.name.clone()))
+        let named = reply.handle.unwrap_or_else(|| bank.name.clone());
+        handle::checked(named).map_err(|error| Failure::permanent(SHAPE, format!("open: {error}")))
     }
 
     async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
         let items: Vec<ProcessItem> = self.items(entries).iter().map(Item::for_process).collect();
         let mut used = Usage::default();
         for chunk in items.chunks(self.spec.limits.batch.unwrap_or(64).max(1) as usize) {
-            let reply = self.ask(ProcessOp::Retain { bank: handle(bank), items: chunk.to_vec() }).await?;
+            let reply = self.ask(ProcessOp::Retain { bank: named(bank), items: chunk.to_vec() }).await?;
             if reply.count.is_some_and(|count| count < chunk.len() as u64) {
                 let stored = reply.count.unwrap_or(0);
                 return Err(Failure::transient(
@@ -545,7 +550,7 @@ impl MemorySystem for ProcessSystem {
         if self.spec.ready.when == ReadyRule::Promised {
             return Ok(Readiness::Promised);
         }
-        let reply = self.ask(ProcessOp::Ready { bank: handle(bank), expected: self.expected(bank, entries) }).await?;
+        let reply = self.ask(ProcessOp::Ready { bank: named(bank), expected: self.expected(bank, entries) }).await?;
         match reply.ready {
             Some(true) => Ok(Readiness::Proven),
             Some(false) => {
@@ -573,7 +578,7 @@ impl MemorySystem for ProcessSystem {
             return Err(Failure::permanent("system_limit", message));
         }
         let op = ProcessOp::Recall {
-            bank: handle(bank),
+            bank: named(bank),
             query: query.text.to_owned(),
             k: query.k,
             time_text: query.time_text.map(str::to_owned),
@@ -593,13 +598,13 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
-        let reply = self.ask(ProcessOp::Consolidate { bank: handle(bank) }).await?;
+        let reply = self.ask(ProcessOp::Consolidate { bank: named(bank) }).await?;
         Ok(Consolidation { usage: usage(&reply) })
     }
 
     async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
         let op = ProcessOp::Answer {
-            bank: handle(bank),
+            bank: named(bank),
             query: query.text.to_owned(),
             k: query.k,
             time_text: query.time_text.map(str::to_owned),
@@ -611,7 +616,7 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
-        match self.ask(ProcessOp::Verify { bank: handle(bank) }).await {
+        match self.ask(ProcessOp::Verify { bank: named(bank) }).await {
             Ok(reply) => Ok(reply.count.map(|found| Counted { expected: self.expected(bank, entries), found })),
             // a process that does not count
             Err(failure) if is_lacking(&failure) => Ok(None),
@@ -621,7 +626,7 @@ impl MemorySystem for ProcessSystem {
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match self.ask(ProcessOp::Statistics { bank: handle(bank) }).await {
+        match self.ask(ProcessOp::Statistics { bank: named(bank) }).await {
             Ok(reply) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
             // a process without numbers
             Err(failure) if is_lacking(&failure) => Ok(SystemStats { version, numbers: BTreeMap::new() }),
@@ -630,7 +635,7 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
-        self.ask(ProcessOp::Reset { bank: handle(bank) }).await.map(drop)
+        self.ask(ProcessOp::Reset { bank: named(bank) }).await.map(drop)
     }
 
     async fn health(&self) -> Result<String, Failure> {

@@ -9,7 +9,7 @@ use super::{
     AdapterSpec,
     call::Call,
     file::{self, Adapter},
-    http::Response,
+    http::{self, Response},
     path::Path,
     recalling,
     template::Vars,
@@ -68,6 +68,19 @@ pub fn read(spec: &AdapterSpec, name: &str, status: u16, kind: &str, body: &[u8]
         }
         _ => Ok(String::new()),
     }
+}
+
+/// Where a call for a bank goes below a base URL.
+///
+/// # Errors
+/// As the live call: a base URL that may not be used, a bank that names nothing.
+pub fn request_url(spec: &AdapterSpec, name: &str, base: &str, bank: &str) -> Result<String, Failure> {
+    let adapter = compiled(spec)?;
+    let wrong = |error: String| Failure::permanent("adapter", error);
+    let base = http::check_url(base, true, false, false).map_err(wrong)?;
+    let call = call(&adapter, name).ok_or_else(|| wrong(format!("no call '{name}'")))?;
+    let vars = Vars::default().with("bank", bank).with("name", bank).with("expected", Value::from(1));
+    call.url(&base, &vars).map(String::from)
 }
 
 /// Method and path of a call for a bank, as they are sent.

@@ -282,6 +282,7 @@ impl MemorySystem for HttpSystem {
                 .string(&read.value)
                 .ok_or_else(|| call.shape(format!("field '{path}' is missing: no handle for the bank")))?,
         };
+        let own = super::handle::checked(own).map_err(|error| call.shape(error))?;
         Ok(format!("{host}{own}"))
     }
 

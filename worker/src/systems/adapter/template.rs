@@ -22,7 +22,8 @@ impl Vars {
         self.0.push((name, value.into()));
     }
 
-    fn get(&self, name: &str) -> Option<&Value> {
+    /// The value of a variable.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().rev().find(|(n, _)| *n == name).map(|(_, value)| value)
     }
 }

@@ -36,7 +36,7 @@ async fn raw(url: &str) -> PgConnection {
     PgConnection::connect(url).await.expect("connects")
 }
 
-async fn change(conn: &mut PgConnection, sql: &'static str) {
+async fn change(conn: &mut PgConnection, sql: impl sqlx::SqlSafeStr) {
     sqlx::raw_sql(sql).execute(conn).await.expect("the statement runs");
 }
 

@@ -31,12 +31,12 @@ async fn migrating_is_explicit_and_may_be_repeated() {
         })
         .collect();
     for one in all {
-        assert_eq!(one.await.expect("ends").expect("migrates"), 15);
+        assert_eq!(one.await.expect("ends").expect("migrates"), 18);
     }
     let store = open(&url).await.expect("opens");
     store.create_run(&bench_store::conformance::new_run("r")).await.expect("is created");
-    assert_eq!(migrate(&url).await.expect("is up to date"), 15);
-    assert!(store.check().await.expect("is sound").contains("schema 15, 1 runs"), "nothing was lost");
+    assert_eq!(migrate(&url).await.expect("is up to date"), 18);
+    assert!(store.check().await.expect("is sound").contains("schema 18, 1 runs"), "nothing was lost");
 }
 
 #[tokio::test]
@@ -120,4 +120,38 @@ async fn encrypted_connections_check_the_server() {
     assert!(other.contains("check sslmode and sslrootcert"), "{other}");
     let untrusted = refusal(&format!("postgres://postgres@localhost:{port}/postgres?sslmode=verify-full")).await;
     assert!(untrusted.contains("check sslmode and sslrootcert"), "{untrusted}");
+}
+
+/// One call with an absurd count made each sum over it an error, for good.
+#[tokio::test]
+async fn what_others_wrote_beyond_64_bits_is_mended_and_then_refused() {
+    let fresh = at(shared().create_database()).await;
+    let run = fresh.store.create_run(&bench_store::conformance::new_run("r")).await.expect("is created");
+    let mut conn = raw(&fresh.url).await;
+    for table in ["calls", "reservations", "run_counters", "budgets"] {
+        let drop = format!("ALTER TABLE {table} DROP CONSTRAINT {table}_whole");
+        change(&mut conn, sqlx::AssertSqlSafe(drop)).await;
+    }
+    let call = |id: &str, tokens: &str| {
+        format!(
+            "INSERT INTO calls (attempt_id, call_key, run_no, task_key, prompt_tokens, completion_tokens, cost, duration_us, at_us, \
+             phase, outcome, model, reply) VALUES ('{id}', '', {}, 1, 1, {tokens}, 5, 1, 0, 1, 0, 'm', '')",
+            run.0
+        )
+    };
+    let most = i64::MAX.to_string();
+    for statement in [
+        call("a", &most).as_str(),
+        &call("b", &most),
+        "UPDATE run_counters SET spent = 9000000000000000000",
+        "UPDATE bench_schema SET version = 17",
+    ] {
+        change(&mut conn, sqlx::AssertSqlSafe(statement.to_owned())).await;
+    }
+    assert_eq!(migrate(&fresh.url).await.expect("migrates"), 18);
+    let row = fresh.store.run(run).await.expect("is read");
+    let ledger = fresh.store.ledger(&row).await.expect("is read");
+    assert_eq!((row.counters.spent.0, ledger.unfinished.completion_tokens), (10, 0));
+    let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(call("c", &most))).execute(&mut conn).await;
+    assert!(refused.is_err_and(|e| e.to_string().contains("calls_whole")));
 }

@@ -125,7 +125,7 @@ impl Drop for Child {
 }
 
 /// Sends a signal to a process group.
-pub(super) fn signal_group(pid: u32, signal: Signal) {
+pub(in super::super) fn signal_group(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // it may have ended in between
         let _ = kill_process_group(pid, signal);
