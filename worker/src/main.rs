@@ -100,7 +100,7 @@ impl Stop {
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::Open(_) => Self::usage(error),
+            StoreError::Open(_) | StoreError::Denied(_) => Self::usage(error),
             _ => Self::infrastructure(error),
         }
     }

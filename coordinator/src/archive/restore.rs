@@ -129,6 +129,7 @@ async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Resto
     for result in lines::<ResultBundle>(folder, RESULTS)? {
         drop(result?);
     }
+    store.may_write_results().await?;
     let run_no = match store.create_run(&new).await {
         Ok(run_no) => {
             store.add_event(run_no, RESTORING, &summary.result_digest).await?;

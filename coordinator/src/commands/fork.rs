@@ -59,6 +59,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if args.dry_run {
         return estimate.print(args.output.json);
     }
+    store.may_write_results().await?;
     submit::check_detach(args.detach, app.place()?)?;
     app.check_queue().await?;
     let run_id = args.naming.id()?;

@@ -20,6 +20,7 @@ use crate::{
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     let store = app.open_store().await?;
+    store.may_write_results().await?;
     let mut wanted = Vec::new();
     for selector in &args.banks {
         let run = find_run(store.as_ref(), selector).await?;

@@ -103,6 +103,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         limits: Limits::default(),
     };
     let store = app.open_store().await?;
+    store.may_write_results().await?;
     let headline = spec.headline_metric();
     let new_run = NewRun {
         run_id: run_id.clone(),

@@ -17,6 +17,10 @@ use crate::{
 pub(super) async fn run(app: &App, args: &MigrateArgs) -> CliResult {
     let version = bench_store::migrate(&app.settings().store_url).await?;
     out::result(&format!("store: schema {version}"));
+    if let Some(prefix) = &args.roles {
+        let names = bench_store::name_roles(&app.settings().store_url, prefix).await?;
+        out::result(&format!("store: roles {}", names.join(", ")));
+    }
     if args.contract {
         // every step so far only expands: there is nothing that an older build still needs
         out::result("store: nothing to contract at this version");

@@ -70,6 +70,9 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     }
     let ending = run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&ending)?;
+    if args.release_uncertain {
+        store.may_write_results().await?;
+    }
     // everything that could refuse comes before the run's state is touched
     app.check_queue().await?;
     app.check_run_accounts(&run.spec)?;

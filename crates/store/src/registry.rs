@@ -10,6 +10,7 @@ use crate::{Store, StoreError, StoreResult, codec::shown, sqlite};
 
 type Opening<'u> = BoxFuture<'u, StoreResult<Arc<dyn Store>>>;
 type Migrating<'u> = BoxFuture<'u, StoreResult<i64>>;
+type Naming<'u> = BoxFuture<'u, StoreResult<Vec<String>>>;
 
 /// A registered backend.
 pub struct Backend {
@@ -19,6 +20,7 @@ pub struct Backend {
     pub description: &'static str,
     open: for<'u> fn(&'u str, usize) -> Opening<'u>,
     migrate: for<'u> fn(&'u str) -> Migrating<'u>,
+    name_roles: for<'u> fn(&'u str, &'u str) -> Naming<'u>,
 }
 
 /// All backends: one entry each.
@@ -29,6 +31,10 @@ pub const BACKENDS: &[Backend] = &[
         // one file has one writer and its own readers
         open: |url, _| Box::pin(sqlite::open(url)),
         migrate: |url| Box::pin(sqlite::migrate(url)),
+        name_roles: |_, _| {
+            let why = "a store in a file has no roles: its folder's permissions say who may do what";
+            Box::pin(async move { Err(StoreError::Open(why.to_owned())) })
+        },
     },
     #[cfg(feature = "postgres")]
     POSTGRES,
@@ -42,6 +48,7 @@ const POSTGRES: Backend = Backend {
     description: "a PostgreSQL database, for runs over many machines",
     open: |url, connections| Box::pin(postgres::open(url, connections)),
     migrate: |url| Box::pin(postgres::migrate(url)),
+    name_roles: |url, prefix| Box::pin(postgres::roles::name(url, prefix)),
 };
 
 /// Connections to a database of a process that coordinates (P31).
@@ -73,6 +80,16 @@ pub async fn open_with(url: &str, connections: usize) -> Result<Arc<dyn Store>, 
 /// Unknown schemes, stores that cannot be opened, and [`StoreError::Schema`] when a newer build made the schema.
 pub async fn migrate(url: &str) -> Result<i64, StoreError> {
     (find(url)?.migrate)(url).await
+}
+
+/// Names the roles of the store behind a URL (`PREFIX_read`, `_submit`, `_work`, `_coordinate`), makes those that are missing, and gives
+/// each its rights, as every later [`migrate`] does again. Returns the names.
+///
+/// # Errors
+/// [`StoreError::Open`] for a store without roles, a prefix that makes no names, and rights that the user of the URL has not, with the
+/// statements for somebody who has them.
+pub async fn name_roles(url: &str, prefix: &str) -> Result<Vec<String>, StoreError> {
+    (find(url)?.name_roles)(url, prefix).await
 }
 
 fn find(url: &str) -> StoreResult<&'static Backend> {

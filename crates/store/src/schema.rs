@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Version of the schema that this build writes.
-pub(crate) const VERSION: i64 = 15;
+pub(crate) const VERSION: i64 = 17;
 
 /// Migrations of a backend: the one at index `i` leads to version `i + 1`.
 pub(crate) type Migrations = &'static [&'static str];

@@ -172,6 +172,9 @@ pub trait Sessions: Send + Sync {
     /// how many tasks.
     async fn end_session(&self, session: SessionId) -> StoreResult<u64>;
 
+    /// Ends a session under which nothing was ever claimed or paid: that of a plan's writer.
+    async fn close_session(&self, session: SessionId) -> StoreResult<()>;
+
     /// Open sessions of a domain.
     async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<SessionRow>>;
 }
@@ -497,6 +500,12 @@ pub trait Store:
 
     /// Connections of the server behind the store; `None` for a file.
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>>;
+
+    /// Whether results may be written under the user of the URL, asked before a run is touched whose results are to be changed.
+    /// [`StoreError::Denied`] when they may not.
+    async fn may_write_results(&self) -> StoreResult<()> {
+        Ok(())
+    }
 
     /// Flushes and closes.
     async fn close(&self);

@@ -11,6 +11,7 @@ mod conn;
 mod errors;
 mod place;
 mod pool;
+pub mod roles;
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,6 +52,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0013_incarnation.sql"),
     include_str!("../../../../migrations/postgres/0014_believed.sql"),
     include_str!("../../../../migrations/postgres/0015_trace_parts.sql"),
+    "UPDATE bench_schema SET version = 16;",
+    include_str!("../../../../migrations/postgres/0017_roles.sql"),
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the
@@ -100,7 +103,8 @@ pub async fn open(url: &str, connections: usize) -> StoreResult<Arc<dyn Store>> 
     Ok(Arc::new(SqlStore::new(Postgres { pool })))
 }
 
-/// Brings the schema behind a URL up to date, in one transaction; returns its version. Many may do so at once.
+/// Brings the schema behind a URL up to date, and the grants of its [roles] when it has any, in one transaction; returns its version.
+/// Many may do so at once.
 ///
 /// # Errors
 /// Like [`open`]; [`StoreError::Open`] too when the role may not make tables.
@@ -113,9 +117,7 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
         )));
     }
     let failed = |e: sqlx::Error| errors::on_open(&place, &e);
-    // the number is `bench` in ASCII; the lock ends with the transaction, wherever that is
-    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(422574744424)";
-    sqlx::raw_sql(begin).execute(&mut conn).await.map_err(failed)?;
+    roles::begin(&mut conn).await.map_err(failed)?;
     let found = version(&mut conn).await.map_err(failed)?;
     if found.version >= schema::VERSION {
         schema::judge(found)?; // dropping the connection ends the transaction
@@ -123,6 +125,7 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
     for migration in MIGRATIONS.iter().skip(usize::try_from(found.version).unwrap_or(0)) {
         sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut conn).await.map_err(failed)?;
     }
+    roles::refresh(&place, &mut conn).await?;
     sqlx::raw_sql("COMMIT").execute(&mut conn).await.map_err(failed)?;
     Ok(found.version.max(schema::VERSION))
 }
@@ -308,6 +311,17 @@ impl Backend for Postgres {
         });
         let rows = self.read(|conn| conn.fetch(&ROOM, args![])).await?;
         rows.first().map(|row| Ok(ConnectionRoom { most: row.int(0)?, open: row.int(1)? })).transpose()
+    }
+
+    async fn may_write_results(&self) -> StoreResult<()> {
+        static MAY: Sql = Sql::new(|| {
+            "SELECT CASE WHEN has_table_privilege('checkpoints', 'INSERT') THEN 1::int8 ELSE 0::int8 END".to_owned()
+        });
+        let rows = self.read(|conn| conn.fetch(&MAY, args![])).await?;
+        match rows.first().map(|row| row.int(0)).transpose()? {
+            Some(1) => Ok(()),
+            _ => Err(StoreError::Denied("results may not be written".to_owned())),
+        }
     }
 
     async fn close(&self) {

@@ -112,6 +112,11 @@ pub(crate) trait Backend: Send + Sync + 'static {
         async { Ok(None) }
     }
 
+    /// See [`Store::may_write_results`].
+    fn may_write_results(&self) -> impl Future<Output = StoreResult<()>> + Send {
+        async { Ok(()) }
+    }
+
     /// Flushes and closes.
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
@@ -159,6 +164,10 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
         self.backend.connection_room().await
+    }
+
+    async fn may_write_results(&self) -> StoreResult<()> {
+        self.backend.may_write_results().await
     }
 
     async fn close(&self) {

@@ -52,6 +52,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0013_incarnation.sql"),
     include_str!("../../../../migrations/sqlite/0014_believed.sql"),
     include_str!("../../../../migrations/sqlite/0015_trace_parts.sql"),
+    "UPDATE bench_schema SET version = 16;",
+    include_str!("../../../../migrations/sqlite/0017_roles.sql"),
 ];
 
 /// The store in one file.
