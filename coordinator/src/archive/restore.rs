@@ -12,7 +12,7 @@ use bench_proto::{
     step::{StepNo, StepText},
     summary::Summary,
 };
-use bench_store::{Item, NewBank, NewRun, RunRow, RunState, Store, StoreError};
+use bench_store::{Item, NewBank, NewRun, Right, RunRow, RunState, Store, StoreError};
 use bench_worker::systems::adapter::ADAPTER;
 use serde::de::DeserializeOwned;
 
@@ -129,7 +129,7 @@ async fn rebuild(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Resto
     for result in lines::<ResultBundle>(folder, RESULTS)? {
         drop(result?);
     }
-    store.may_write_results().await?;
+    store.may(Right::Results).await?;
     let run_no = match store.create_run(&new).await {
         Ok(run_no) => {
             store.add_event(run_no, RESTORING, &summary.result_digest).await?;

@@ -5,6 +5,7 @@ use bench_proto::{
     ids::Role,
     task::{QueueName, TOPOLOGY_VERSION},
 };
+use bench_worker::transport;
 
 use crate::{
     app::App,
@@ -15,6 +16,7 @@ use crate::{
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &MigrateArgs) -> CliResult {
+    transport::warn(app.settings(), transport::to_store(app.settings()));
     let version = bench_store::migrate(&app.settings().store_url).await?;
     out::result(&format!("store: schema {version}"));
     if let Some(prefix) = &args.roles {

@@ -1,6 +1,6 @@
 //! `retry RUN`: repeats what failed or never ran, and keeps everything else.
 
-use bench_store::{RetryScope, RunState};
+use bench_store::{RetryScope, Right, RunState};
 
 use super::{gc, resume};
 use crate::{
@@ -20,7 +20,7 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     if run.imported {
         return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
     }
-    store.may_write_results().await?;
+    store.may(Right::Results).await?;
     restore::check_trusted(store.as_ref(), &run).await?;
     gc::check_banks(store.as_ref(), &run).await?;
     let resume_args = ResumeArgs {

@@ -139,6 +139,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("datasets_url", Kind::Text).env("BENCH_DATASETS_URL"),
     key("store.url", Kind::Url).env("BENCH_STORE_URL").common(),
     key("queue.url", Kind::Url).env("BENCH_QUEUE_URL").common(),
+    key("allow_plaintext", Kind::List).env("BENCH_ALLOW_PLAINTEXT"),
     key("run.dataset", Kind::Text).common(),
     key("run.preset", Kind::OneOf(&["quick", "fair", "full"])).common(),
     key("run.sampler", Kind::OneOf(&["hash", "astrocyte"])),

@@ -21,7 +21,8 @@ mod traits;
 pub use error::StoreError;
 pub use pace::LONGEST_RETRY_AFTER;
 pub use registry::{
-    BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, name_roles, open, open_with,
+    BACKENDS, Backend, COORDINATOR_CONNECTIONS, Transport, WORKER_CONNECTIONS, migrate, name_roles, open, open_with,
+    transport,
 };
 pub use rows::*;
 pub use traits::*;

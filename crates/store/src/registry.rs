@@ -21,6 +21,7 @@ pub struct Backend {
     open: for<'u> fn(&'u str, usize) -> Opening<'u>,
     migrate: for<'u> fn(&'u str) -> Migrating<'u>,
     name_roles: for<'u> fn(&'u str, &'u str) -> Naming<'u>,
+    transport: fn(&str) -> Option<Transport>,
 }
 
 /// All backends: one entry each.
@@ -35,6 +36,7 @@ pub const BACKENDS: &[Backend] = &[
             let why = "a store in a file has no roles: its folder's permissions say who may do what";
             Box::pin(async move { Err(StoreError::Open(why.to_owned())) })
         },
+        transport: |_| None,
     },
     #[cfg(feature = "postgres")]
     POSTGRES,
@@ -49,6 +51,7 @@ const POSTGRES: Backend = Backend {
     open: |url, connections| Box::pin(postgres::open(url, connections)),
     migrate: |url| Box::pin(postgres::migrate(url)),
     name_roles: |url, prefix| Box::pin(postgres::roles::name(url, prefix)),
+    transport: postgres::transport,
 };
 
 /// Connections to a database of a process that coordinates (P31).
@@ -80,6 +83,23 @@ pub async fn open_with(url: &str, connections: usize) -> Result<Arc<dyn Store>, 
 /// Unknown schemes, stores that cannot be opened, and [`StoreError::Schema`] when a newer build made the schema.
 pub async fn migrate(url: &str) -> Result<i64, StoreError> {
     (find(url)?.migrate)(url).await
+}
+
+/// The way to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transport {
+    /// Its host.
+    pub host: String,
+    /// Nothing is sent without encryption, whatever the server would rather have.
+    pub encrypted: bool,
+    /// The server has to prove who it is.
+    pub verified: bool,
+}
+
+/// The way to the store behind a URL; `None` for one on this machine, and for a URL that opening refuses.
+#[must_use]
+pub fn transport(url: &str) -> Option<Transport> {
+    (find(url).ok()?.transport)(url)
 }
 
 /// Names the roles of the store behind a URL (`PREFIX_read`, `_submit`, `_work`, `_coordinate`), makes those that are missing, and gives

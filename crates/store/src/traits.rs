@@ -467,6 +467,17 @@ pub trait Traces: Send + Sync {
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>>;
 }
 
+/// What not every user of a store may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// Change results in hindsight: `retry`, `import`.
+    Results,
+    /// Work on runs.
+    Work,
+    /// Hand out and look after.
+    Lead,
+}
+
 /// The whole store.
 #[async_trait]
 pub trait Store:
@@ -501,9 +512,8 @@ pub trait Store:
     /// Connections of the server behind the store; `None` for a file.
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>>;
 
-    /// Whether results may be written under the user of the URL, asked before a run is touched whose results are to be changed.
-    /// [`StoreError::Denied`] when they may not.
-    async fn may_write_results(&self) -> StoreResult<()> {
+    /// Whether the user of the URL has a right, asked before anything is touched that needs it. [`StoreError::Denied`] when not.
+    async fn may(&self, _right: Right) -> StoreResult<()> {
         Ok(())
     }
 

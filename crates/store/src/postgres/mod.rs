@@ -16,7 +16,10 @@ pub mod roles;
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, Row as _, postgres::PgConnectOptions};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, PgConnection, Row as _,
+    postgres::{PgConnectOptions, PgSslMode},
+};
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
@@ -26,7 +29,7 @@ use self::{
     pool::{CONNECT, Pool},
 };
 use crate::{
-    ConnectionRoom, Store, StoreError, StoreResult,
+    ConnectionRoom, Right, Store, StoreError, StoreResult, Transport,
     schema::{self, Found},
     sql::{Backend, Conn, Sql, SqlStore, args},
 };
@@ -128,6 +131,18 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
     roles::refresh(&place, &mut conn).await?;
     sqlx::raw_sql("COMMIT").execute(&mut conn).await.map_err(failed)?;
     Ok(found.version.max(schema::VERSION))
+}
+
+/// The way to the server of a URL; `None` for a socket of this machine, and for what is no such URL.
+pub(crate) fn transport(url: &str) -> Option<Transport> {
+    let Wanted { place, options, .. } = place::parse(url).ok()?;
+    let (encrypted, verified) = match options.get_ssl_mode() {
+        // the server decides
+        PgSslMode::Disable | PgSslMode::Allow | PgSslMode::Prefer => (false, false),
+        PgSslMode::Require | PgSslMode::VerifyCa => (true, false),
+        PgSslMode::VerifyFull => (true, true),
+    };
+    Some(Transport { host: place.remote_host()?.to_ascii_lowercase(), encrypted, verified })
 }
 
 /// A first connection, and what it found out.
@@ -313,14 +328,18 @@ impl Backend for Postgres {
         rows.first().map(|row| Ok(ConnectionRoom { most: row.int(0)?, open: row.int(1)? })).transpose()
     }
 
-    async fn may_write_results(&self) -> StoreResult<()> {
-        static MAY: Sql = Sql::new(|| {
-            "SELECT CASE WHEN has_table_privilege('checkpoints', 'INSERT') THEN 1::int8 ELSE 0::int8 END".to_owned()
-        });
-        let rows = self.read(|conn| conn.fetch(&MAY, args![])).await?;
+    async fn may(&self, right: Right) -> StoreResult<()> {
+        static MAY: Sql =
+            Sql::new(|| "SELECT CASE WHEN has_table_privilege($1, 'INSERT') THEN 1::int8 ELSE 0::int8 END".to_owned());
+        let (table, what) = match right {
+            Right::Results => ("facts", "results may not be changed"),
+            Right::Work => ("calls", "runs may not be worked on"),
+            Right::Lead => ("leaders", "runs may not be looked after"),
+        };
+        let rows = self.read(move |conn| conn.fetch(&MAY, args![table])).await?;
         match rows.first().map(|row| row.int(0)).transpose()? {
             Some(1) => Ok(()),
-            _ => Err(StoreError::Denied("results may not be written".to_owned())),
+            _ => Err(StoreError::Denied(format!("permission denied, {what}"))),
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) use self::{
     batch::{Arg, Args, Batch, Cell, Column, Row, args},
     template::{Dialect, Sql},
 };
-use crate::{ConnectionRoom, Store, StoreError, StoreResult};
+use crate::{ConnectionRoom, Right, Store, StoreError, StoreResult};
 
 /// Most rows of one statement; longer lists are cut.
 pub(crate) const CHUNK: usize = 5_000;
@@ -112,8 +112,8 @@ pub(crate) trait Backend: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// See [`Store::may_write_results`].
-    fn may_write_results(&self) -> impl Future<Output = StoreResult<()>> + Send {
+    /// See [`Store::may`].
+    fn may(&self, _right: Right) -> impl Future<Output = StoreResult<()>> + Send {
         async { Ok(()) }
     }
 
@@ -166,8 +166,8 @@ impl<B: Backend> Store for SqlStore<B> {
         self.backend.connection_room().await
     }
 
-    async fn may_write_results(&self) -> StoreResult<()> {
-        self.backend.may_write_results().await
+    async fn may(&self, right: Right) -> StoreResult<()> {
+        self.backend.may(right).await
     }
 
     async fn close(&self) {

@@ -11,6 +11,7 @@ mod pooler;
 mod refusals;
 mod restore;
 mod results;
+mod roles;
 mod scale;
 mod store;
 mod undisturbed;

@@ -382,12 +382,21 @@ async fn nobody_changes_what_is_not_theirs() {
     let writes = "SELECT count(*) FROM information_schema.column_privileges WHERE grantee = 'bench_read' AND privilege_type <> 'SELECT'";
     assert_eq!(run_sql(&granted.admin, writes).expect("is counted").trim(), "0");
 
-    let asked = stores["submit"].may_write_results().await.expect_err("a submitter may not").to_string();
+    let asked = stores["submit"].may(Right::Results).await.expect_err("a submitter may not").to_string();
     assert!(asked.contains("docs/OPERATIONS.md"), "{asked}");
     let read = stores["read"].add_event(scene.run, "a", "b").await.expect_err("a reader writes nothing");
     assert!(matches!(read, StoreError::Denied(_)), "{read}");
-    stores["coordinate"].may_write_results().await.expect("a coordinator may");
-    owner.may_write_results().await.expect("one user for everything may");
+    for (right, part) in
+        [(Right::Results, "coordinate"), (Right::Lead, "coordinate"), (Right::Work, "work"), (Right::Results, "work")]
+    {
+        stores[part].may(right).await.expect("is its work");
+        owner.may(right).await.expect("one user for everything may");
+    }
+    for (right, part) in
+        [(Right::Lead, "work"), (Right::Work, "coordinate"), (Right::Work, "submit"), (Right::Lead, "read")]
+    {
+        stores[part].may(right).await.expect_err("is not its work");
+    }
     assert_eq!(owner.facts(scene.run, None, 10).await.expect("are read").len(), 1, "nothing was changed");
 }
 
