@@ -68,6 +68,10 @@ class Compose(unittest.TestCase):
             if service.get("ports"):
                 self.assertIn("BENCH_HTTP_TOKEN_FILE", service["environment"], name)
                 self.assertIn("token", service["depends_on"], name)
+        # who mounts the token's folder before it is made would own it
+        for name, service in services:
+            if any(volume.startswith("token:") for volume in service.get("volumes", [])) and name not in ("token", "submit"):
+                self.assertIn("token", service["depends_on"], name)
         grafana = COMPOSE["services"]["grafana"]["environment"]
         self.assertEqual((grafana["GF_AUTH_DISABLE_LOGIN_FORM"], grafana["GF_AUTH_BASIC_ENABLED"]), ("true", "false"))
 
