@@ -15,6 +15,9 @@ say "== dependencies"
 cargo deny --locked --log-level error check licenses bans sources
 if cargo deny --log-level off fetch db >/dev/null 2>&1; then
     cargo deny --locked --log-level error check advisories
+elif [ "${BENCH_ADVISORIES:-}" = required ]; then
+    say "advisories cannot be checked: the database at github.com/RustSec/advisory-db cannot be fetched from here, and BENCH_ADVISORIES=required"
+    exit 4
 else
     say "advisories are not checked: the database at github.com/RustSec/advisory-db cannot be fetched from here"
 fi

@@ -28,6 +28,7 @@ use bench_worker::{
         registry::{Named, SYSTEMS},
         vector::{self, EmbeddingModel},
     },
+    transport,
 };
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -126,6 +127,7 @@ impl App {
     /// # Errors
     /// With what to do.
     pub(crate) async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
+        transport::warn(&self.settings, transport::to_store(&self.settings));
         let store = self.store.get_or_try_init(|| bench_store::open(&self.settings.store_url)).await?;
         Ok(Arc::clone(store))
     }
@@ -170,6 +172,7 @@ impl App {
     /// Exit 2 for a combination that cannot work and for a broker that refuses, 4 for one that cannot be reached.
     pub(crate) async fn open_queue(&self) -> Result<Arc<dyn Queue>, CliError> {
         self.place()?;
+        transport::warn(&self.settings, transport::to_queue(&self.settings));
         bench_queue::connect(&self.settings.queue_url).await.map_err(queue_error)
     }
 
@@ -283,6 +286,7 @@ impl App {
     }
 
     fn usable(&self, account: Account, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
+        transport::warn(&self.settings, transport::to_account(&account));
         let base_url = account.base_url.clone().ok_or_else(|| {
             CliError::usage(format!(
                 "{flag}: account '{}' has no base URL; set accounts.{}.base_url",

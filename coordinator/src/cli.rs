@@ -489,6 +489,10 @@ pub struct MigrateArgs {
     /// Also drop what only older builds needed: when no process of an older build runs any more
     #[arg(long)]
     pub contract: bool,
+    /// Give each program a role of its own in Postgres: make PREFIX_read, _submit, _work and _coordinate where they are missing, and
+    /// grant each what it needs; every later migrate does so again
+    #[arg(long, value_name = "PREFIX")]
+    pub roles: Option<String>,
     /// Pools whose queues are declared
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub pool: Vec<String>,

@@ -58,7 +58,9 @@ pub(crate) type CliResult = Result<Exit, CliError>;
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::Open(_) | StoreError::Missing(_) | StoreError::Exists(_) => Self::usage(error.to_string()),
+            StoreError::Open(_) | StoreError::Denied(_) | StoreError::Missing(_) | StoreError::Exists(_) => {
+                Self::usage(error.to_string())
+            }
             StoreError::Full(_) => {
                 Self::infrastructure(format!("{error}; free some space, then `bench-coord resume`; nothing is lost"))
             }

@@ -2,7 +2,11 @@
 
 import re
 import shlex
+import shutil
+import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 import yaml
 from binaries import ROOT, coordinator_flags, source, unknown_flags, variables
@@ -16,8 +20,10 @@ class Compose(unittest.TestCase):
         return {name: service for name, service in COMPOSE["services"].items() if "build" in service}
 
     def test_commands_and_variables_exist(self):
-        self.assertEqual(set(self.ours()), {"migrate", "coordinator", "worker", "sim", "submit"})
+        self.assertEqual(set(self.ours()), {"token", "migrate", "coordinator", "worker", "sim", "submit"})
         for name, service in self.ours().items():
+            if service["command"][0] == "sh":
+                continue
             self.assertEqual(unknown_flags(service["command"]), set(), name)
             self.assertEqual(set(service["environment"]) - variables(), set(), name)
             test = service["healthcheck"].get("test")
@@ -33,7 +39,7 @@ class Compose(unittest.TestCase):
     def test_everything_waits_for_what_it_needs(self):
         for name, service in self.ours().items():
             for other, how in service.get("depends_on", {}).items():
-                one_shot = other == "migrate"
+                one_shot = other in ("token", "migrate")
                 wanted = "service_completed_successfully" if one_shot else "service_healthy"
                 self.assertEqual(how["condition"], wanted, f"{name} on {other}")
                 if not one_shot:
@@ -45,6 +51,29 @@ class Compose(unittest.TestCase):
                 self.assertTrue(port.startswith("127.0.0.1:"), name)
             self.assertNotRegex(service["image"], r":latest$")
             self.assertIn(":", service["image"])
+
+    def test_a_password_that_everybody_knows_opens_nothing_beyond_an_internal_network(self):
+        self.assertTrue(COMPOSE["networks"]["store"]["internal"])
+        services = COMPOSE["services"].items()
+        known = [name for name, service in services if any("PASS" in key for key in service.get("environment") or {})]
+        self.assertEqual(set(known), {"postgres", "rabbitmq"})
+        for name in known:
+            self.assertEqual(COMPOSE["services"][name]["networks"], ["store"], name)
+            self.assertNotIn("ports", COMPOSE["services"][name], name)
+        # the token of addresses that are published is drawn, never written here
+        text = source("deploy/compose.yaml")
+        self.assertNotRegex(text, r"TOKEN:-[^}]")
+        self.assertIn("/dev/urandom", text)
+        for name, service in self.ours().items():
+            if service.get("ports"):
+                self.assertIn("BENCH_HTTP_TOKEN_FILE", service["environment"], name)
+                self.assertIn("token", service["depends_on"], name)
+        # who mounts the token's folder before it is made would own it
+        for name, service in services:
+            if any(volume.startswith("token:") for volume in service.get("volumes", [])) and name not in ("token", "submit"):
+                self.assertIn("token", service["depends_on"], name)
+        grafana = COMPOSE["services"]["grafana"]["environment"]
+        self.assertEqual((grafana["GF_AUTH_DISABLE_LOGIN_FORM"], grafana["GF_AUTH_BASIC_ENABLED"]), ("true", "false"))
 
     def test_workers_may_drain(self):
         worker = COMPOSE["services"]["worker"]
@@ -88,6 +117,66 @@ class Image(unittest.TestCase):
             for found in re.findall(r'include_(?:str|bytes)!\(\s*"((?:\.\./)+[^"]+)"', path.read_text(encoding="utf-8")):
                 top = (path.parent / found).resolve().relative_to(ROOT).parts[0]
                 self.assertIn(top, allowed, f"{path} includes {found}")
+
+
+class Pinned(unittest.TestCase):
+    """What is fetched is named by what it is, so that nobody can put something else in its place."""
+
+    # images by tag: `scripts/pin-images.sh` writes digests where a registry is in reach, and empties this list
+    TAGS = frozenset([
+        "rust:1.95-bookworm",
+        "debian:bookworm-slim",
+        "postgres:17",
+        "rabbitmq:4.0",
+        "otel/opentelemetry-collector:0.130.1",
+        "jaegertracing/all-in-one:1.71.0",
+        "prom/prometheus:v3.5.0",
+        "grafana/grafana:12.1.0",
+    ])
+
+    def test_actions_are_named_by_commit(self):
+        ours = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")}
+        self.assertIn("BENCH_ADVISORIES: required", ours["release.yml"])
+        workflows = [*ours.values(), *WORKFLOWS.values()]
+        for line in [line for text in workflows for line in text.splitlines() if "uses:" in line]:
+            self.assertRegex(line, r"uses: [\w./-]+@[0-9a-f]{40} # v[\d.]+$")
+
+    def test_images_are_named_by_digest_or_listed(self):
+        images = [service["image"] for service in COMPOSE["services"].values() if "build" not in service]
+        images += re.findall(r"(?m)^ARG \w+_IMAGE=(\S+)", source("deploy/Dockerfile"))
+        stages = set(re.findall(r"(?m)^FROM \S+ AS (\w+)", source("deploy/Dockerfile")))
+        for name in re.findall(r"(?m)^FROM (\S+)", source("deploy/Dockerfile")):
+            self.assertTrue(name.startswith("${") or name in stages, f"{name} is not an argument: pin-images.sh would miss it")
+        open_ones = {image for image in images if not re.search(r":[\w.-]+@sha256:[0-9a-f]{64}$", image)}
+        self.assertEqual(open_ones - self.TAGS, set(), "run scripts/pin-images.sh, or list it")
+        self.assertEqual(self.TAGS - open_ones, set(), "is pinned or gone: take it from the list")
+
+    def test_the_script_pins_what_is_open_and_changes_nothing_without_a_registry(self):
+        files = ["scripts/pin-images.sh", "scripts/lib.sh", "deploy/compose.yaml", "deploy/Dockerfile", "deploy/tests/test_files.py"]
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name in files:
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, root / name)
+            registry = root / "docker"
+            path = {"PATH": f"{root}:/usr/bin:/bin"}
+
+            def pin(answer):
+                registry.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
+                registry.chmod(0o755)
+                done = subprocess.run(["sh", root / files[0]], env=path, capture_output=True, text=True, check=False)
+                return done.returncode, [(root / name).read_text(encoding="utf-8") for name in files[2:]]
+
+            before = [source(name) for name in files[2:]]
+            self.assertEqual(pin("exit 1"), (4, before))
+            self.assertEqual(pin("echo latest"), (4, before))
+            for digit in "ab":
+                code, (compose, dockerfile, tests) = pin(f"echo sha256:{digit * 64}")
+                self.assertEqual(code, 0)
+                for text, name in [(compose, "postgres:17"), (compose, "prom/prometheus:v3.5.0"), (dockerfile, "debian:bookworm-slim")]:
+                    self.assertRegex(text, rf"{name}@sha256:{digit}{{64}}\n")
+                self.assertIn("TAGS = frozenset([\n    ])", tests)
+                self.assertIn("${BENCH_IMAGE:-bench-coord:local}", compose)
 
 
 class Workflows(unittest.TestCase):

@@ -22,5 +22,6 @@ mod served;
 pub mod sight;
 pub mod systems;
 mod tasks;
+pub mod transport;
 pub mod version;
 mod writer;

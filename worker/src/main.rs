@@ -5,12 +5,13 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use bench_proto::{ids::Role, task::TOPOLOGY_VERSION};
 use bench_queue::QueueError;
 use bench_settings::{CommandLine, FlagValue};
-use bench_store::{StoreError, WORKER_CONNECTIONS};
+use bench_store::{Right, StoreError, WORKER_CONNECTIONS};
 use bench_telemetry::http::{BearerToken, Pages};
 use bench_worker::{
     engine::{StartError, Worker, WorkerConfig, WorkerHealth},
     environment,
     sight::ProcessTelemetry,
+    transport,
 };
 use clap::Parser;
 use serde_json::{Value, json};
@@ -100,7 +101,7 @@ impl Stop {
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::Open(_) => Self::usage(error),
+            StoreError::Open(_) | StoreError::Denied(_) => Self::usage(error),
             _ => Self::infrastructure(error),
         }
     }
@@ -191,7 +192,11 @@ async fn work(args: Args) -> Result<(), Stop> {
     }
     let token = BearerToken::from_environment().map_err(Stop::usage)?;
 
+    for way in transport::ways(&settings) {
+        transport::warn(&settings, Some(way));
+    }
     let store = bench_store::open_with(&settings.store_url, WORKER_CONNECTIONS).await?;
+    store.may(Right::Work).await?;
     let queue = bench_queue::connect(&settings.queue_url).await?;
     let host = host();
     let chosen = args.concurrency.or(settings.worker.slots.map(|slots| slots as usize));

@@ -13,7 +13,7 @@ use bench_proto::{
     step::{StepNo, StepText},
     summary::Summary,
 };
-use bench_store::{Item, NewBank, NewRun, RunState, Store, StoreError};
+use bench_store::{Item, NewBank, NewRun, Right, RunState, Store, StoreError};
 use serde::de::DeserializeOwned;
 
 use super::bundle::{BANKS, BUNDLE_VERSION, BankBundle, REPORT, RESULTS, RUN, ResultBundle, RunBundle};
@@ -81,6 +81,7 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
     for result in lines::<ResultBundle>(folder, RESULTS)? {
         check_result(&result?)?;
     }
+    store.may(Right::Results).await?;
     let run_no = match store.create_run(&new).await {
         Ok(run_no) => {
             store.add_event(run_no, RESTORING, &summary.result_digest).await?;

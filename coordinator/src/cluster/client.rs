@@ -47,7 +47,7 @@ pub(crate) fn spawn_planner(store: Arc<dyn Store>, mut planner: Planner) -> Join
                 Err(error) => break Err(error),
             }
         };
-        if let Err(error) = store.end_session(session).await {
+        if let Err(error) = store.close_session(session).await {
             warn!(code = "store", "the plan's session could not be ended: {error}");
         }
         written

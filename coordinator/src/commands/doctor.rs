@@ -1,7 +1,9 @@
 //! `doctor`: is everything reachable and usable? One line each, and what to do where not.
 
 use bench_proto::CLUSTER_DOMAIN;
+use bench_settings::{Protection, Way};
 use bench_store::ConnectionRoom;
+use bench_worker::transport;
 
 use crate::{
     app::{App, Place},
@@ -78,10 +80,28 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
             Found::Unused(detail) => out::result(&format!("-       {what}: {detail}")),
         }
     }
+    for way in transport::ways(app.settings()) {
+        unprotected(&way, &app.settings().allow_plaintext).iter().for_each(|told| out::result(told));
+    }
     if failed == 0 {
         Ok(Exit::Done)
     } else {
         Err(CliError::infrastructure(format!("{failed} of the checks above failed")))
+    }
+}
+
+/// The line about a way that is not encrypted, or whose other end proves nothing.
+fn unprotected(way: &Way, allowed: &[String]) -> Option<String> {
+    let Way { what, host, protection } = way;
+    if let Some(complaint) = way.complaint(allowed) {
+        return Some(format!("WARNING transport: {complaint}"));
+    }
+    match protection {
+        Protection::Verified => None,
+        Protection::Unverified => Some(format!(
+            "-       transport: {what}: {host} is reached encrypted, and does not prove who it is; ?sslmode=verify-full asks for that"
+        )),
+        Protection::Plain => Some(format!("-       transport: {what}: {host} is reached without encryption")),
     }
 }
 
@@ -103,6 +123,23 @@ fn connections(room: ConnectionRoom, workers: usize) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_encrypted_or_not_verified_is_listed() {
+        let line = |host: &str, protection| {
+            unprotected(&Way { what: "store".into(), host: host.into(), protection }, &["by.agreement".into()])
+        };
+        assert_eq!(line("db.example.com", Protection::Verified), None);
+        for (host, protection, begins, holds) in [
+            ("db.example.com", Protection::Plain, "WARNING", "allow_plaintext"),
+            ("db.example.com", Protection::Unverified, "-  ", "verify-full"),
+            ("by.agreement", Protection::Plain, "-  ", "without encryption"),
+            ("postgres", Protection::Plain, "-  ", "without encryption"),
+        ] {
+            let line = line(host, protection).expect("a line");
+            assert!(line.starts_with(begins) && line.contains(holds), "{line}");
+        }
+    }
 
     #[test]
     fn p31_live_processes_are_compared_with_the_servers_limit() {

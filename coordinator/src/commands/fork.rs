@@ -16,7 +16,7 @@ use bench_proto::{
     step::{StepFacts, StepNo, StepText, Timing},
 };
 use bench_settings::ModelRole;
-use bench_store::{AdoptedQuestion, BankRow, Creation, NewBank, NewRun, RunRow, SERVED_EVENT, Store};
+use bench_store::{AdoptedQuestion, BankRow, Creation, NewBank, NewRun, Right, RunRow, SERVED_EVENT, Store};
 use bench_worker::banks::BankData;
 
 use super::{
@@ -59,6 +59,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if args.dry_run {
         return estimate.print(args.output.json);
     }
+    store.may(Right::Results).await?;
     submit::check_detach(args.detach, app.place()?)?;
     app.check_queue().await?;
     let run_id = args.naming.id()?;

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use bench_store::{BANKS_GONE_EVENT, BankRow, RunFilter, RunRow, RunState, Store};
+use bench_store::{BANKS_GONE_EVENT, BankRow, Right, RunFilter, RunRow, RunState, Store};
 use bench_worker::systems::{BankRef, BuildContext, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     let store = app.open_store().await?;
+    store.may(Right::Results).await?;
     let mut wanted = Vec::new();
     for selector in &args.banks {
         let run = find_run(store.as_ref(), selector).await?;

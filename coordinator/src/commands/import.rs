@@ -15,7 +15,7 @@ use bench_proto::{
     spec::{DatasetSpec, IMPORTED_SYSTEM, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
     step::{HitLevel, PlacedBy, Retrieval, RetrievedHit, StepNo, StepText},
 };
-use bench_store::{NewRun, RunState};
+use bench_store::{NewRun, Right, RunState};
 
 use crate::{
     app::App,
@@ -103,6 +103,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         limits: Limits::default(),
     };
     let store = app.open_store().await?;
+    store.may(Right::Results).await?;
     let headline = spec.headline_metric();
     let new_run = NewRun {
         run_id: run_id.clone(),

@@ -5,6 +5,7 @@ use bench_proto::{
     ids::Role,
     task::{QueueName, TOPOLOGY_VERSION},
 };
+use bench_worker::transport;
 
 use crate::{
     app::App,
@@ -15,8 +16,13 @@ use crate::{
 
 /// Runs the verb.
 pub(super) async fn run(app: &App, args: &MigrateArgs) -> CliResult {
+    transport::warn(app.settings(), transport::to_store(app.settings()));
     let version = bench_store::migrate(&app.settings().store_url).await?;
     out::result(&format!("store: schema {version}"));
+    if let Some(prefix) = &args.roles {
+        let names = bench_store::name_roles(&app.settings().store_url, prefix).await?;
+        out::result(&format!("store: roles {}", names.join(", ")));
+    }
     if args.contract {
         // every step so far only expands: there is nothing that an older build still needs
         out::result("store: nothing to contract at this version");

@@ -1,6 +1,6 @@
 //! `retry RUN`: repeats what failed or never ran, and keeps everything else.
 
-use bench_store::{RetryScope, RunState};
+use bench_store::{RetryScope, Right, RunState};
 
 use super::{gc, resume};
 use crate::{
@@ -19,6 +19,7 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     if run.imported {
         return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
     }
+    store.may(Right::Results).await?;
     check_whole(store.as_ref(), &run).await?;
     app.check_allowed(store.as_ref(), &run).await?;
     gc::check_banks(store.as_ref(), &run).await?;

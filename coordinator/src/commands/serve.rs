@@ -13,7 +13,7 @@ use bench_proto::{
     session::SessionInfo,
 };
 use bench_queue::Queue;
-use bench_store::{RunRow, Store};
+use bench_store::{Right, RunRow, Store};
 use bench_telemetry::{
     http::{BearerToken, Pages, listen},
     metrics::catalogue,
@@ -54,6 +54,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     }
     let token = BearerToken::from_environment().map_err(|e| CliError::usage(e.to_string()))?;
     let store = app.open_store().await?;
+    store.may(Right::Lead).await?;
     let queue = app.open_queue().await?;
     let holder = args.name.clone().unwrap_or_else(|| format!("{}-{}", host(), std::process::id()));
     bench_telemetry::metrics::enable(SERVICE, &holder);

@@ -20,6 +20,7 @@ mod schema;
 mod show;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod trust;
 mod value;
 mod view;
@@ -31,6 +32,7 @@ pub use origin::{Origin, Place};
 pub use process::{CommandLine, DEFAULT_FILE, from_process};
 pub use schema::{ExtraKey, Kind};
 pub use show::{ShownSetting, render};
+pub use transport::{Protection, Way};
 pub use trust::trust;
 pub use value::Value;
 pub use view::{BackoffSettings, ModelCallSettings, RoleSettings, RunSettings, Settings, WorkerSettings};

@@ -142,6 +142,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("home", Kind::Path).env("BENCH_HOME").common(),
     key("datasets_dir", Kind::Path).env("BENCH_DATASETS_DIR").common(),
     key("datasets_url", Kind::Text).env("BENCH_DATASETS_URL"),
+    key("allow_plaintext", Kind::List).env("BENCH_ALLOW_PLAINTEXT"),
     key("store.url", Kind::Url).env("BENCH_STORE_URL").common(),
     key("queue.url", Kind::Url).env("BENCH_QUEUE_URL").common(),
     key("run.dataset", Kind::Text).common(),

@@ -31,6 +31,8 @@ pub struct Settings {
     pub store_url: String,
     /// URL of the queue. May hold a password.
     pub queue_url: String,
+    /// Hosts that may be reached without encryption.
+    pub allow_plaintext: Vec<String>,
     /// What a run asks, and how.
     pub run: RunSettings,
     /// Delays between attempts.
@@ -197,6 +199,7 @@ impl Settings {
             datasets_url: read.maybe_text("datasets_url").filter(|url| !url.is_empty()),
             store_url: read.text("store.url"),
             queue_url: read.text("queue.url"),
+            allow_plaintext: read.list("allow_plaintext"),
             run: run(&read),
             backoff: BackoffSettings {
                 initial_interval: read.duration("backoff.initial_interval"),

@@ -28,6 +28,11 @@ pub enum StoreError {
     /// The URL or folder cannot be used.
     #[error("{0}")]
     Open(String),
+    /// The user of the store's URL has not the right to it.
+    #[error(
+        "{0}: the user of the store's URL has not the role for it; docs/OPERATIONS.md names the role of each program and verb"
+    )]
+    Denied(String),
     /// Something with this name is already there.
     #[error("{0} already exists")]
     Exists(String),

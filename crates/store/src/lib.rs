@@ -20,6 +20,9 @@ mod traits;
 
 pub use error::StoreError;
 pub use pace::LONGEST_RETRY_AFTER;
-pub use registry::{BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, open, open_with};
+pub use registry::{
+    BACKENDS, Backend, COORDINATOR_CONNECTIONS, Transport, WORKER_CONNECTIONS, migrate, name_roles, open, open_with,
+    transport,
+};
 pub use rows::*;
 pub use traits::*;

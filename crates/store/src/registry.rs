@@ -10,6 +10,7 @@ use crate::{Store, StoreError, StoreResult, codec::shown, sqlite};
 
 type Opening<'u> = BoxFuture<'u, StoreResult<Arc<dyn Store>>>;
 type Migrating<'u> = BoxFuture<'u, StoreResult<i64>>;
+type Naming<'u> = BoxFuture<'u, StoreResult<Vec<String>>>;
 
 /// A registered backend.
 pub struct Backend {
@@ -19,6 +20,8 @@ pub struct Backend {
     pub description: &'static str,
     open: for<'u> fn(&'u str, usize) -> Opening<'u>,
     migrate: for<'u> fn(&'u str) -> Migrating<'u>,
+    name_roles: for<'u> fn(&'u str, &'u str) -> Naming<'u>,
+    transport: fn(&str) -> Option<Transport>,
 }
 
 /// All backends: one entry each.
@@ -29,6 +32,11 @@ pub const BACKENDS: &[Backend] = &[
         // one file has one writer and its own readers
         open: |url, _| Box::pin(sqlite::open(url)),
         migrate: |url| Box::pin(sqlite::migrate(url)),
+        name_roles: |_, _| {
+            let why = "a store in a file has no roles: its folder's permissions say who may do what";
+            Box::pin(async move { Err(StoreError::Open(why.to_owned())) })
+        },
+        transport: |_| None,
     },
     #[cfg(feature = "postgres")]
     POSTGRES,
@@ -42,6 +50,8 @@ const POSTGRES: Backend = Backend {
     description: "a PostgreSQL database, for runs over many machines",
     open: |url, connections| Box::pin(postgres::open(url, connections)),
     migrate: |url| Box::pin(postgres::migrate(url)),
+    name_roles: |url, prefix| Box::pin(postgres::roles::name(url, prefix)),
+    transport: postgres::transport,
 };
 
 /// Connections to a database of a process that coordinates (P31).
@@ -73,6 +83,33 @@ pub async fn open_with(url: &str, connections: usize) -> Result<Arc<dyn Store>, 
 /// Unknown schemes, stores that cannot be opened, and [`StoreError::Schema`] when a newer build made the schema.
 pub async fn migrate(url: &str) -> Result<i64, StoreError> {
     (find(url)?.migrate)(url).await
+}
+
+/// The way to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transport {
+    /// Its host.
+    pub host: String,
+    /// Nothing is sent without encryption, whatever the server would rather have.
+    pub encrypted: bool,
+    /// The server has to prove who it is.
+    pub verified: bool,
+}
+
+/// The way to the store behind a URL; `None` for one on this machine, and for a URL that opening refuses.
+#[must_use]
+pub fn transport(url: &str) -> Option<Transport> {
+    (find(url).ok()?.transport)(url)
+}
+
+/// Names the roles of the store behind a URL (`PREFIX_read`, `_submit`, `_work`, `_coordinate`), makes those that are missing, and gives
+/// each its rights, as every later [`migrate`] does again. Returns the names.
+///
+/// # Errors
+/// [`StoreError::Open`] for a store without roles, a prefix that makes no names, and rights that the user of the URL has not, with the
+/// statements for somebody who has them.
+pub async fn name_roles(url: &str, prefix: &str) -> Result<Vec<String>, StoreError> {
+    (find(url)?.name_roles)(url, prefix).await
 }
 
 fn find(url: &str) -> StoreResult<&'static Backend> {

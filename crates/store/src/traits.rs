@@ -172,6 +172,9 @@ pub trait Sessions: Send + Sync {
     /// how many tasks.
     async fn end_session(&self, session: SessionId) -> StoreResult<u64>;
 
+    /// Ends a session under which nothing was ever claimed or paid: that of a plan's writer.
+    async fn close_session(&self, session: SessionId) -> StoreResult<()>;
+
     /// Open sessions of a domain.
     async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<SessionRow>>;
 }
@@ -464,6 +467,17 @@ pub trait Traces: Send + Sync {
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>>;
 }
 
+/// What not every user of a store may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// Change results in hindsight: `retry`, `import`.
+    Results,
+    /// Work on runs.
+    Work,
+    /// Hand out and look after.
+    Lead,
+}
+
 /// The whole store.
 #[async_trait]
 pub trait Store:
@@ -497,6 +511,11 @@ pub trait Store:
 
     /// Connections of the server behind the store; `None` for a file.
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>>;
+
+    /// Whether the user of the URL has a right, asked before anything is touched that needs it. [`StoreError::Denied`] when not.
+    async fn may(&self, _right: Right) -> StoreResult<()> {
+        Ok(())
+    }
 
     /// Flushes and closes.
     async fn close(&self);

@@ -9,10 +9,10 @@ use std::{
 };
 
 use bench_proto::text::plain;
-use tracing::{Dispatch, Subscriber, level_filters::LevelFilter};
+use tracing::{Dispatch, Level, Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
-    filter::ParseError,
+    filter::{FilterExt as _, ParseError, filter_fn},
     fmt::{self, MakeWriter},
     layer::SubscriberExt as _,
     registry::LookupSpan,
@@ -177,7 +177,7 @@ where
         LogFormat::Json => Box::new(lines.json().flatten_event(true).with_current_span(true)),
     };
     // the filter is that of the lines alone: what goes to a collector has its own
-    let registry = Registry::default().with(lines.with_filter(filter));
+    let registry = Registry::default().with(lines.with_filter(filter.and(filter_fn(holds_no_login))));
     let dispatch = Dispatch::new(with_process_spans(registry));
     Ok((dispatch, Filtering { handle, text: Mutex::new(text.to_owned()) }))
 }
@@ -203,6 +203,14 @@ impl<W: io::Write> io::Write for Plain<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
+}
+
+/// Crates on the way to the broker: at trace they log what they send, and the login is a part of that.
+const TELL_LOGINS: [&str; 4] = ["lapin", "amq_protocol", "async_rs", "tcp_stream"];
+
+/// Whether an event may be logged, whatever the filter says.
+fn holds_no_login(event: &Metadata<'_>) -> bool {
+    *event.level() != Level::TRACE || !TELL_LOGINS.iter().any(|name| event.target().starts_with(name))
 }
 
 #[cfg(feature = "otlp")]
@@ -325,6 +333,27 @@ mod tests {
             "{text}"
         );
         assert!(text.contains(r#""question":"conv-26:0""#), "{text}");
+    }
+
+    #[test]
+    fn what_the_broker_is_sent_is_logged_at_no_level() {
+        let captured = Captured::default();
+        let writer = captured.clone();
+        let options = LogOptions { filter: Some("trace,lapin=trace".into()), ..LogOptions::default() };
+        let (dispatch, filtering) = dispatch(&options, None, move || writer.clone()).expect("a valid filter");
+        tracing::dispatcher::with_default(&dispatch, || {
+            for _ in 0..2 {
+                tracing::trace!(target: "lapin::io_loop", "a login");
+                tracing::trace!(target: "amq_protocol_tcp", "a login");
+                tracing::debug!(target: "lapin::channel", "a channel");
+                tracing::trace!("everything else");
+                // nor after the filter of a running process was changed
+                filtering.handle.reload(filter("trace").expect("a filter")).expect("is changed");
+            }
+        });
+        let text = String::from_utf8(captured.0.lock().expect("is free").clone()).expect("lines");
+        assert_eq!((text.matches("a login").count(), text.matches("a channel").count()), (0, 2), "{text}");
+        assert_eq!(text.matches("everything else").count(), 2, "{text}");
     }
 
     #[test]

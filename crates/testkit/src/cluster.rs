@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     bench::{Bench, Done, binary},
     http,
-    postgres::{self, Granted, PgBouncer, Postgres},
+    postgres::{self, Granted, PgBouncer, Postgres, Roles},
     process::{Process, mortal, tail},
     proxy::Proxy,
     rabbitmq::{self, RabbitMq, Vhost},
@@ -39,6 +39,8 @@ pub struct Setup {
     pub proxies: bool,
     /// PgBouncer in transaction mode before Postgres.
     pub pooler: bool,
+    /// One user of Postgres for everything but `migrate`, as stores have that named no roles; with a pooler always.
+    pub one_role: bool,
 }
 
 /// Services, and the processes started on them. Everything ends with it.
@@ -49,6 +51,7 @@ pub struct Cluster {
     keys: Vec<(String, String)>,
     env: Vec<(String, String)>,
     database: Granted,
+    roles: bool,
     vhost: Vhost,
     proxies: Option<Proxies>,
     pooler: Option<PgBouncer>,
@@ -134,16 +137,20 @@ impl Cluster {
         let pooler = postgres.as_ref().filter(|_| setup.pooler).map(|before| {
             let pooler = PgBouncer::start(before).unwrap_or_else(|e| panic!("tests need PgBouncer: {e:#}"));
             // the schema is the owner's business, and goes to the server itself
-            database.runtime = at(&database.runtime, SocketAddr::from(([127, 0, 0, 1], pooler.port())));
+            database.through(|url| at(url, SocketAddr::from(([127, 0, 0, 1], pooler.port()))));
             pooler
         });
         let proxies = setup.proxies.then(|| {
             let proxies = Proxies::start(place_of(&database.runtime), place_of(&vhost.worker));
-            database.runtime = at(&database.runtime, proxies.postgres.address());
+            database.through(|url| at(url, proxies.postgres.address()));
             vhost.coordinator = at(&vhost.coordinator, proxies.broker.address());
             vhost.worker = at(&vhost.worker, proxies.broker.address());
             proxies
         });
+        let roles = !(setup.one_role || setup.pooler);
+        if !roles {
+            database.roles = Roles::one(&database.runtime);
+        }
         let bench = Bench::new();
         let logs = bench.path().join("logs");
         std::fs::create_dir(&logs).expect("a folder for logs");
@@ -154,6 +161,7 @@ impl Cluster {
             keys: Vec::new(),
             env: Vec::new(),
             database,
+            roles,
             vhost,
             proxies,
             pooler,
@@ -185,6 +193,9 @@ impl Cluster {
     pub fn migrate(&self) -> Done {
         let mut command = self.command("bench-coord", &self.database.owner, &self.vhost.coordinator);
         command.arg("migrate");
+        if self.roles {
+            command.args(["--roles", "bench"]);
+        }
         self.spawn(command, "migrate").wait(PATIENCE)
     }
 
@@ -292,7 +303,7 @@ impl Cluster {
     /// When it does not come up.
     #[must_use]
     pub fn coordinator(&self, name: &str) -> Process {
-        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.coordinator);
+        let mut command = self.command("bench-coord", &self.database.roles.coordinate, &self.vhost.coordinator);
         command.args(["serve", "-v", "--listen", "127.0.0.1:0", "--name", name]);
         self.spawn(command, name)
     }
@@ -306,7 +317,7 @@ impl Cluster {
     /// The same with variables of its own.
     #[must_use]
     pub fn worker_with(&self, name: &str, flags: &[&str], env: &[(&str, &str)]) -> Process {
-        let mut command = self.command("bench-worker", &self.database.runtime, &self.vhost.worker);
+        let mut command = self.command("bench-worker", &self.database.roles.work, &self.vhost.worker);
         command.args(["-v", "--name", name]).args(flags);
         // rehearsals of `faulty` keep their banks there; of all else the defaults hold
         command.env("BENCH_ALLOW_FILES", self.bench.path().join("memory"));
@@ -318,10 +329,24 @@ impl Cluster {
     /// Starts `bench-coord` with these arguments, as a person of the cluster would.
     #[must_use]
     pub fn client(&self, args: &[&str]) -> Process {
-        let mut command = self.command("bench-coord", &self.database.runtime, &self.vhost.worker);
+        let mut command = self.command("bench-coord", self.store_for(args), &self.vhost.worker);
         command.args(args);
         let verb = args.first().copied().unwrap_or("client");
         self.spawn(command, &format!("{verb}-{}", self.clients.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// The store under the weakest role that is enough for a verb, as docs/OPERATIONS.md lists them.
+    fn store_for(&self, args: &[&str]) -> &str {
+        let roles = &self.database.roles;
+        let has = |flag: &str| args.contains(&flag);
+        match args {
+            ["retry" | "rejudge" | "rescore" | "import" | "gc" | "restore", ..] => &roles.coordinate,
+            ["archive", "fetch", ..] if has("--restore") => &roles.coordinate,
+            ["submit", ..] if has("--fork") => &roles.coordinate,
+            ["resume", ..] if has("--release-uncertain") => &roles.coordinate,
+            ["submit" | "resume" | "pause" | "cancel", ..] | ["archive", "push", ..] => &roles.submit,
+            _ => &roles.read,
+        }
     }
 
     /// Runs `bench-coord` to its end.

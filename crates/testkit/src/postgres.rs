@@ -82,9 +82,41 @@ pub struct Granted {
     pub admin: String,
     /// For the role that owns the schema: `migrate`.
     pub owner: String,
-    /// For the role that everything else runs as.
+    /// For the role as which everything else can run.
     pub runtime: String,
+    /// For the four roles of `migrate --roles bench`, which have no right before it.
+    pub roles: Roles,
 }
+
+/// URLs of a database, by what is done.
+#[derive(Debug, Clone)]
+pub struct Roles {
+    /// To look.
+    pub read: String,
+    /// To plan.
+    pub submit: String,
+    /// To work.
+    pub work: String,
+    /// To hand out and to look after.
+    pub coordinate: String,
+}
+
+impl Roles {
+    fn of(url: &str) -> Self {
+        let [read, submit, work, coordinate] = PARTS.map(|part| as_role(url, part));
+        Self { read, submit, work, coordinate }
+    }
+
+    /// All of them as the role that may do everything: what a store without roles has.
+    #[must_use]
+    pub fn one(url: &str) -> Self {
+        let [read, submit, work, coordinate] = [(); 4].map(|()| url.to_owned());
+        Self { read, submit, work, coordinate }
+    }
+}
+
+/// Names of the four roles, with the prefix that tests give to `migrate --roles`.
+const PARTS: [&str; 4] = ["bench_read", "bench_submit", "bench_work", "bench_coordinate"];
 
 /// Password of both roles; no output may ever hold it.
 pub const PASSWORD: &str = "planted-database-password";
@@ -102,7 +134,7 @@ impl Granted {
                  EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;"
             )
         };
-        psql(server, &format!("{} {}", role(OWNER), role(RUNTIME)))?;
+        psql(server, &[OWNER, RUNTIME].into_iter().chain(PARTS).map(role).collect::<String>())?;
         let admin = create_database(server)?;
         psql(
             &admin,
@@ -116,12 +148,23 @@ impl Granted {
                 database = database_of(&admin)
             ),
         )?;
-        Ok(Self { owner: as_role(&admin, OWNER), runtime: as_role(&admin, RUNTIME), admin })
+        let (owner, runtime, roles) = (as_role(&admin, OWNER), as_role(&admin, RUNTIME), Roles::of(&admin));
+        Ok(Self { admin, owner, runtime, roles })
     }
 }
 
 const OWNER: &str = "bench_owner";
 const RUNTIME: &str = "bench_worker";
+
+impl Granted {
+    /// Changes the URLs of everything but the owner's and the superuser's: a proxy comes in between.
+    pub fn through(&mut self, way: impl Fn(&str) -> String) {
+        let Roles { read, submit, work, coordinate } = &mut self.roles;
+        for url in [&mut self.runtime, read, submit, work, coordinate] {
+            *url = way(url);
+        }
+    }
+}
 
 /// Runs SQL behind a URL and returns what it prints, without decoration.
 ///

@@ -18,6 +18,8 @@ OURS = ("coordinator", "worker", "sim")
 CUT_OFF = 20
 # how a client ends that leaves its run to the cluster
 DETACHED = 3
+# of a worker: to the provider, and to store and broker
+NETWORKS = (f"{PROJECT}_bench", f"{PROJECT}_store")
 
 
 def status(run):
@@ -89,12 +91,14 @@ class Compose(WithLogs):
         wait_for("disturbed", 0.15)
         docker("kill", first)
         wait_for("disturbed", 0.25)
-        docker("network", "disconnect", f"{PROJECT}_bench", second)
+        for network in NETWORKS:
+            docker("network", "disconnect", network, second)
         (coordinator,) = containers("coordinator")
         docker("kill", coordinator)
         time.sleep(CUT_OFF)
         docker("start", coordinator)
-        docker("network", "connect", "--alias", "worker", f"{PROJECT}_bench", second)
+        for network in NETWORKS:
+            docker("network", "connect", "--alias", "worker", network, second)
         # told to stop, it drains: its calls are finished and stored
         docker("stop", third)
         self.assertEqual(inspect(third)["State"]["ExitCode"], 0)

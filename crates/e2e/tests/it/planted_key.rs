@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use bench_e2e::faults::{RUN, Size, Stage};
+use bench_e2e::faults::{PATIENCE, RUN, Size, Stage};
 use bench_testkit::{
-    cluster::Setup,
+    cluster::{Setup, wait_until_ready},
+    postgres,
     provider::{KEY, Provider},
+    rabbitmq,
 };
 
 /// Frames of zstd begin with this.
@@ -143,4 +145,40 @@ fn a_cluster_writes_its_key_nowhere() {
 fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().map_while(|byte| (byte as char).to_digit(16)).map(|digit| digit as u8).collect();
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// The library that talks to the broker logs what it sends at trace, the login too.
+#[test]
+fn passwords_of_broker_and_store_are_in_no_log_of_any_level() {
+    let stage = Stage::set(Size::Small, Setup::default(), 5);
+    let (cluster, vhost) = (&stage.cluster, stage.cluster.vhost());
+    let loud = |program: &str, args: &[&str], store: &str, queue: &str| {
+        let mut command = cluster.command(program, store, queue);
+        command.args(args).envs([("RUST_LOG", "trace"), ("BENCH_LOG_FORMAT", "json")]);
+        command.envs([("OPENAI_BASE_URL", stage.provider.base_url()), ("OPENAI_API_KEY", KEY)]);
+        cluster.spawn(command, &format!("loud-{program}-{}", args.len()))
+    };
+    let roles = &cluster.database().roles;
+    let mut coordinator =
+        loud("bench-coord", &["serve", "--listen", "127.0.0.1:0"], &roles.coordinate, &vhost.coordinator);
+    wait_until_ready(&mut coordinator);
+    let mut worker = loud("bench-worker", &[], &roles.work, &vhost.worker);
+    wait_until_ready(&mut worker);
+    let _ = loud("bench-coord", &Size::Small.submit(&["--run-id", RUN]), &roles.submit, &vhost.worker)
+        .wait(PATIENCE)
+        .expect_code(0);
+    let mut traced = 0;
+    for (name, text) in cluster.logs() {
+        for secret in [rabbitmq::PASSWORD, postgres::PASSWORD, KEY] {
+            // as text, or as the numbers of its bytes
+            let bytes: Vec<String> = secret.bytes().map(|byte| byte.to_string()).collect();
+            for secret in [secret.to_owned(), bytes.join(", ")] {
+                let line = text.lines().find(|line| line.contains(&secret)).unwrap_or_default();
+                assert!(line.is_empty(), "a secret stands in {name}: {line}");
+            }
+        }
+        traced += text.lines().filter(|line| line.contains("\"level\":\"TRACE\"")).count();
+        assert!(!text.lines().any(|line| line.contains("\"TRACE\"") && line.contains("\"target\":\"lapin")), "{name}");
+    }
+    assert!(traced > 100, "everybody logged everything else");
 }

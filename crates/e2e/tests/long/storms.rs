@@ -17,7 +17,7 @@ const STORM: Duration = Duration::from_secs(240);
 #[test]
 fn a_storm_of_all_faults() {
     let mut random = randomness();
-    let setup = Setup { own_postgres: true, own_broker: true, proxies: true, pooler: false };
+    let setup = Setup { own_postgres: true, own_broker: true, proxies: true, pooler: false, one_role: false };
     let mut stage = Stage::set(Size::Large, setup, 5_000);
     stage.cluster.broker().settle().expect("settles");
     let (first, mut workers) = stage.people(4);

@@ -43,7 +43,7 @@ fn by_state(state: &str, message: String) -> StoreError {
             StoreError::Unavailable(format!("{message}; behind a pooler, add ?pgbouncer=true to the store's URL"))
         }
         "25006" => StoreError::Unavailable(format!("{message}; the server is read-only, a standby perhaps")),
-        "42501" => StoreError::Open(format!("{message}: grant what migrations/postgres/README.md lists")),
+        "42501" => StoreError::Denied(message),
         _ => match state.get(..2).unwrap_or_default() {
             "22" | "23" | "54" => StoreError::BadData(message),
             "28" | "3D" => StoreError::Open(message),
@@ -73,6 +73,9 @@ pub(super) fn on_open(place: &Place, error: &sqlx::Error) -> StoreError {
                 }
                 _ => match by_state(&state, message.to_owned()) {
                     StoreError::Open(message) => cannot(message),
+                    StoreError::Denied(message) => {
+                        cannot(format!("{message}: grant what migrations/postgres/README.md lists"))
+                    }
                     other => other,
                 },
             }

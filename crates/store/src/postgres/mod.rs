@@ -11,11 +11,15 @@ mod conn;
 mod errors;
 mod place;
 mod pool;
+pub mod roles;
 
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, Row as _, postgres::PgConnectOptions};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, PgConnection, Row as _,
+    postgres::{PgConnectOptions, PgSslMode},
+};
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
@@ -25,7 +29,7 @@ use self::{
     pool::{CONNECT, Pool},
 };
 use crate::{
-    ConnectionRoom, Store, StoreError, StoreResult,
+    ConnectionRoom, Right, Store, StoreError, StoreResult, Transport,
     schema::{self, Found},
     sql::{Backend, Conn, Sql, SqlStore, args},
 };
@@ -52,7 +56,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0014_believed.sql"),
     include_str!("../../../../migrations/postgres/0015_trace_parts.sql"),
     "UPDATE bench_schema SET version = 16;",
-    "UPDATE bench_schema SET version = 17;",
+    include_str!("../../../../migrations/postgres/0017_roles.sql"),
     include_str!("../../../../migrations/postgres/0018_whole_sums.sql"),
 ];
 
@@ -103,7 +107,8 @@ pub async fn open(url: &str, connections: usize) -> StoreResult<Arc<dyn Store>> 
     Ok(Arc::new(SqlStore::new(Postgres { pool })))
 }
 
-/// Brings the schema behind a URL up to date, in one transaction; returns its version. Many may do so at once.
+/// Brings the schema behind a URL up to date, and the grants of its [roles] when it has any, in one transaction; returns its version.
+/// Many may do so at once.
 ///
 /// # Errors
 /// Like [`open`]; [`StoreError::Open`] too when the role may not make tables.
@@ -116,9 +121,7 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
         )));
     }
     let failed = |e: sqlx::Error| errors::on_open(&place, &e);
-    // the number is `bench` in ASCII; the lock ends with the transaction, wherever that is
-    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(422574744424)";
-    sqlx::raw_sql(begin).execute(&mut conn).await.map_err(failed)?;
+    roles::begin(&mut conn).await.map_err(failed)?;
     let found = version(&mut conn).await.map_err(failed)?;
     if found.version >= schema::VERSION {
         schema::judge(found)?; // dropping the connection ends the transaction
@@ -126,8 +129,21 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
     for migration in MIGRATIONS.iter().skip(usize::try_from(found.version).unwrap_or(0)) {
         sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut conn).await.map_err(failed)?;
     }
+    roles::refresh(&place, &mut conn).await?;
     sqlx::raw_sql("COMMIT").execute(&mut conn).await.map_err(failed)?;
     Ok(found.version.max(schema::VERSION))
+}
+
+/// The way to the server of a URL; `None` for a socket of this machine, and for what is no such URL.
+pub(crate) fn transport(url: &str) -> Option<Transport> {
+    let Wanted { place, options, .. } = place::parse(url).ok()?;
+    let (encrypted, verified) = match options.get_ssl_mode() {
+        // the server decides
+        PgSslMode::Disable | PgSslMode::Allow | PgSslMode::Prefer => (false, false),
+        PgSslMode::Require | PgSslMode::VerifyCa => (true, false),
+        PgSslMode::VerifyFull => (true, true),
+    };
+    Some(Transport { host: place.remote_host()?.to_ascii_lowercase(), encrypted, verified })
 }
 
 /// A first connection, and what it found out.
@@ -311,6 +327,21 @@ impl Backend for Postgres {
         });
         let rows = self.read(|conn| conn.fetch(&ROOM, args![])).await?;
         rows.first().map(|row| Ok(ConnectionRoom { most: row.int(0)?, open: row.int(1)? })).transpose()
+    }
+
+    async fn may(&self, right: Right) -> StoreResult<()> {
+        static MAY: Sql =
+            Sql::new(|| "SELECT CASE WHEN has_table_privilege($1, 'INSERT') THEN 1::int8 ELSE 0::int8 END".to_owned());
+        let (table, what) = match right {
+            Right::Results => ("facts", "results may not be changed"),
+            Right::Work => ("calls", "runs may not be worked on"),
+            Right::Lead => ("leaders", "runs may not be looked after"),
+        };
+        let rows = self.read(move |conn| conn.fetch(&MAY, args![table])).await?;
+        match rows.first().map(|row| row.int(0)).transpose()? {
+            Some(1) => Ok(()),
+            _ => Err(StoreError::Denied(format!("permission denied, {what}"))),
+        }
     }
 
     async fn close(&self) {

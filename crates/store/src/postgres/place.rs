@@ -79,9 +79,14 @@ impl Place {
         &self.database
     }
 
+    /// Its host, unless it is reached by a socket of this machine.
+    pub(super) fn remote_host(&self) -> Option<&str> {
+        (self.socket.is_none() && !self.host.starts_with('/')).then_some(self.host.as_str())
+    }
+
     /// Whether a server answers there now. A local socket needs no asking: the machine itself says when the other end is gone.
     pub(super) async fn answers(&self) -> bool {
-        if self.socket.is_some() || self.host.starts_with('/') {
+        if self.remote_host().is_none() {
             return true;
         }
         let ask = async {
@@ -109,6 +114,26 @@ mod tests {
 
     fn shown(url: &str) -> String {
         parse(url).map_or_else(|e| e.to_string(), |wanted| format!("{} {}", wanted.place, wanted.pooled))
+    }
+
+    #[test]
+    fn only_what_insists_on_encryption_has_it() {
+        let way = |rest: &str| {
+            let way = super::super::transport(&format!("postgres://ann:secret@DB.example:6432/bench{rest}"));
+            way.map(|way| (way.host, way.encrypted, way.verified))
+        };
+        let is = |encrypted, verified| Some(("db.example".to_owned(), encrypted, verified));
+        for (mode, wanted) in [
+            ("?sslmode=disable", is(false, false)),
+            ("?sslmode=allow", is(false, false)),
+            ("?sslmode=prefer", is(false, false)),
+            ("?sslmode=require", is(true, false)),
+            ("?sslmode=verify-ca", is(true, false)),
+            ("?pgbouncer=true&sslmode=verify-full", is(true, true)),
+            ("?host=/run/postgresql", None),
+        ] {
+            assert_eq!(way(mode), wanted, "{mode}");
+        }
     }
 
     #[test]

@@ -91,6 +91,16 @@ pub(super) async fn add_to(conn: &mut dyn Conn, run: RunNo, delta: Delta) -> Sto
     must_exist(conn.execute(&ADD, added(run, delta)).await?, run)
 }
 
+/// Adds to what is planned of a run, which must be there: all that its planner may change.
+pub(super) async fn add_planned(conn: &mut dyn Conn, run: RunNo, banks: i64, entries: i64) -> StoreResult<()> {
+    static PLANNED: Sql = Sql::new(|| {
+        "UPDATE run_counters SET banks_planned = banks_planned + $2, entries_planned = entries_planned + $3, \
+         last_commit_us = @now WHERE run_no = $1"
+            .to_owned()
+    });
+    must_exist(conn.execute(&PLANNED, args![run.0, banks, entries]).await?, run)
+}
+
 /// The same with the commit; nothing happens when the run is not there.
 pub(super) async fn add_at_last(conn: &mut dyn Conn, run: RunNo, delta: Delta) -> StoreResult<()> {
     conn.at_last(&ADD, added(run, delta)).await

@@ -47,7 +47,7 @@ pub(crate) use self::{
     batch::{Arg, Args, Batch, Cell, Column, Row, args},
     template::{Dialect, Sql},
 };
-use crate::{ConnectionRoom, Store, StoreError, StoreResult};
+use crate::{ConnectionRoom, Right, Store, StoreError, StoreResult};
 
 /// Most rows of one statement; longer lists are cut.
 pub(crate) const CHUNK: usize = 5_000;
@@ -113,6 +113,11 @@ pub(crate) trait Backend: Send + Sync + 'static {
         async { Ok(None) }
     }
 
+    /// See [`Store::may`].
+    fn may(&self, _right: Right) -> impl Future<Output = StoreResult<()>> + Send {
+        async { Ok(()) }
+    }
+
     /// Flushes and closes.
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
@@ -160,6 +165,10 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
         self.backend.connection_room().await
+    }
+
+    async fn may(&self, right: Right) -> StoreResult<()> {
+        self.backend.may(right).await
     }
 
     async fn close(&self) {

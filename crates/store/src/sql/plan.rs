@@ -66,12 +66,8 @@ async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i
     let added: std::collections::HashSet<u32> = added.iter().map(|row| row.small(0)).collect::<StoreResult<_>>()?;
     let open: Vec<_> = added.iter().map(|bank| (run, TaskKey::retain(*bank, 0), banks::first_epoch(1))).collect();
     tasks::open(conn, &open).await?;
-    let delta = Delta {
-        banks_planned: added.len() as i64,
-        entries_planned: entries.iter().filter(|(bank, _)| added.contains(bank)).map(|(_, entries)| entries).sum(),
-        ..Delta::default()
-    };
-    if added.is_empty() { Ok(()) } else { counters::add_to(conn, run, delta).await }
+    let entries = entries.iter().filter(|(bank, _)| added.contains(bank)).map(|(_, entries)| entries).sum();
+    if added.is_empty() { Ok(()) } else { counters::add_planned(conn, run, added.len() as i64, entries).await }
 }
 
 async fn open_probe(conn: &mut dyn Conn, run: RunNo) -> StoreResult<TaskState> {

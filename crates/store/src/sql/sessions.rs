@@ -14,10 +14,11 @@ use crate::{
     codec::{escape, unescape},
 };
 
+static END: Sql =
+    Sql::new(|| "UPDATE sessions SET ended_us = @now WHERE session_id = $1 AND ended_us IS NULL".to_owned());
+
 async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
     static LOCK: Sql = Sql::new(|| "SELECT session_id FROM sessions WHERE session_id = $1".to_owned());
-    static END: Sql =
-        Sql::new(|| "UPDATE sessions SET ended_us = @now WHERE session_id = $1 AND ended_us IS NULL".to_owned());
     // claims of the session lock its row too: none of them can slip in between the two statements
     conn.lock(&LOCK, args![session.0]).await?;
     conn.execute(&END, args![session.0]).await?;
@@ -68,6 +69,10 @@ impl<B: Backend> Sessions for SqlStore<B> {
 
     async fn end_session(&self, session: SessionId) -> StoreResult<u64> {
         self.backend.write(move |conn| Box::pin(end(conn, session))).await
+    }
+
+    async fn close_session(&self, session: SessionId) -> StoreResult<()> {
+        self.execute(&END, args![session.0]).await.map(drop)
     }
 
     async fn open_sessions(&self, domain: &str) -> StoreResult<Vec<SessionRow>> {

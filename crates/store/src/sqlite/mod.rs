@@ -53,7 +53,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0014_believed.sql"),
     include_str!("../../../../migrations/sqlite/0015_trace_parts.sql"),
     "UPDATE bench_schema SET version = 16;",
-    "UPDATE bench_schema SET version = 17;",
+    include_str!("../../../../migrations/sqlite/0017_roles.sql"),
     include_str!("../../../../migrations/sqlite/0018_whole_sums.sql"),
 ];
 

@@ -9,7 +9,7 @@ use bench_e2e::{
 use bench_testkit::cluster::Setup;
 use serde_json::json;
 
-const OWN: Setup = Setup { own_broker: true, own_postgres: false, proxies: false, pooler: false };
+const OWN: Setup = Setup { own_broker: true, own_postgres: false, proxies: false, pooler: false, one_role: false };
 
 #[test]
 fn fault_7_the_broker_is_killed_and_started_again() {

@@ -10,7 +10,7 @@ use bench_testkit::{
 };
 use serde_json::Value;
 
-const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false };
+const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false, one_role: false };
 /// Calls that two workers may have in flight, of both roles.
 const IN_FLIGHT: u64 = 2 * 2 * SLOTS;
 

@@ -13,6 +13,7 @@ mod pooler;
 mod refusals;
 mod restore;
 mod results;
+mod roles;
 mod scale;
 mod store;
 mod undisturbed;

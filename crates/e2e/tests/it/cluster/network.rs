@@ -10,7 +10,7 @@ use bench_testkit::{
 use rand::Rng;
 use serde_json::json;
 
-const PROXIES: Setup = Setup { proxies: true, own_postgres: false, own_broker: false, pooler: false };
+const PROXIES: Setup = Setup { proxies: true, own_postgres: false, own_broker: false, pooler: false, one_role: false };
 
 fn seconds(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench_testkit::{
-    bench::Done,
+    bench::{Bench, Done},
     cluster::{Cluster, Setup},
     postgres, rabbitmq,
 };
@@ -103,7 +103,7 @@ fn schemas_that_are_too_old_or_too_new() {
 
 #[test]
 fn a_worker_may_not_migrate_and_waits_for_queues_that_are_not_declared() {
-    let cluster = Cluster::without_schema(Setup::default());
+    let cluster = Cluster::without_schema(Setup { one_role: true, ..Setup::default() });
     let migrate = |store: &str, queue: &str| {
         let mut command = cluster.command("bench-coord", store, queue);
         command.arg("migrate");
@@ -164,4 +164,26 @@ fn what_does_not_belong_together_is_refused() {
             assert!(!done.stderr.contains("planted"), "{}", done.stderr);
         }
     }
+}
+
+/// Nobody is there: what is said comes before anything is sent.
+#[test]
+fn plain_transport_to_elsewhere_is_warned_of() {
+    let bench = Bench::new().with_env("BENCH_STORE_URL", "postgres://u:planted@db.example.invalid/b?sslmode=prefer");
+    let bench = bench.with_env("BENCH_QUEUE_URL", "amqp://u:planted@mq.example.invalid/v");
+    let bench =
+        bench.with_env("OPENAI_BASE_URL", "http://api.example.invalid/v1").with_env("OPENAI_API_KEY", "planted");
+    let done = bench.run(["doctor"]);
+    for what in [
+        "store: what goes to db.example.invalid",
+        "queue: what goes to mq.example.invalid",
+        "account openai: what goes to api",
+    ] {
+        assert!(done.stdout.contains(&format!("WARNING transport: {what}")), "{}", done.stdout);
+    }
+    assert!(done.stderr.contains("db.example.invalid is not encrypted"), "{}", done.stderr);
+    assert!(!done.stderr.contains("planted") && !done.stdout.contains("planted"), "{}", done.stderr);
+    let bench = bench.with_env("BENCH_ALLOW_PLAINTEXT", "db.example.invalid, mq.example.invalid,api.example.invalid");
+    let allowed = bench.run(["doctor"]);
+    assert!(!allowed.stdout.contains("WARNING") && !allowed.stderr.contains("not encrypted"), "{}", allowed.stderr);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench_e2e::faults::{RUN, Size, Stage};
 use bench_testkit::cluster::Setup;
 
-const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false };
+const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false, one_role: false };
 
 #[test]
 fn fault_12_postgres_restarts() {

@@ -4,6 +4,7 @@ mod faults;
 mod opening;
 mod pooled;
 mod races;
+mod roles;
 
 use std::time::Duration;
 

@@ -1,0 +1,127 @@
+//! What a process sends over a network, and how well it is protected there. Pure: nobody is asked.
+
+use std::net::IpAddr;
+
+/// A way over which secrets or results go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// What goes there: `store`, `account openai`.
+    pub what: String,
+    /// Host, without port.
+    pub host: String,
+    /// How it is protected.
+    pub protection: Protection,
+}
+
+/// How a way is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protection {
+    /// Encrypted, and the other end proves who it is.
+    Verified,
+    /// Encrypted, for whoever answers.
+    Unverified,
+    /// Not encrypted, or not when the other end would rather not.
+    Plain,
+}
+
+impl Way {
+    /// A way to a URL of which only the scheme says whether it is encrypted; `None` for one without a host.
+    #[must_use]
+    pub fn of_url(what: &str, url: &str, plain: &str) -> Option<Self> {
+        let (scheme, rest) = url.split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // the last '@' ends the user part, as in the URLs that are shown
+        let place = authority.rsplit('@').next().unwrap_or_default();
+        let host = match place.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => place.split(':').next().unwrap_or_default(),
+        };
+        let plain = scheme.eq_ignore_ascii_case(plain);
+        let protection = if plain { Protection::Plain } else { Protection::Verified };
+        (!host.is_empty()).then(|| Self { what: what.to_owned(), host: host.to_ascii_lowercase(), protection })
+    }
+
+    /// Whether the other end is on this machine, or in a network of its own by its name: a service of a compose file or of a cluster.
+    #[must_use]
+    pub fn is_near(&self) -> bool {
+        let host = self.host.trim_end_matches('.');
+        match host.parse::<IpAddr>() {
+            Ok(ip) => ip.to_canonical().is_loopback(),
+            Err(_) => {
+                let ends = [".svc", ".internal", ".localhost"].iter().any(|end| host.ends_with(end));
+                !host.contains('.') || ends || host.contains(".svc.")
+            }
+        }
+    }
+
+    /// What is wrong with a way that is neither encrypted nor near nor in the setting `allow_plaintext`.
+    #[must_use]
+    pub fn complaint(&self, allowed: &[String]) -> Option<String> {
+        let Self { what, host, protection } = self;
+        let said = |allowed: &String| allowed.eq_ignore_ascii_case(host) || allowed == "*";
+        if *protection != Protection::Plain || self.is_near() || allowed.iter().any(said) {
+            return None;
+        }
+        Some(format!(
+            "{what}: what goes to {host} is not encrypted: {}; the next release refuses it, unless allow_plaintext = [\"{host}\"] \
+             (BENCH_ALLOW_PLAINTEXT={host}) says that this is meant",
+            match what.as_str() {
+                "store" => "write ?sslmode=verify-full into its URL",
+                "queue" => "use amqps://",
+                _ => "use https://",
+            }
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complains(url: &str) -> bool {
+        Way::of_url("queue", url, "amqp").is_some_and(|way| way.complaint(&["by.agreement".to_owned()]).is_some())
+    }
+
+    #[test]
+    fn plain_transport_is_told_of_beyond_networks_of_ones_own() {
+        for far in [
+            "amqp://u:p@mq.example.com/v",
+            "AMQP://u:p@mq.example.com:5672",
+            "amqp://10.0.0.7/v",
+            "amqp://u:p@[2001:db8::1]:5672/v",
+            "amqp://mq.svcs.example/v",
+            "amqp://u:p@localhost@mq.example.com/v",
+            "amqp://internal.example.com",
+        ] {
+            assert!(complains(far), "{far}");
+        }
+        for fine in [
+            "amqps://mq.example.com/v",
+            "amqp://127.0.0.1/v",
+            "amqp://[::1]:5672/v",
+            "amqp://[::ffff:127.0.0.1]/v",
+            "amqp://localhost:5672",
+            "amqp://u:p@rabbitmq/bench",
+            "amqp://mq.queues.svc:5672/v",
+            "amqp://mq.queues.svc.cluster.local/v",
+            "amqp://mq.corp.internal",
+            "amqp://By.Agreement/v",
+            "memory:",
+        ] {
+            assert!(!complains(fine), "{fine}");
+        }
+    }
+
+    #[test]
+    fn complaints_name_the_setting_and_no_password() {
+        let way = Way::of_url("account openai", "http://u:secret@api.example.com/v1", "http").expect("a way");
+        let said = way.complaint(&[]).expect("is plain");
+        assert!(
+            said.contains("api.example.com") && said.contains("allow_plaintext") && !said.contains("secret"),
+            "{said}"
+        );
+        assert_eq!(way.complaint(&["*".to_owned()]), None);
+        let unverified = Way { protection: Protection::Unverified, ..way };
+        assert_eq!(unverified.complaint(&[]), None, "`doctor` tells of it");
+    }
+}

@@ -1,0 +1,56 @@
+//! The ways over which a process sends secrets and results: a word where one is not encrypted, and the list of all for `doctor`.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
+use bench_settings::{Account, Protection, Settings, Way};
+
+/// The way to the store; `None` for one on this machine.
+#[must_use]
+pub fn to_store(settings: &Settings) -> Option<Way> {
+    let way = bench_store::transport(&settings.store_url)?;
+    let protection = match (way.encrypted, way.verified) {
+        (true, true) => Protection::Verified,
+        (true, false) => Protection::Unverified,
+        (false, _) => Protection::Plain,
+    };
+    Some(Way { what: "store".to_owned(), host: way.host, protection })
+}
+
+/// The way to the broker; `None` within one process.
+#[must_use]
+pub fn to_queue(settings: &Settings) -> Option<Way> {
+    Way::of_url("queue", &settings.queue_url, "amqp")
+}
+
+/// The way to an account's server; `None` without a key that could be read.
+#[must_use]
+pub fn to_account(account: &Account) -> Option<Way> {
+    let url = account.base_url.as_deref().filter(|_| account.key.secret().is_some())?;
+    Way::of_url(&format!("account {}", account.name), url, "http")
+}
+
+/// All ways of a process that has all of the settings' accounts.
+#[must_use]
+pub fn ways(settings: &Settings) -> Vec<Way> {
+    let accounts = settings.accounts.values().filter_map(to_account);
+    let of_roles = bench_settings::ModelRole::ALL.map(|role| to_account(&settings.account_of(role)));
+    let mut ways: Vec<Way> = [to_store(settings), to_queue(settings)].into_iter().flatten().chain(accounts).collect();
+    for way in of_roles.into_iter().flatten() {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
+}
+
+/// Warns of a way that is not encrypted and should be, once in a process.
+pub fn warn(settings: &Settings, way: Option<Way>) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let Some(complaint) = way.and_then(|way| way.complaint(&settings.allow_plaintext)) else { return };
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(complaint.clone()) {
+        tracing::warn!(code = "plaintext", "{complaint}");
+    }
+}
