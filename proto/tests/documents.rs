@@ -55,7 +55,7 @@ fn written() -> Vec<String> {
     for folder in FOLDERS {
         files(folder, &mut found);
     }
-    found.retain(|path| WRITTEN.iter().any(|end| path.ends_with(end)));
+    found.retain(|path| WRITTEN.iter().any(|end| path.ends_with(*end)));
     found
 }
 
@@ -233,5 +233,63 @@ fn diagrams_have_the_states_of_the_code_and_say_where_each_arrow_is_made() {
             let found = place.len() == 2 && has_function(place[0], place[1]);
             assert!(found, "{heading}: the place of this arrow is not there: {row}");
         }
+    }
+}
+
+/// The arguments of a call, from behind its bracket to the one that closes it.
+fn arguments(text: &str) -> &str {
+    let mut open = 1;
+    let end = text.find(|c: char| {
+        match c {
+            '(' => open += 1,
+            ')' => open -= 1,
+            _ => {}
+        }
+        open == 0
+    });
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// What the code does to the states of runs: from which, where a call names them, to which.
+fn changes_of_runs() -> Vec<(Vec<String>, String)> {
+    const ROOMS: [&str; 3] = ["coordinator/src/", "worker/src/", "crates/store/src/sql/"];
+    let mut found = Vec::new();
+    for path in written() {
+        if path.ends_with("tests.rs") || !ROOMS.iter().any(|room| path.starts_with(*room)) {
+            continue;
+        }
+        let text = read(&path);
+        for call in ["set_run_state(", "change_state("] {
+            for behind in text.split(call).skip(1) {
+                let words = arguments(behind).split("RunState::").skip(1);
+                let states = words.map(|word| word.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default());
+                let mut states: Vec<String> = states.map(str::to_lowercase).collect();
+                if let Some(to) = states.pop() {
+                    found.push((states, to));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_diagram_of_runs_has_what_the_code_does_to_them() {
+    let arrows = arrows("What can happen to a run");
+    let drawn: BTreeSet<(&str, &str)> =
+        arrows.iter().map(|(from, to, _)| (from.as_str(), to.as_str())).filter(|(from, _)| *from != "[*]").collect();
+    let changes = changes_of_runs();
+    for (from, to) in &changes {
+        for from in from {
+            let is_drawn = drawn.contains(&(from.as_str(), to.as_str()));
+            assert!(is_drawn, "the code brings runs from {from} to {to}, the diagram does not");
+        }
+    }
+    for (from, to) in drawn {
+        // a call that takes its states from a list names none
+        let is_made = |(known, into): &(Vec<String>, String)| {
+            into == to && (known.is_empty() || known.iter().any(|known| known == from))
+        };
+        assert!(changes.iter().any(is_made), "nothing brings a run from {from} to {to}");
     }
 }
