@@ -90,3 +90,41 @@ fn vary(params: &mut std::collections::BTreeMap<String, Value>, question: &Quest
         params.insert("seed".to_owned(), seed.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn varied(params: &Value, question_id: &str, vote: u32) -> BTreeMap<String, Value> {
+        let question = Question {
+            question_id: question_id.to_owned(),
+            index: 0,
+            category: String::new(),
+            text: String::new(),
+            ask_after: 1,
+            choices: Vec::new(),
+            time_text: None,
+        };
+        let mut params: BTreeMap<String, Value> = serde_json::from_value(params.clone()).expect("parameters");
+        vary(&mut params, &question, vote);
+        params
+    }
+
+    #[test]
+    fn p38_further_votes_are_draws_of_their_own() {
+        let params = json!({"temperature": 0, "seed": 7, "top_p": 1});
+        let second = varied(&params, "q1", 1);
+        assert_eq!((&second["temperature"], &second["top_p"]), (&json!(0.7), &json!(1)));
+        assert_eq!(second, varied(&params, "q1", 1), "the same vote is the same request");
+        let seeds = [&params["seed"], &second["seed"]].map(Value::clone);
+        for other in [varied(&params, "q1", 2), varied(&params, "q2", 1)] {
+            assert!(!seeds.contains(&other["seed"]), "{seeds:?}: {other:?}");
+        }
+        let bare = json!({"top_p": 1});
+        assert_eq!(json!(varied(&bare, "q1", 1)), bare, "a model that takes neither is sent neither");
+    }
+}

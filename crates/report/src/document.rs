@@ -9,9 +9,12 @@ use bench_proto::summary::{
     AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, RetrievalAtK, ServedModel, Summary, Verdict,
 };
 
-use crate::figures::{
-    NONE, count, count_or_none, counted, duration, fraction, interval, interval_with_width, ms, one_line, percent,
-    percent_down, percent_or_none,
+use crate::{
+    figures::{
+        NONE, count, count_or_none, counted, duration, fraction, interval, interval_with_width, ms, one_line, percent,
+        percent_down, percent_or_none,
+    },
+    words,
 };
 
 /// Longest piece of an answer that is shown.
@@ -115,6 +118,7 @@ fn top(summary: &Summary) -> Vec<Block> {
         count(sample.n),
         counted(dataset.questions, "question")
     )];
+    lines.push(words::BANK.to_owned());
     lines.extend(sample.notes.iter().map(|note| format!("Sample note: {note}.")));
     if summary.controls.is_empty() {
         lines.push("Controls: not run; --controls shows whether the score depends on memory.".to_owned());
@@ -195,7 +199,11 @@ fn result(summary: &Summary) -> Vec<Block> {
             "infra errors and questions not run count as 0".to_owned(),
         ),
     ];
-    let mut blocks = vec![heading(format!("Result: {}", headline.metric)), table(&["", "Value", "How"], rows)];
+    let mut blocks = vec![
+        heading(format!("Result: {}", headline.metric)),
+        table(&["", "Value", "How"], rows),
+        Block::Text([words::LIKE_THESE, words::THIS_BENCHMARK, words::STRICT].join(" ")),
+    ];
     if let Some(rest) = &summary.without_adversarial {
         blocks.push(Block::Text(
             "Published totals differ in whether they count adversarial questions, so both are printed.".to_owned(),
@@ -310,7 +318,7 @@ fn retrieval(summary: &Summary) -> Vec<Block> {
         return Vec::new();
     }
     let columns = ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">MRR", ">NDCG", ">n"];
-    let mut blocks = vec![heading("Retrieval"), table(&columns, rows)];
+    let mut blocks = vec![heading("Retrieval"), table(&columns, rows), Block::Text(words::RECALL_AT_K.to_owned())];
     let measured = |by_k: &BTreeMap<u32, RetrievalAtK>| by_k.values().any(|at| at.n > 0);
     if !measured(&summary.retrieval.turn) {
         blocks.push(Block::Text(

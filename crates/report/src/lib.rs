@@ -14,6 +14,7 @@
 //! | [`comparison`], [`gate`] | two runs side by side; a gate for terminal, pull request and CI |
 //! | `document` | what people read, as blocks that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
+//! | `words` | what a word means, said where it stands |
 
 #[cfg(feature = "archive")]
 pub mod archive;
@@ -34,6 +35,7 @@ pub mod terminal;
 
 mod document;
 mod figures;
+mod words;
 
 pub use questions::QuestionsWriter;
 pub use registry::{FORMATS, Format, Render, RenderError, format_named};

@@ -4,7 +4,10 @@
 use bench_proto::summary::{LatencyProbe, Percentiles, Summary};
 
 use super::{Block, heading, table};
-use crate::figures::{NONE, count, counted, ms};
+use crate::{
+    figures::{NONE, count, counted, ms},
+    words,
+};
 
 /// The latency probe, when one was wanted.
 pub(super) fn probe(summary: &Summary) -> Vec<Block> {
@@ -87,7 +90,8 @@ pub(super) fn under_load(summary: &Summary) -> Vec<Block> {
     vec![
         heading("Latency under load in milliseconds"),
         Block::Text(format!(
-            "Measured {allowed}: queues in front of the system are part of it, so that it is compared with no other run."
+            "Measured {allowed}: queues in front of the system are part of it, so that it is compared with no other run. {}",
+            words::RETAIN_AND_RECALL
         )),
         table(&["Phase", ">p50", ">p95", ">p99", ">n", ">In flight, median (most)"], rows),
     ]

@@ -10,6 +10,7 @@ use crate::{
     figures::{count, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
     registry::RenderError,
     svg::{self, escape},
+    words,
 };
 
 const STYLE: &str = include_str!("page.css");
@@ -93,7 +94,11 @@ fn facts(summary: &Summary) -> String {
     let day = |at: &String| at.get(..16).map(|at| format!("{} UTC", at.replace('T', " ")));
     facts.extend(summary.run.finished_at.as_ref().and_then(day));
     facts.extend(summary.run.wall_seconds.map(duration));
-    let items = facts.iter().map(|fact| format!("<li>{}</li>", escape(fact)));
+    let items = facts.iter().enumerate().map(|(at, fact)| {
+        // the first one names banks
+        let fact = if at == 0 { explained(fact, words::BANK) } else { escape(fact) };
+        format!("<li>{fact}</li>")
+    });
     format!("<ul class=\"facts\">{}</ul>\n", items.collect::<String>())
 }
 
@@ -105,6 +110,11 @@ fn reasons(summary: &Summary) -> String {
     format!("<ul class=\"reasons\">{}</ul>\n", items.collect::<String>())
 }
 
+/// Words whose meaning is shown to who points at them.
+fn explained(term: &str, meaning: &str) -> String {
+    format!("<span title=\"{}\">{}</span>", escape(meaning), escape(term))
+}
+
 /// The headline, larger than everything else, with its interval as a picture.
 fn hero(summary: &Summary) -> String {
     let headline = &summary.headline;
@@ -114,11 +124,12 @@ fn hero(summary: &Summary) -> String {
     };
     let (claim, note) = match (&headline.ci95, &headline.ci95_note) {
         (Some(ci95), _) => {
-            (format!("95 % interval {}", interval(Some(ci95))), "for conversations like these".to_owned())
+            let whose = explained("for conversations like these", words::LIKE_THESE);
+            (format!("95 % interval {}", interval(Some(ci95))), whose)
         }
-        (None, note) => ("no interval".to_owned(), note.clone().unwrap_or_default()),
+        (None, note) => ("no interval".to_owned(), escape(note.as_deref().unwrap_or_default())),
     };
-    let strict = format!("strict {}", percent_or_none(headline.strict));
+    let strict = explained(&format!("strict {}", percent_or_none(headline.strict)), words::STRICT);
     let without = summary.without_adversarial.as_ref().and_then(|part| part.value);
     let without = without.map(|value| format!(" · without adversarial {}", percent_or_none(Some(value))));
     format!(
@@ -127,9 +138,9 @@ fn hero(summary: &Summary) -> String {
         percent_or_none(headline.value),
         svg::range(headline.value, headline.ci95.as_ref(), headline.naive_ci95.as_ref()),
         escape(&claim),
-        escape(&note),
+        note,
         escape(&how),
-        escape(&strict),
+        strict,
         escape(&without.unwrap_or_default()),
     )
 }
@@ -182,12 +193,12 @@ fn cards(summary: &Summary) -> String {
         (format!("{}'s kappa", agreement.statistic), kappa, format!("{}, n {}", agreement.between, count(agreement.n)))
     }));
     let card = |(name, value, more): (String, String, String)| {
-        format!(
-            "<div class=\"card\"><dt>{}</dt><dd>{}</dd><small>{}</small></div>",
-            escape(&name),
-            escape(&value),
-            escape(&more)
-        )
+        let name = match name.as_str() {
+            name if name.contains("recall@") => explained(name, words::RECALL_AT_K),
+            name if name.contains("recall") => explained(name, words::RETAIN_AND_RECALL),
+            name => escape(name),
+        };
+        format!("<div class=\"card\"><dt>{name}</dt><dd>{}</dd><small>{}</small></div>", escape(&value), escape(&more))
     };
     format!("<dl class=\"cards\">{}</dl>", cards.into_iter().map(card).collect::<String>())
 }

@@ -1,5 +1,8 @@
 use super::*;
-use crate::terminal::{self, TerminalOptions};
+use crate::{
+    terminal::{self, TerminalOptions},
+    words,
+};
 
 /// A full run with a judge, a fair sample with the built-in answerer, and a run that paused with a failed bank.
 fn summaries() -> [(&'static str, Summary); 3] {
@@ -79,6 +82,36 @@ fn what_must_not_be_overlooked_is_in_both_views() {
                 assert!(view.contains(words), "{name}: '{words}' is missing");
             }
         }
+    }
+}
+
+#[test]
+fn words_are_explained_where_they_stand() {
+    for (name, summary) in summaries() {
+        let page = Page { summary: &summary, questions: &[], comparison: None, trace_url: None };
+        let html = crate::html::render(&page).expect("renders");
+        let views = [
+            crate::markdown::render(&summary).expect("renders"),
+            terminal::render(&summary, TerminalOptions::default()),
+            html.clone(),
+        ];
+        let explained = [
+            words::BANK,
+            words::LIKE_THESE,
+            words::THIS_BENCHMARK,
+            words::STRICT,
+            words::RETAIN_AND_RECALL,
+            words::RECALL_AT_K,
+        ];
+        for view in views {
+            // html writes an apostrophe in its own way
+            let view = view.replace("&#39;", "'");
+            for words in explained {
+                assert!(view.contains(words), "{name}: '{words}' is missing");
+            }
+        }
+        assert!(html.contains("\">for conversations like these</span>"), "{name}: what the headline is about");
+        assert!(html.contains("\">of it recall</span>"), "{name}: the phases of a question");
     }
 }
 

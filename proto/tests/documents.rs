@@ -1,0 +1,295 @@
+//! The pages that others rest on. docs/PROTOCOL.md states the rules that code, tests and pages cite by number, and is held to the
+//! tree here: what is cited is stated, what is stated has files and tests, and its diagrams are those of the code.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use bench_proto::task::{TRANSITIONS, Transition};
+use serde::Serialize;
+
+/// The rules.
+const PROTOCOL: &str = "docs/PROTOCOL.md";
+/// Where rules are cited, and pages lie.
+const FOLDERS: [&str; 10] =
+    ["coordinator", "crates", "datasets", "deploy", "docs", "helm", "migrations", "proto", "scripts", "worker"];
+const PAGES: [&str; 4] = ["CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
+/// Files in which people write.
+const WRITTEN: [&str; 8] = [".js", ".md", ".py", ".rs", ".sh", ".sql", ".yaml", ".yml"];
+
+/// What a rule says of itself in a list: `- Held by: …`, `- Tests: …`, `- Measured: …`, `- Open: …`.
+type Items = BTreeMap<String, String>;
+/// An arrow of a diagram: from, to, what it is called.
+type Arrow = (String, String, String);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Files below a folder, by their paths from the root of the tree.
+fn files(folder: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(root().join(folder)).expect("the folder is there") {
+        let entry = entry.expect("the folder can be read");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        let path = format!("{folder}/{name}");
+        if entry.file_type().expect("the folder can be read").is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// All files in which people write.
+fn written() -> Vec<String> {
+    let mut found = PAGES.map(str::to_owned).to_vec();
+    for folder in FOLDERS {
+        files(folder, &mut found);
+    }
+    found.retain(|path| WRITTEN.iter().any(|end| path.ends_with(*end)));
+    found
+}
+
+/// Numbers of the rules that a text cites: a `P` and its number, as a word.
+fn cited(text: &str) -> BTreeSet<u32> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let number = |at: usize| -> Option<u32> {
+        if text[..at].ends_with(is_part) {
+            return None;
+        }
+        let rest = &text[at + 1..];
+        let word = &rest[..rest.find(|c: char| !is_part(c)).unwrap_or(rest.len())];
+        if word.len() > 2 { None } else { word.parse().ok() }
+    };
+    text.match_indices('P').filter_map(|(at, _)| number(at)).collect()
+}
+
+/// Numbers of the rules after which functions are named: `fn p39_p40_…` is named after two.
+fn named(text: &str) -> BTreeSet<u32> {
+    let number = |part: &str| -> Option<u32> { part.strip_prefix('p')?.parse().ok() };
+    text.split("fn ").skip(1).flat_map(|rest| rest.split('_').map_while(number)).collect()
+}
+
+/// What stands in backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The page from a heading to the next one of its kind.
+fn section(heading: &str) -> String {
+    let page = read(PROTOCOL);
+    let (_, below) = page.split_once(&format!("\n## {heading}\n")).expect("the heading is there");
+    below.split("\n## ").next().unwrap_or_default().to_owned()
+}
+
+/// The rules with what they say of themselves, in the order of the page.
+fn rules() -> Vec<(u32, Items)> {
+    let rule = |text: &str| -> (u32, Items) {
+        let number = text.split(' ').next().and_then(|number| number.parse().ok());
+        let item = |item: &str| -> Option<(String, String)> {
+            let words: Vec<&str> = item.split_whitespace().collect();
+            let words = words.join(" ");
+            words.split_once(": ").map(|(label, text)| (label.to_owned(), text.to_owned()))
+        };
+        (number.expect("a rule has a number"), text.split("\n- ").skip(1).filter_map(item).collect())
+    };
+    section("The rules").split("\n### P").skip(1).map(rule).collect()
+}
+
+/// Files and their tests: `file`: `test`, `test`; `file`: `test`.
+fn tests_of(item: &str) -> Vec<(&str, &str)> {
+    let (mut file, mut tests) = ("", Vec::new());
+    for word in quoted(item) {
+        if word.contains('/') {
+            file = word;
+        } else {
+            tests.push((file, word));
+        }
+    }
+    tests
+}
+
+fn has_function(path: &str, name: &str) -> bool {
+    fs::read_to_string(root().join(path)).is_ok_and(|text| text.contains(&format!("fn {name}(")))
+}
+
+#[test]
+fn every_rule_that_is_cited_is_stated() {
+    let stated: Vec<u32> = rules().iter().map(|(number, _)| *number).collect();
+    let in_order: Vec<u32> = (1..).take(stated.len()).collect();
+    assert_eq!(stated, in_order, "rules stand in their order, each once");
+    let (mut citations, mut unknown) = (0, Vec::new());
+    for path in written().iter().filter(|path| *path != PROTOCOL) {
+        let text = read(path);
+        let mut numbers = cited(&text);
+        if path.ends_with(".rs") {
+            numbers.extend(named(&text));
+        }
+        citations += numbers.len();
+        let without = numbers.iter().filter(|number| !stated.contains(number));
+        unknown.extend(without.map(|number| format!("{path} cites P{number}")));
+    }
+    assert!(unknown.is_empty(), "{PROTOCOL} does not state what is cited:\n{}", unknown.join("\n"));
+    assert!(citations > 200, "only {citations} citations were found");
+}
+
+#[test]
+fn every_rule_has_files_and_tests() {
+    let mut missing = Vec::new();
+    for (number, items) in rules() {
+        if items.contains_key("Open") {
+            continue;
+        }
+        let item = |label: &str| items.get(label).cloned().unwrap_or_default();
+        let (held, measured, tests) = (item("Held by"), item("Measured"), item("Tests"));
+        let (places, tests) = ([quoted(&held), quoted(&measured)].concat(), tests_of(&tests));
+        if held.is_empty() || tests.is_empty() && measured.is_empty() {
+            missing.push(format!("P{number} names no file or no test"));
+        }
+        for path in places.iter().filter(|path| !root().join(path).is_file()) {
+            missing.push(format!("P{number} is held by {path}, which is not there"));
+        }
+        for (path, test) in tests.iter().filter(|(path, test)| !has_function(path, test)) {
+            missing.push(format!("P{number} is tested by {test}, which is not in {path}"));
+        }
+    }
+    assert!(missing.is_empty(), "{PROTOCOL}:\n{}", missing.join("\n"));
+}
+
+/// The arrows of the diagram below a heading.
+fn arrows(heading: &str) -> Vec<Arrow> {
+    let section = section(heading);
+    let (_, diagram) = section.split_once("```mermaid\nstateDiagram-v2\n").expect("a diagram");
+    let arrow = |line: &str| -> Option<Arrow> {
+        let (from, rest) = line.trim().split_once(" --> ")?;
+        let (to, name) = rest.split_once(": ")?;
+        Some((from.to_owned(), to.to_owned(), name.to_owned()))
+    };
+    let lines = diagram.lines().take_while(|line| *line != "```");
+    lines.map(|line| arrow(line).unwrap_or_else(|| panic!("{heading}: {line} is no arrow"))).collect()
+}
+
+/// A value as the word that is stored for it.
+fn word(value: impl Serialize) -> String {
+    let stored = serde_json::to_value(value).expect("it can be stored");
+    stored.as_str().expect("a word").to_owned()
+}
+
+/// A line of the transition table as it is drawn.
+fn drawn(line: &Transition) -> Arrow {
+    let mut name = word(line.event);
+    if line.needs_epoch {
+        name += " (epoch)";
+    }
+    let (epoch, attempts, losses) = line.counts;
+    for (what, count) in [("epoch", epoch), ("attempts", i64::from(attempts)), ("losses", i64::from(losses))] {
+        if count != 0 {
+            name += &format!(", {what} + {count}");
+        }
+    }
+    (word(line.from), word(line.to), name)
+}
+
+#[test]
+fn p27_the_diagram_of_tasks_is_the_transition_table() {
+    let mut table = vec![("[*]".to_owned(), "ready".to_owned(), "planned".to_owned())];
+    table.extend(TRANSITIONS.iter().map(drawn));
+    assert_eq!(arrows("What can happen to a task"), table);
+}
+
+/// Variants of an enum of the store's rows, in small letters.
+fn variants(name: &str) -> BTreeSet<String> {
+    let text = read("crates/store/src/rows.rs");
+    let (_, body) = text.split_once(&format!("pub enum {name} {{\n")).expect("the enum is there");
+    let lines = body.lines().take_while(|line| *line != "}").map(str::trim);
+    let variants = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+    variants.map(|line| line.split([',', '(']).next().unwrap_or_default().to_lowercase()).collect()
+}
+
+#[test]
+fn diagrams_have_the_states_of_the_code_and_say_where_each_arrow_is_made() {
+    for (what, states) in [("bank", "BankState"), ("run", "RunState"), ("session", "Renewal")] {
+        let heading = format!("What can happen to a {what}");
+        let arrows = arrows(&heading);
+        let ends = arrows.iter().flat_map(|(from, to, _)| [from, to]).filter(|state| *state != "[*]");
+        assert_eq!(ends.cloned().collect::<BTreeSet<String>>(), variants(states), "{heading}");
+
+        let section = section(&heading);
+        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+        let listed = rows.iter().filter_map(|row| row.split('|').nth(1)).map(str::trim);
+        let names = arrows.iter().map(|(_, _, name)| name.as_str());
+        assert_eq!(names.collect::<BTreeSet<&str>>(), listed.collect::<BTreeSet<&str>>(), "{heading}");
+        for row in rows {
+            let place = row.trim_end_matches(" |").rsplit('|').next().map(quoted).unwrap_or_default();
+            let found = place.len() == 2 && has_function(place[0], place[1]);
+            assert!(found, "{heading}: the place of this arrow is not there: {row}");
+        }
+    }
+}
+
+/// The arguments of a call, from behind its bracket to the one that closes it.
+fn arguments(text: &str) -> &str {
+    let mut open = 1;
+    let end = text.find(|c: char| {
+        match c {
+            '(' => open += 1,
+            ')' => open -= 1,
+            _ => {}
+        }
+        open == 0
+    });
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// What the code does to the states of runs: from which, where a call names them, to which.
+fn changes_of_runs() -> Vec<(Vec<String>, String)> {
+    const ROOMS: [&str; 3] = ["coordinator/src/", "worker/src/", "crates/store/src/sql/"];
+    let mut found = Vec::new();
+    for path in written() {
+        if path.ends_with("tests.rs") || !ROOMS.iter().any(|room| path.starts_with(*room)) {
+            continue;
+        }
+        let text = read(&path);
+        for call in ["set_run_state(", "change_state("] {
+            for behind in text.split(call).skip(1) {
+                let words = arguments(behind).split("RunState::").skip(1);
+                let states = words.map(|word| word.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default());
+                let mut states: Vec<String> = states.map(str::to_lowercase).collect();
+                if let Some(to) = states.pop() {
+                    found.push((states, to));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_diagram_of_runs_has_what_the_code_does_to_them() {
+    let arrows = arrows("What can happen to a run");
+    let drawn: BTreeSet<(&str, &str)> =
+        arrows.iter().map(|(from, to, _)| (from.as_str(), to.as_str())).filter(|(from, _)| *from != "[*]").collect();
+    let changes = changes_of_runs();
+    for (from, to) in &changes {
+        for from in from {
+            let is_drawn = drawn.contains(&(from.as_str(), to.as_str()));
+            assert!(is_drawn, "the code brings runs from {from} to {to}, the diagram does not");
+        }
+    }
+    for (from, to) in drawn {
+        // a call that takes its states from a list names none
+        let is_made = |(known, into): &(Vec<String>, String)| {
+            into == to && (known.is_empty() || known.iter().any(|known| known == from))
+        };
+        assert!(changes.iter().any(is_made), "nothing brings a run from {from} to {to}");
+    }
+}
