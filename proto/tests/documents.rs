@@ -1,5 +1,6 @@
 //! The pages that others rest on. docs/PROTOCOL.md states the rules that code, tests and pages cite by number, and is held to the
-//! tree here: what is cited is stated, what is stated has files and tests, and its diagrams are those of the code.
+//! tree here: what is cited is stated, what is stated has files and tests, and its diagrams are those of the code. Decisions are
+//! numbered without holes, and all prose has one width.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,6 +19,8 @@ const FOLDERS: [&str; 10] =
 const PAGES: [&str; 4] = ["CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
 /// Files in which people write.
 const WRITTEN: [&str; 8] = [".js", ".md", ".py", ".rs", ".sh", ".sql", ".yaml", ".yml"];
+/// Most characters of a line of prose; code has the same (rustfmt.toml).
+const WIDTH: usize = 120;
 
 /// What a rule says of itself in a list: `- Held by: …`, `- Tests: …`, `- Measured: …`, `- Open: …`.
 type Items = BTreeMap<String, String>;
@@ -292,4 +295,53 @@ fn the_diagram_of_runs_has_what_the_code_does_to_them() {
         };
         assert!(changes.iter().any(is_made), "nothing brings a run from {from} to {to}");
     }
+}
+
+#[test]
+fn decisions_are_numbered_without_holes_and_listed() {
+    let mut pages = Vec::new();
+    files("docs/adr", &mut pages);
+    pages.retain(|path| path != "docs/adr/README.md");
+    pages.sort();
+    let list = read("docs/adr/README.md");
+    for (number, path) in (1..).zip(&pages) {
+        let name = path.trim_start_matches("docs/adr/");
+        assert!(name.starts_with(&format!("{number:04}-")), "{path} should be decision {number:04}");
+        assert!(read(path).starts_with(&format!("# {number:04} ")), "{path}: its heading has another number");
+        assert!(list.contains(&format!("| [{number:04}]({name}) | ")), "docs/adr/README.md does not list {path}");
+    }
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u32>().ok());
+    for path in written().iter().filter(|path| path.ends_with(".md")) {
+        let text = read(path);
+        let parts: Vec<&str> = text.split("](").collect();
+        for link in parts.windows(2) {
+            let said = number(link[0].get(link[0].len().saturating_sub(4)..));
+            let file = link[1].split([')', '#']).next().and_then(|place| place.rsplit('/').next());
+            let linked = number(file.filter(|file| file.get(4..5) == Some("-")).and_then(|file| file.get(..4)));
+            if said.is_some() && linked.is_some() {
+                assert_eq!(said, linked, "{path} names one decision and links to another");
+                let page = format!("docs/adr/{}", file.unwrap_or_default());
+                assert!(pages.contains(&page), "{path} links to {page}, which is not there");
+            }
+        }
+    }
+}
+
+#[test]
+fn prose_has_one_width() {
+    let mut wide = Vec::new();
+    for path in written().iter().filter(|path| path.ends_with(".md")) {
+        let (text, mut in_code) = (read(path), false);
+        for (number, line) in (1..).zip(text.lines()) {
+            let start = line.trim_start();
+            in_code ^= start.starts_with("```");
+            // tables, headings, quotes, HTML, pictures; and words that cannot be parted
+            let is_whole = start.starts_with(['|', '#', '>', '<']) || start.starts_with("![");
+            let is_free = in_code || is_whole || line.split_whitespace().count() < 3;
+            if !is_free && line.chars().count() > WIDTH {
+                wide.push(format!("{path}:{number}"));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "wider than {WIDTH}; `python3 scripts/wrap-docs.py` wraps them:\n{}", wide.join("\n"));
 }
