@@ -27,11 +27,14 @@ use crate::{
 /// Name of the list: a line for each file, its hash and its path.
 const LIST: &str = "trusted-configs";
 
-/// Whether a file of the current folder may set this only with a word: URLs, files and folders, money, accounts, systems.
+/// Whether a file of the current folder may set this only with a word: URLs, files and folders, money, accounts, systems, and what
+/// these are allowed.
 fn wants_a_word(key: &str, value: &Value) -> bool {
     let last = key.rsplit('.').next().unwrap_or_default();
     matches!(value, Value::Url(_) | Value::Path(_) | Value::Usd(_))
         || key.starts_with("accounts.")
+        // what this process may run and where it may send secrets (P42), and what goes there unencrypted
+        || key.starts_with("allow")
         || ["account", "datasets_url", "unpriced_ok", "url"].contains(&last)
         || key == "run.system"
 }
@@ -176,6 +179,9 @@ mod tests {
             ("[accounts.openai]\napi_key_env = 'HOME'", "accounts.openai.api_key_env"),
             ("[accounts.openai]\napi_key_file = '/x'", "accounts.openai.api_key_file"),
             ("[run]\nsystem = './mine.yaml'", "run.system"),
+            ("[allow]\nsystems = 'any'", "allow.systems"),
+            ("[allow]\nhosts = ['10.0.0.7']", "allow.hosts"),
+            ("allow_plaintext = ['db.example']", "allow_plaintext"),
             ("[system]\nurl = 'http://x'", "system.url"),
             ("[vector]\naccount = 'openai'", "vector.account"),
             ("[run]\nmax_cost = 5000", "run.max_cost"),

@@ -1,5 +1,5 @@
 //! Four roles at the server, each with what its programs do and no more: by table, and by column where a row holds what others
-//! decide ([`GRANTS`]). `bench-coord migrate --roles PREFIX` names them; every migration from then on gives them again what they
+//! decide (`GRANTS`). `bench-coord migrate --roles PREFIX` names them; every migration from then on gives them again what they
 //! are to have, so that new tables are neither closed to them nor open.
 //!
 //! The roles guard tables and columns, not rows: all runs of a store are one realm.
