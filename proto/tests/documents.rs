@@ -1,6 +1,6 @@
 //! The pages that others rest on. docs/PROTOCOL.md states the rules that code, tests and pages cite by number, and is held to the
-//! tree here: what is cited is stated, what is stated has files and tests, and its diagrams are those of the code. Decisions are
-//! numbered without holes, and all prose has one width.
+//! tree here: what is cited is stated, what is stated has files and tests, and its diagrams are those of the code. So are the tests
+//! that docs/SECURITY-MODEL.md names. Decisions are numbered without holes, and all prose has one width.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -166,6 +166,21 @@ fn every_rule_has_files_and_tests() {
         }
     }
     assert!(missing.is_empty(), "{PROTOCOL}:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_row_about_security_has_its_tests() {
+    let text = read("docs/SECURITY-MODEL.md");
+    let (mut tests, mut missing) = (0, Vec::new());
+    for row in text.lines().filter(|line| line.starts_with("| ") && line.contains(".rs`: ")) {
+        let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
+        let named = tests_of(cell);
+        tests += named.len();
+        let gone = named.into_iter().filter(|(path, test)| !has_function(path, test));
+        missing.extend(gone.map(|(path, test)| format!("{test} is not in {path}")));
+    }
+    assert!(missing.is_empty(), "docs/SECURITY-MODEL.md:\n{}", missing.join("\n"));
+    assert!(tests > 30, "only {tests} tests were found");
 }
 
 /// The arrows of the diagram below a heading.
