@@ -145,7 +145,7 @@ fn promtool_takes_the_rules_their_tests_and_every_expression_of_the_dashboards()
     // Prometheus' own configuration, with the paths of a container
     let config = read("deploy/observability/prometheus.yml")
         .replace("/etc/prometheus/rules.yml", "rules.yml")
-        .replace("/run/secrets/http-token", "token");
+        .replace("/run/bench/http-token", "token");
     fs::write(place.path().join("prometheus.yml"), config).expect("is written");
     fs::write(place.path().join("rules.yml"), read("deploy/observability/rules.yml")).expect("is written");
     fs::write(place.path().join("token"), "a-token").expect("is written");
