@@ -143,9 +143,8 @@ fn p40_a_provider_that_asks_for_a_day_is_believed_for_five_minutes_and_resume_as
     let bench = provider.bench();
     let mut held = bench.command(provider.submit(&["--run-id", "held"])).spawn().expect("starts");
     provider.wait_for_end_of(day, Duration::from_secs(30));
-    let waits = || bench.run(["status", "held", "--json"]).json()["why"].clone();
-    wait_until("the run says what it waits for", Duration::from_secs(10), || {
-        waits().to_string().contains("asked to wait")
+    wait_until("the run says what it waits for", Duration::from_secs(60), || {
+        bench.run(["status", "held", "--json"]).json()["why"].to_string().contains("asked to wait")
     });
     bench_testkit::bench::signal(&held, "INT");
     assert_eq!(held.wait().expect("ends").code(), Some(3));

@@ -90,9 +90,10 @@ async fn refusals_say_what_to_do_and_keep_secrets() {
 #[tokio::test]
 async fn a_role_with_the_documented_grants_can_work() {
     let readme = include_str!("../../../../../migrations/postgres/README.md");
-    let script: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    let (_, script) = readme.split_once("```sql\n").expect("the statements");
+    let (script, _) = script.split_once("```").expect("their end");
     let cluster = Postgres::start().expect("tests need PostgreSQL");
-    cluster.script(&script.join("\n")).expect("the documented statements run");
+    cluster.script(script).expect("the documented statements run");
     let url = |role: &str| cluster.url("bench").replace("postgres@", &format!("{role}@"));
     let refused = migrate(&url("bench_worker")).await.expect_err("may make no tables").to_string();
     assert!(refused.contains("permission denied") && refused.contains("README.md"), "{refused}");
