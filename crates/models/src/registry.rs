@@ -102,8 +102,9 @@ fn nearest(text: &str, name: &str) -> &'static str {
     PROVIDERS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map_or("openai", |provider| provider.name)
 }
 
-/// An account: a configured name under which a base URL and a key belong together (P32). Its `Debug` shows no key.
-#[derive(Debug, Clone)]
+/// An account: a configured name under which a base URL and a key belong together (P32). Its `Debug` shows no key, nor one that
+/// stands in the URL.
+#[derive(Clone)]
 pub struct Account {
     /// The name: part of pace, stop flag and cache key.
     pub name: String,
@@ -115,6 +116,13 @@ pub struct Account {
     pub limits: PaceLimits,
     /// Its token limit counts the reply that came and not the largest one that was asked for.
     pub counts_used_tokens: bool,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let base_url = bench_proto::redact::url(&self.base_url);
+        f.debug_struct("Account").field("name", &self.name).field("base_url", &base_url).finish_non_exhaustive()
+    }
 }
 
 impl Account {
@@ -215,6 +223,19 @@ mod tests {
             limits: PaceLimits::default(),
             counts_used_tokens: false,
         }
+    }
+
+    #[test]
+    fn an_account_shows_no_key_wherever_it_stands() {
+        let account = Account {
+            name: "mine".to_owned(),
+            base_url: "https://ann:s3cret-one@api.example/v1?key=s3cret-two".to_owned(),
+            key: Some("sk-s3cret-three".into()),
+            limits: PaceLimits::default(),
+            counts_used_tokens: false,
+        };
+        let shown = format!("{account:?}");
+        assert!(shown.contains("mine") && shown.contains("api.example") && !shown.contains("s3cret"), "{shown}");
     }
 
     #[test]
