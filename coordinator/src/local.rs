@@ -3,8 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bench_proto::ids::{Role, RunNo};
-use bench_proto::task::QueueName;
+use bench_proto::{
+    ids::{Role, RunNo},
+    task::QueueName,
+};
 use bench_queue::Queue;
 use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
 use bench_telemetry::{outage, process, process_span};

@@ -1,5 +1,7 @@
 //! Who answers: nobody, the demo extractor, or a chat model.
 
+use bench_grading::prompts::{self, Messages, answer::AnswerInput};
+use bench_models::{ChatMessage, ChatReply, ChatRequest, MessageRole, ReplySchema, capabilities, extractive};
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
     dataset::{BankContent, Question, StreamEntry},
@@ -13,8 +15,6 @@ use crate::{
     calls::{RunCaller, RunCallers},
     tasks::{StepClock, TaskEnd},
 };
-use bench_grading::prompts::{self, Messages, answer::AnswerInput};
-use bench_models::{ChatMessage, ChatReply, ChatRequest, MessageRole, ReplySchema, capabilities, extractive};
 
 /// Output limit of answers when the parameters have none.
 const MAX_ANSWER_TOKENS: u32 = 256;

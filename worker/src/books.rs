@@ -7,6 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use bench_models::caller::Bookkeeper;
 use bench_proto::{
     call::CallRecord,
     failure::Failure,
@@ -17,7 +18,6 @@ use bench_telemetry::outage;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::journal::Journal;
-use bench_models::caller::Bookkeeper;
 
 /// Most bytes of replies in one commit.
 const MAX_BYTES: usize = 4 << 20;

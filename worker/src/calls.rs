@@ -1,6 +1,5 @@
 //! What the model calls of one run share in a process, and how a call that brought nothing ends its task.
 
-use bench_proto::failure::code::{CANNOT_SERVE, MODEL_NOT_FOUND};
 use std::{
     sync::{
         Arc, Weak,
@@ -10,10 +9,29 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bench_grading::prompts::Messages;
+use bench_models::{
+    ChatModel, ChatReply, ChatRequest,
+    budget::{Budget, purse::Purse},
+    call_store::{CallStore, StoredCalls, StoredEmbeddings},
+    caller::{
+        Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named, PROBE_PATIENCE,
+    },
+    capabilities,
+    openai::embeddings::request as embedding_request,
+    prices,
+    registry::{Account, build_chat, build_embeddings, embedding_account},
+    routes::{Probed, Prober, Routes},
+    step_trace::{RunTrace, traced},
+    stop::{StopCause, StopFlag},
+};
 use bench_proto::{
     CLUSTER_DOMAIN,
     call::{CacheScope, CallRecord, Phase, Usage},
-    failure::Failure,
+    failure::{
+        Failure,
+        code::{CANNOT_SERVE, MODEL_NOT_FOUND},
+    },
     ids::{RunId, RunNo, Sha256Hash, TaskKey},
     outage::{RouteKey, RouteKind},
     served::ServedNote,
@@ -34,25 +52,6 @@ use crate::{
     sight::server_of_text,
     systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
-};
-use bench_grading::prompts::Messages;
-use bench_models::step_trace::{RunTrace, traced};
-use bench_models::{
-    routes::{Probed, Prober, Routes},
-    {
-        ChatModel, ChatReply, ChatRequest,
-        budget::{Budget, purse::Purse},
-        call_store::{CallStore, StoredCalls, StoredEmbeddings},
-        caller::{
-            Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named,
-            PROBE_PATIENCE,
-        },
-        capabilities,
-        openai::embeddings::request as embedding_request,
-        prices,
-        registry::{Account, build_chat, build_embeddings, embedding_account},
-        stop::{StopCause, StopFlag},
-    },
 };
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.

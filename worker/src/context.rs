@@ -1,6 +1,5 @@
 //! What the tasks of one run share in a process: system, answerer, judges, scorers, stop flag.
 
-use bench_proto::failure::code::CANNOT_SERVE;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -9,8 +8,19 @@ use std::{
     },
 };
 
+use bench_grading::scorers::{self, Scorer};
+use bench_models::{
+    budget::purse::Purse,
+    caller::CallSettings,
+    gate::Gates,
+    openai::SharedHttp,
+    registry::Account,
+    routes::{Needs, Routes},
+    step_trace::RunTrace,
+    stop::{StopCause, StopFlag},
+};
 use bench_proto::{
-    failure::{Failure, FailureClass},
+    failure::{Failure, FailureClass, code::CANNOT_SERVE},
     ids::RunNo,
     server::ServerAddress,
     spec::{IMPORTED_SYSTEM, SystemSpec, check_grading},
@@ -31,19 +41,6 @@ use crate::{
     routes,
     systems::{self, BankRef, BuildContext, BuildError, MemorySystem, SystemSettings, policy::RefusedSystem, vector},
     tasks::TaskEnd,
-};
-use bench_grading::scorers::{self, Scorer};
-use bench_models::step_trace::RunTrace;
-use bench_models::{
-    routes::{Needs, Routes},
-    {
-        budget::purse::Purse,
-        caller::CallSettings,
-        gate::Gates,
-        openai::SharedHttp,
-        registry::Account,
-        stop::{StopCause, StopFlag},
-    },
 };
 
 /// Code of the failure of a worker that may not run the memory system of a run (P42).

@@ -10,6 +10,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bench_models::{
+    ChatReply,
+    call_store::CallStore,
+    caller::Bookkeeper,
+    openai::embeddings::{request, vectors},
+};
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
     failure::Failure,
@@ -24,12 +30,6 @@ use crate::{
     context::RunContext,
     systems::vector::{Embed, EmbeddingModel},
     tasks::TaskEnd,
-};
-use bench_models::{
-    ChatReply,
-    call_store::CallStore,
-    caller::Bookkeeper,
-    openai::embeddings::{request, vectors},
 };
 
 /// Code of the failure of an index that waited for embeddings that another task could not get: its own turn may do better.

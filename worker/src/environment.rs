@@ -3,6 +3,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use bench_models::{
+    backoff::BackoffSettings,
+    caller::CallSettings,
+    gate::Gates,
+    openai::{HttpSettings, SharedHttp},
+    registry::Account,
+};
 use bench_proto::{failure::Failure, ids::Role};
 use bench_settings::{ExtraKey, ModelRole, Settings};
 use bench_store::PaceLimits;
@@ -11,13 +18,6 @@ use bench_telemetry::spans::SpanSink;
 use crate::{
     context::WorkerEnvironment,
     systems::{BuildContext, adapter, policy::Policy, registry::SYSTEMS, vector::HttpEmbeddings},
-};
-use bench_models::{
-    backoff::BackoffSettings,
-    caller::CallSettings,
-    gate::Gates,
-    openai::{HttpSettings, SharedHttp},
-    registry::Account,
 };
 
 /// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in

@@ -1,5 +1,7 @@
 //! Model judges: a binary verdict by a structured reply, strictly parsed.
 
+use bench_grading::prompts::{self, judge::JudgeInput, verdict};
+use bench_models::{ChatReply, ReplySchema};
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
     dataset::{GoldRecord, Question},
@@ -15,8 +17,6 @@ use crate::{
     calls::{RunCaller, RunCallers},
     tasks::TaskEnd,
 };
-use bench_grading::prompts::{self, judge::JudgeInput, verdict};
-use bench_models::{ChatReply, ReplySchema};
 
 /// Output limit of judgements when the parameters have none.
 const MAX_JUDGEMENT_TOKENS: u32 = 256;

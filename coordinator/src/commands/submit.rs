@@ -9,8 +9,7 @@ use bench_proto::{
 };
 use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
 use bench_telemetry::{process, process_span};
-use bench_worker::systems::adapter::ADAPTER;
-use bench_worker::systems::adapter::file::STARTED;
+use bench_worker::systems::adapter::{ADAPTER, file::STARTED};
 use tracing::Instrument as _;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use bench_proto::failure::Failure;
+use bench_proto::{address::is_public, failure::Failure};
 use bench_store::PaceLimits;
 use secrecy::SecretString;
 
@@ -11,7 +11,6 @@ use super::{
     anthropic::AnthropicChat,
     openai::{OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
 };
-use bench_proto::address::is_public;
 
 /// A registered provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

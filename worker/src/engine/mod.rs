@@ -21,6 +21,10 @@ use std::{
     time::Duration,
 };
 
+use bench_models::{
+    routes::{self, Routes},
+    stop::{Liveness, OUT_OF_REACH},
+};
 use bench_proto::{
     CLUSTER_DOMAIN,
     failure::Failure,
@@ -50,10 +54,6 @@ use crate::{
 };
 use active::Active;
 use alone::Alone;
-use bench_models::{
-    routes::{Routes, watch},
-    stop::{Liveness, OUT_OF_REACH},
-};
 use consume::Lane;
 use refused::Refused;
 
@@ -382,7 +382,7 @@ impl Worker {
         background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
         background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));
         background.spawn(vitals::follow_runs(Arc::clone(&shared)));
-        background.spawn(watch(shared.clone()));
+        background.spawn(routes::watch(shared.clone()));
         let mut lanes = JoinSet::new();
         for slots in slots {
             let lane = Lane {

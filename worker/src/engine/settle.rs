@@ -1,11 +1,10 @@
 //! How a task's end reaches the store when it is not the commit of its last step.
 
-use bench_proto::failure::code::CANNOT_SERVE;
 use std::{sync::PoisonError, time::Duration};
 
 use bench_proto::{
     call::CallRecord,
-    failure::{Failure, FailureClass},
+    failure::{Failure, FailureClass, code::CANNOT_SERVE},
     ids::{TaskKey, TaskKind, trace_id},
     step::StepRecord,
     task::TaskEvent,

@@ -7,7 +7,6 @@
 
 mod probe;
 
-use bench_proto::failure::code::{MEMORIES_LOST, SYSTEM_UNAVAILABLE};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -18,9 +17,18 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bench_models::{
+    caller::CallSettings,
+    classify,
+    routes::{NotNow, Route, Routes, Way},
+    stop::StopFlag,
+};
 use bench_proto::{
     dataset::StreamEntry,
-    failure::{Failure, FailureClass},
+    failure::{
+        Failure, FailureClass,
+        code::{MEMORIES_LOST, SYSTEM_UNAVAILABLE},
+    },
     ids::Sha256Hash,
     outage::{Operation, RouteKey},
     server::ServerAddress,
@@ -37,10 +45,6 @@ use crate::{
         RecallQuery, RetainReceipt, SystemStats,
         adapter::{NO_REPLY, UNREACHABLE},
     },
-};
-use bench_models::{
-    routes::{NotNow, Route, Routes, Way},
-    {caller::CallSettings, classify, stop::StopFlag},
 };
 
 /// Code of the same of an operation that may have been carried out and cannot be repeated.

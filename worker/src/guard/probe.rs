@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use bench_models::routes::{Probed, Prober, Way};
 use bench_proto::{
     dataset::{BankContent, StreamEntry},
     failure::Failure,
@@ -17,7 +18,6 @@ use crate::{
     banks::BankCache,
     systems::{BankRef, MemorySystem, RecallQuery},
 };
-use bench_models::routes::{Probed, Prober, Way};
 
 /// Banks among which one is looked for: those that were begun first.
 const BANKS: std::ops::Range<u32> = 0..16;

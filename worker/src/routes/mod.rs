@@ -3,13 +3,16 @@
 
 mod needs;
 
-use bench_proto::failure::code::MODEL_NOT_FOUND;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bench_models::routes::{Needs, RouteHost, Routes};
-use bench_proto::{failure::Failure, outage::RouteKey};
+use bench_proto::{
+    failure::{Failure, code::MODEL_NOT_FOUND},
+    outage::RouteKey,
+};
 use bench_store::{SessionId, Store, StoreResult};
+
 pub use needs::{chat_route, memory_route, needs, routes_of};
 use tracing::{debug, warn};
 

@@ -1,6 +1,8 @@
 //! One question: recall → answer → deterministic scores. Each step is a checkpoint of its own. A recall is stored while the
 //! paid call that rests on it is under way, everything else of the question is committed together.
 
+use bench_grading::scorers::{ScoreCase, abstention::is_abstention};
+use bench_models::step_trace::traced;
 use bench_proto::{
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
@@ -19,8 +21,6 @@ use crate::{
     engine::{Shared, keep_calls, store_failure},
     systems::{BankRef, Recall, RecallQuery},
 };
-use bench_grading::scorers::{ScoreCase, abstention::is_abstention};
-use bench_models::step_trace::traced;
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
     let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;

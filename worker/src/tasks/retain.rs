@@ -1,8 +1,10 @@
 //! Retains one segment of a bank: one checkpoint per stream entry, in order, from the stored position on.
 
-use bench_proto::failure::code::{CANNOT_SERVE, SYSTEM_UNAVAILABLE};
 use bench_proto::{
-    failure::{Failure, FailureClass},
+    failure::{
+        Failure, FailureClass,
+        code::{CANNOT_SERVE, SYSTEM_UNAVAILABLE},
+    },
     step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
 };
 use bench_store::{BankRow, ClaimedTask, StoreError};

@@ -1,6 +1,5 @@
 //! Single attempts against a real local server, with real sockets.
 
-use bench_testkit::raw_request::{assert_each_header_once, hear_one};
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -19,7 +18,16 @@ use axum::{
     response::IntoResponse,
     routing::post,
 };
-use bench_proto::failure::FailureClass;
+use bench_proto::{
+    call::{CallOutcome, Phase},
+    failure::FailureClass,
+    ids::{RunId, RunNo, TaskKey},
+    money::PicoUsd,
+    step::StepNo,
+    trace::{TraceContext, TraceId, span_of_call},
+};
+use bench_store::Allowance;
+use bench_testkit::raw_request::{assert_each_header_once, hear_one};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -27,16 +35,6 @@ use tokio::{
 };
 
 use super::*;
-use bench_proto::{
-    call::{CallOutcome, Phase},
-    ids::{RunId, RunNo, TaskKey},
-    money::PicoUsd,
-    step::StepNo,
-    trace::{TraceContext, TraceId, span_of_call},
-};
-
-use bench_store::Allowance;
-
 use crate::{
     ChatMessage, MessageRole, PaceHint, ReplySchema,
     anthropic::AnthropicChat,

@@ -7,15 +7,13 @@ use std::{
     time::Duration,
 };
 
-use bench_proto::{failure::Failure, redact};
+use bench_proto::{address::is_public, failure::Failure, redact};
 use reqwest::{
     Method, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER},
     redirect,
 };
-
-use bench_proto::address::is_public;
 
 /// Code of a failure before anything was sent: the system is not there.
 pub(crate) const UNREACHABLE: &str = "system_unreachable";

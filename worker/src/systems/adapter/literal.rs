@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::spec::{AdapterSpec, CallSpec};
 use bench_models::classify::one_line;
+
+use super::spec::{AdapterSpec, CallSpec};
 
 /// What names of variables and headers with secrets have in common.
 pub(super) const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];

@@ -1,7 +1,6 @@
 //! The memory system that an adapter describes: where it is, how a request reaches it, and the operations that are one
 //! request. Storing, waiting and finding have files of their own (`retaining`, `readiness`, `recalling`).
 
-use bench_proto::failure::code::{CANNOT_SERVE, MEMORIES_LOST};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
@@ -9,7 +8,14 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_proto::{dataset::StreamEntry, failure::Failure, server::ServerAddress};
+use bench_proto::{
+    dataset::StreamEntry,
+    failure::{
+        Failure,
+        code::{CANNOT_SERVE, MEMORIES_LOST},
+    },
+    server::ServerAddress,
+};
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::{Url, header::HeaderMap};
 use serde_json::Value;

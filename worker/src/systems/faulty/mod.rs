@@ -12,13 +12,13 @@ use std::{
 
 use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, ids::Sha256Hash};
+use outside::Outside;
 
 use super::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery,
     RetainReceipt, SystemSettings, bm25,
     settings::{Setting, number, text},
 };
-use outside::Outside;
 
 const PANIC: Setting = Setting::new("faulty.panic", "share of questions whose first recall panics, 0 to 1", "0");
 const ERROR: Setting = Setting::new("faulty.error", "share of questions whose first recall fails, 0 to 1", "0");

@@ -3,9 +3,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
-use bench_proto::failure::{Failure, FailureClass};
-
-use crate::embedder::Payer;
 use bench_models::{
     openai::{
         SharedHttp,
@@ -13,6 +10,9 @@ use bench_models::{
     },
     registry::{Account, build_embeddings, embedding_account},
 };
+use bench_proto::failure::{Failure, FailureClass};
+
+use crate::embedder::Payer;
 
 /// An embedding model.
 #[derive(Debug, Clone, PartialEq, Eq)]

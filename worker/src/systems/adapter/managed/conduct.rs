@@ -1,12 +1,11 @@
 //! When an instance may start, and what its failures mean.
 
-use bench_proto::failure::code::SYSTEM_UNAVAILABLE;
 use std::{
     path::Path,
     time::{Duration, Instant},
 };
 
-use bench_proto::failure::Failure;
+use bench_proto::failure::{Failure, code::SYSTEM_UNAVAILABLE};
 use tracing::warn;
 
 use super::{
