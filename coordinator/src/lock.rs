@@ -7,7 +7,7 @@ use std::{
 };
 
 use bench_proto::ids::RunId;
-use bench_worker::private;
+use bench_settings::private;
 
 /// Held while a process owns a local run.
 #[derive(Debug)]

@@ -9,12 +9,10 @@ use std::{
     path::Path,
 };
 
-use bench_worker::{
-    private,
-    systems::{
-        SystemSettings, adapter,
-        policy::{Policy, SystemHash},
-    },
+use bench_settings::private;
+use bench_worker::systems::{
+    SystemSettings, adapter,
+    policy::{Policy, SystemHash},
 };
 use serde_json::{Value, json};
 
@@ -75,7 +73,7 @@ fn header(number: u64) -> Value {
 
 fn read(mut file: File) -> Result<Vec<(SystemHash, Option<String>)>, String> {
     let about = file.metadata().map_err(|error| error.to_string())?;
-    if !about.is_file() || about.mode() & 0o077 != 0 {
+    if !about.is_file() || !private::is_private(&about) {
         return Err("others may read or write it; chmod 600 when it is yours".to_owned());
     }
     let mut text = String::new();

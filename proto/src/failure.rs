@@ -18,6 +18,8 @@ pub enum FailureClass {
 pub mod code {
     /// A worker lacks something that a run needs: a name it does not know, an account. Others may have it.
     pub const CANNOT_SERVE: &str = "worker_cannot_serve";
+    /// A worker may not run the memory system of a run (P42). Others may.
+    pub const NOT_ALLOWED: &str = "system_not_allowed";
     /// It concerns one model of an account.
     pub const MODEL_NOT_FOUND: &str = "model_not_found";
     /// A request never reached the memory server, which is away: the task is put off, nothing is counted.

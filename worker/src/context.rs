@@ -20,7 +20,10 @@ use bench_models::{
     stop::{StopCause, StopFlag},
 };
 use bench_proto::{
-    failure::{Failure, FailureClass, code::CANNOT_SERVE},
+    failure::{
+        Failure, FailureClass,
+        code::{CANNOT_SERVE, NOT_ALLOWED},
+    },
     ids::RunNo,
     server::ServerAddress,
     spec::{IMPORTED_SYSTEM, SystemSpec, check_grading},
@@ -42,9 +45,6 @@ use crate::{
     systems::{self, BankRef, BuildContext, BuildError, MemorySystem, SystemSettings, policy::RefusedSystem, vector},
     tasks::TaskEnd,
 };
-
-/// Code of the failure of a worker that may not run the memory system of a run (P42).
-pub(crate) const NOT_ALLOWED: &str = "system_not_allowed";
 
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {

@@ -16,7 +16,6 @@ mod guard;
 mod journal;
 mod judge;
 mod machine;
-pub mod private;
 pub mod routes;
 mod served;
 pub mod sight;

@@ -26,8 +26,6 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(250);
 /// How often it is checked that somebody works.
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(2);
-/// A process that was silent for longer is not counted as alive.
-pub(crate) const SILENT: Duration = Duration::from_secs(15);
 /// How long nobody may be there before it is said.
 const SAY_AFTER: Duration = Duration::from_secs(4);
 /// How often the session of a plan's writer is renewed (P4).
@@ -89,13 +87,7 @@ async fn write_plan(
 /// # Errors
 /// What the store meets.
 pub(crate) async fn has_planner(store: &dyn Store, run: RunNo) -> Result<bool, StoreError> {
-    Ok(store.open_sessions(&planner_domain(run)).await?.iter().any(is_alive))
-}
-
-/// Whether a session was heard of lately: for people, nothing is decided by it.
-#[must_use]
-pub(crate) fn is_alive(session: &SessionRow) -> bool {
-    session.silent_ms < i64::try_from(SILENT.as_millis()).unwrap_or(i64::MAX)
+    Ok(store.open_sessions(&planner_domain(run)).await?.iter().any(SessionRow::is_alive))
 }
 
 /// Why nobody works on the runs of a pool, when that is so.
@@ -104,12 +96,11 @@ pub(crate) fn is_alive(session: &SessionRow) -> bool {
 /// What the store meets.
 pub(crate) async fn who_is_missing(store: &dyn Store, pool: &str) -> Result<Option<String>, StoreError> {
     let leader = store.leader(CLUSTER_DOMAIN).await?;
-    let silent = |ms: i64| ms >= i64::try_from(SILENT.as_millis()).unwrap_or(i64::MAX);
-    if leader.is_none_or(|row| row.holder.is_empty() || silent(row.silent_ms)) {
+    if leader.is_none_or(|leader| !leader.is_alive()) {
         return Ok(Some("no coordinator hands out tasks: start `bench-coord serve`".to_owned()));
     }
     let workers = store.open_sessions(CLUSTER_DOMAIN).await?;
-    let serving = workers.iter().filter(|worker| is_alive(worker));
+    let serving = workers.iter().filter(|worker| worker.is_alive());
     if serving.map(|worker| SessionInfo::from_json(&worker.info_json)).any(|info| info.pool == pool) {
         return Ok(None);
     }

@@ -16,7 +16,7 @@ use bench_telemetry::metrics::{Gauge, Series, catalogue};
 use tokio::sync::Mutex;
 use tracing::debug;
 
-use super::{client::is_alive, scale::COUNTED};
+use super::scale::COUNTED;
 use crate::{
     dispatch::window::{Slots, window},
     exit::CliError,
@@ -170,7 +170,7 @@ impl ClusterGauges {
             for state in ["alive", "silent"] {
                 counts.entry((info.pool.clone(), state)).or_default();
             }
-            let state = if is_alive(&session) { "alive" } else { "silent" };
+            let state = if session.is_alive() { "alive" } else { "silent" };
             *counts.entry((info.pool.clone(), state)).or_default() += 1;
             let withdrawn = session.evidence.routes.iter().filter(|told| told.withdrawn.is_some());
             for key in withdrawn.filter_map(|told| RouteKey::from_text(&told.route)) {

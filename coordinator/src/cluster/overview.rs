@@ -13,8 +13,6 @@ use bench_queue::{Queue, QueueDepth, QueueError};
 use bench_store::{LeaderRow, SessionRow, Store, StoreError};
 use serde_json::{Value, json};
 
-use super::client::is_alive;
-
 /// Longest wait for the broker: `status` also answers without it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -60,7 +58,7 @@ impl Overview {
     #[must_use]
     pub(crate) fn trouble(&self) -> Option<String> {
         match &self.leader {
-            Some(leader) if leader_is_alive(leader) && !leader.trouble.is_empty() => Some(leader.trouble.clone()),
+            Some(leader) if leader.is_alive() && !leader.trouble.is_empty() => Some(leader.trouble.clone()),
             _ => None,
         }
     }
@@ -69,7 +67,7 @@ impl Overview {
     #[must_use]
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![match &self.leader {
-            Some(leader) if leader_is_alive(leader) => format!("coordinator: {} leads", leader.holder),
+            Some(leader) if leader.is_alive() => format!("coordinator: {} leads", leader.holder),
             Some(leader) if !leader.holder.is_empty() => {
                 format!("coordinator: {} is silent for {:.0} s", leader.holder, seconds(leader.silent_ms))
             }
@@ -80,7 +78,7 @@ impl Overview {
         }
         for (row, info) in &self.workers {
             let slots: Vec<String> = info.slots.iter().map(|(role, slots)| format!("{role} {slots}")).collect();
-            let state = if is_alive(row) { "alive" } else { "silent" };
+            let state = if row.is_alive() { "alive" } else { "silent" };
             let withdrawn = withdrawn(row);
             lines.push(format!(
                 "worker {}: {state}, {} tasks, heard of {:.0} s ago, pool {} ({})",
@@ -118,7 +116,7 @@ impl Overview {
     pub(crate) fn json(&self) -> Value {
         let worker = |(row, info): &(SessionRow, SessionInfo)| {
             json!({
-                "name": row.worker, "alive": is_alive(row), "busy": row.leased > 0, "tasks": row.leased,
+                "name": row.worker, "alive": row.is_alive(), "busy": row.leased > 0, "tasks": row.leased,
                 "silent_seconds": seconds(row.silent_ms), "pool": info.pool, "slots": info.slots,
                 "withdrawn": withdrawn(row).iter().map(|(key, left)| json!({
                     "key": key.to_string(), "reason": left.reason, "since": since(left),
@@ -134,7 +132,7 @@ impl Overview {
         };
         json!({
             "coordinator": self.leader.as_ref().map(|leader| json!({
-                "name": leader.holder, "alive": leader_is_alive(leader), "silent_seconds": seconds(leader.silent_ms),
+                "name": leader.holder, "alive": leader.is_alive(), "silent_seconds": seconds(leader.silent_ms),
                 "epoch": leader.epoch,
             })),
             "workers": self.workers.iter().map(worker).collect::<Vec<_>>(),
@@ -182,11 +180,6 @@ fn withdrawn(worker: &SessionRow) -> Vec<(RouteKey, &Withdrawn)> {
 fn since(withdrawn: &Withdrawn) -> String {
     let for_ms = i64::try_from(withdrawn.for_ms).unwrap_or(i64::MAX);
     crate::times::rfc3339(jiff::Timestamp::now().as_millisecond().saturating_sub(for_ms))
-}
-
-fn leader_is_alive(leader: &LeaderRow) -> bool {
-    let silent = u64::try_from(leader.silent_ms).unwrap_or(0);
-    !leader.holder.is_empty() && Duration::from_millis(silent) < super::client::SILENT
 }
 
 fn seconds(ms: i64) -> f64 {

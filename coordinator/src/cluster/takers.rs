@@ -10,7 +10,6 @@ use bench_proto::{
 use bench_store::Store;
 use bench_worker::systems::policy::{Policy, Refusal, would_take};
 
-use super::client::is_alive;
 use crate::{exit::CliError, out};
 
 /// Roles whose tasks ask a memory system.
@@ -27,7 +26,7 @@ pub(crate) async fn look_for_takers(store: &dyn Store, spec: &RunSpec) -> Result
     }
     let sessions = store.open_sessions(CLUSTER_DOMAIN).await?;
     let workers: Vec<SessionInfo> =
-        sessions.iter().filter(|row| is_alive(row)).map(|row| SessionInfo::from_json(&row.info_json)).collect();
+        sessions.iter().filter(|row| row.is_alive()).map(|row| SessionInfo::from_json(&row.info_json)).collect();
     let pool = &spec.limits.pool;
     let mut missing = false;
     for role in ROLES {

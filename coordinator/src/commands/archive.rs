@@ -8,7 +8,7 @@ use bench_report::archive::{
     fetch::{self, find, list},
     trajectory::{Trajectory, Wanted},
 };
-use bench_worker::private;
+use bench_settings::private;
 use serde_json::json;
 
 use crate::{

@@ -8,10 +8,7 @@ use bench_worker::transport;
 use crate::{
     app::{App, Place},
     cli::DoctorArgs,
-    cluster::{
-        client::{is_alive, who_is_missing},
-        overview::Overview,
-    },
+    cluster::{client::who_is_missing, overview::Overview},
     exit::{CliError, CliResult, Exit},
     out,
     reach::{self, Found},
@@ -49,7 +46,8 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
             Err(error) => Err(error.to_string()),
         });
         line("cluster", found);
-        let workers = store.open_sessions(CLUSTER_DOMAIN).await.map(|open| open.iter().filter(|w| is_alive(w)).count());
+        let workers =
+            store.open_sessions(CLUSTER_DOMAIN).await.map(|open| open.iter().filter(|w| w.is_alive()).count());
         let room = store.connection_room().await;
         match (room, workers) {
             (Ok(Some(room)), Ok(workers)) => line("connections", connections(room, workers)),

@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Display,
-    cluster::client::is_alive,
     latency, outages,
     progress::{ProgressMeter, Snapshot},
 };
@@ -50,7 +49,7 @@ async fn workers(store: &dyn Store, run: &RunRow) -> Option<(usize, usize)> {
     let sessions = store.open_sessions(CLUSTER_DOMAIN).await.ok()?;
     let of_pool = sessions
         .iter()
-        .filter(|worker| is_alive(worker) && SessionInfo::from_json(&worker.info_json).pool == run.spec.limits.pool);
+        .filter(|worker| worker.is_alive() && SessionInfo::from_json(&worker.info_json).pool == run.spec.limits.pool);
     Some(of_pool.fold((0, 0), |(alive, busy), worker| (alive + 1, busy + usize::from(worker.leased > 0))))
 }
 

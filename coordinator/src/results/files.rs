@@ -7,8 +7,8 @@ use std::{
 
 use bench_proto::summary::{QuestionLine, Summary};
 use bench_report::html::{MOST_QUESTIONS, Page};
+use bench_settings::private;
 use bench_store::{RunRow, Store};
-use bench_worker::private;
 
 use super::questions::each_question;
 use crate::{app::App, exit::CliError};

@@ -15,6 +15,7 @@ mod error;
 mod file;
 mod layers;
 mod origin;
+pub mod private;
 mod process;
 mod schema;
 mod show;

@@ -17,6 +17,7 @@ use crate::{
     file,
     layers::Entry,
     origin::Origin,
+    private,
     process::{self, CommandLine},
     schema::{ExtraKey, Schema},
     show::ShownSetting,
@@ -106,7 +107,7 @@ fn list() -> Option<PathBuf> {
 
 /// The lines of a list; one that others may write says nothing.
 fn lines(list: &Path) -> Vec<String> {
-    let mine = fs::metadata(list).is_ok_and(|metadata| is_private(&metadata));
+    let mine = fs::metadata(list).is_ok_and(|metadata| private::is_private(&metadata));
     let text = mine.then(|| fs::read_to_string(list).ok()).flatten().unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -118,29 +119,11 @@ fn remember(list: &Path, line: &str) -> io::Result<()> {
     lines.retain(|old| path_of(old) != path_of(line));
     lines.push(line.to_owned());
     if let Some(folder) = list.parent() {
-        fs::create_dir_all(folder)?;
+        private::create_folder(folder)?;
     }
     let new = list.with_extension(format!("{}.new", std::process::id()));
-    write_private(&new, &(lines.join("\n") + "\n"))?;
+    private::write(&new, (lines.join("\n") + "\n").as_bytes())?;
     fs::rename(&new, list)
-}
-
-#[cfg(unix)]
-fn is_private(metadata: &fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 == 0
-}
-
-#[cfg(not(unix))]
-fn is_private(_: &fs::Metadata) -> bool {
-    true
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    io::Write::write_all(&mut options.open(path)?, text.as_bytes())
 }
 
 #[cfg(test)]

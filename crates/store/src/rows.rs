@@ -490,6 +490,25 @@ pub struct SessionRow {
     pub evidence: SessionEvidence,
 }
 
+/// A process that was silent for longer is not counted as alive.
+const LONGEST_SILENCE_MS: i64 = 15_000;
+
+impl SessionRow {
+    /// Whether it was heard of lately. Its tasks are its own until a supervisor has ended it (P4): nothing is taken away by this.
+    #[must_use]
+    pub const fn is_alive(&self) -> bool {
+        self.silent_ms < LONGEST_SILENCE_MS
+    }
+}
+
+impl LeaderRow {
+    /// Whether somebody leads and was heard of lately.
+    #[must_use]
+    pub const fn is_alive(&self) -> bool {
+        !self.holder.is_empty() && self.silent_ms < LONGEST_SILENCE_MS
+    }
+}
+
 /// An outage of a route.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutageRow {

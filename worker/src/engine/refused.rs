@@ -7,19 +7,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::{CLUSTER_DOMAIN, failure::Failure, session::SessionInfo};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    failure::{Failure, code::NOT_ALLOWED},
+    session::SessionInfo,
+};
 use bench_store::{ClaimedTask, RunRow, RunState, SYSTEM_REFUSED_EVENT, StoreError};
 use tracing::warn;
 
 use super::{STORE, Shared};
-use crate::{context::NOT_ALLOWED, systems::policy};
+use crate::systems::policy;
 
 /// How long others may take to come up before a run is paused that nobody takes.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Wait between two looks for somebody who takes it.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A worker that was silent for longer takes nothing.
-const SILENT_MS: i64 = 15_000;
 
 /// A run that this process refuses.
 #[derive(Debug, Clone, Copy)]
@@ -92,9 +94,12 @@ async fn is_taken(shared: &Shared, run: &RunRow, task: ClaimedTask) -> Result<bo
         let told = info.policy.as_ref();
         told.is_none_or(|told| policy::would_take(told, &run.spec.system.settings).is_ok())
     };
-    let others = shared.store.open_sessions(&shared.domain).await?.into_iter().filter(|row| {
-        row.session != shared.session() && row.silent_ms < SILENT_MS && !refusing.contains(&row.session.0)
-    });
+    let others = shared
+        .store
+        .open_sessions(&shared.domain)
+        .await?
+        .into_iter()
+        .filter(|row| row.session != shared.session() && row.is_alive() && !refusing.contains(&row.session.0));
     Ok(others
         .map(|row| SessionInfo::from_json(&row.info_json))
         .any(|info| info.slots_of(&run.spec.limits.pool, role) > 0 && takes(&info)))

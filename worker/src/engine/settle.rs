@@ -4,7 +4,10 @@ use std::{sync::PoisonError, time::Duration};
 
 use bench_proto::{
     call::CallRecord,
-    failure::{Failure, FailureClass, code::CANNOT_SERVE},
+    failure::{
+        Failure, FailureClass,
+        code::{CANNOT_SERVE, NOT_ALLOWED},
+    },
     ids::{TaskKey, TaskKind, trace_id},
     step::StepRecord,
     task::TaskEvent,
@@ -16,7 +19,6 @@ use tracing::{debug, info, warn};
 
 use super::{STORE, Shared, refused};
 use crate::{
-    context::NOT_ALLOWED,
     tasks::{self, GivenUp, StepClock, TaskEnd},
     writer::WriteError,
 };

@@ -43,7 +43,7 @@ use super::{
     system::HttpSystem,
     time,
 };
-use crate::private;
+use bench_settings::private;
 
 /// Longest time until an instance is healthy, when nothing is said.
 const DEFAULT_START: Duration = Duration::from_secs(120);

@@ -47,7 +47,7 @@ use super::{
     spec::{AdapterSpec, ReadyRule},
     time,
 };
-use crate::private;
+use bench_settings::private;
 
 /// Version of the protocol, in the first request.
 pub const PROTOCOL: u32 = 1;

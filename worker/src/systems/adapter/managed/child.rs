@@ -9,9 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_settings::private;
 use rustix::process::{Pid, Signal, kill_process_group};
-
-use crate::private;
 
 /// What a system sees of the environment of whoever runs the benchmark.
 const PASSED_ON: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];

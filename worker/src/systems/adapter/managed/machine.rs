@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use crate::private;
+use bench_settings::private;
 
 /// Memory that an instance is taken to need, in bytes: an interpreter with its libraries and a small model.
 const INSTANCE_BYTES: u64 = 512 << 20;

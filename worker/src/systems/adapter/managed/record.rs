@@ -5,13 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_settings::private;
 use reqwest::Url;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::child::{Child, remove_container, signal_group};
-use crate::private;
 
 /// Time that an orphan has to end by itself.
 const GRACE: Duration = Duration::from_secs(3);

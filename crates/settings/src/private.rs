@@ -1,7 +1,7 @@
 //! Files and folders that nobody else on the machine reads, whatever the umask says.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions},
+    fs::{DirBuilder, File, Metadata, OpenOptions, Permissions},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
@@ -44,6 +44,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options().create(true).truncate(true).write(true).open(path)?;
     file.set_permissions(Permissions::from_mode(FILE))?;
     file.write_all(bytes)
+}
+
+/// Whether nobody but its owner may read or write it.
+#[must_use]
+pub fn is_private(about: &Metadata) -> bool {
+    about.permissions().mode() & 0o077 == 0
 }
 
 #[cfg(test)]
