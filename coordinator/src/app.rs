@@ -21,13 +21,13 @@ use bench_store::{PaceLimits, RunRow, Store};
 use bench_worker::{
     context::WorkerEnvironment,
     environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights},
-    sight::ProcessTelemetry,
     systems::{
         self, SystemSettings, adapter,
         policy::Policy,
         registry::{Named, SYSTEMS},
         vector::{self, EmbeddingModel},
     },
+    traces::ProcessTelemetry,
     transport,
 };
 use serde_json::Value;

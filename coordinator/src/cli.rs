@@ -339,9 +339,9 @@ pub struct OutputArgs {
 
 impl OutputArgs {
     /// How the person looks on.
-    pub(crate) fn watching<'a>(&self, interrupts: &'a crate::local::Interrupts) -> crate::carrier::Watching<'a> {
+    pub(crate) fn watching<'a>(&self, interrupts: &'a crate::local::Interrupts) -> crate::executor::Watching<'a> {
         let worker_timeout = std::time::Duration::from_secs(self.worker_timeout);
-        crate::carrier::Watching { display: self.display, worker_timeout, interrupts }
+        crate::executor::Watching { display: self.display, worker_timeout, interrupts }
     }
 }
 

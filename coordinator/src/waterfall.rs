@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bench_proto::trace::{Span, SpanClass, SpanValue, own_us};
-use bench_worker::sight::QuestionTrace;
+use bench_worker::traces::QuestionTrace;
 use console::{Color, Style};
 
 /// Characters of the time line where nobody knows how wide a line may be, and the fewest and most of a terminal's.
@@ -399,7 +399,7 @@ mod tests {
         ids::TaskKey,
         trace::{SpanId, SpanKind, TraceId},
     };
-    use bench_worker::sight::Subject;
+    use bench_worker::traces::Subject;
 
     use super::*;
 

@@ -57,7 +57,7 @@ pub struct Manifest {
     pub abstention_phrases: &'static [&'static str],
     /// Deterministic scorers, the headline's first.
     pub scorers: &'static [&'static str],
-    /// Semantic version of the loader: raised whenever what it makes of the same file changes.
+    /// Version of the loader: raised whenever what it makes of the same file changes.
     pub loader_version: u32,
 }
 

@@ -59,7 +59,7 @@ pub struct DatasetSpec {
     /// True when the file is not the published one (`--allow-modified-dataset`).
     #[serde(default)]
     pub modified: bool,
-    /// Semantic version of the loader.
+    /// Version of the loader.
     pub loader: u32,
     /// Settings of a generator (`sim.seed`, …).
     #[serde(default)]
@@ -84,7 +84,7 @@ pub struct SampleSpec {
     pub preset: String,
     /// Sampler name (`hash`, `astrocyte`, `head`).
     pub sampler: String,
-    /// Semantic version of the sampler.
+    /// Version of the sampler.
     pub sampler_version: u32,
     /// The sampler's seed, none by default.
     #[serde(default)]
@@ -118,7 +118,7 @@ pub struct SampleSpec {
 pub struct SystemSpec {
     /// Registered name.
     pub name: String,
-    /// Semantic version of a built-in system, or the version that a server reported.
+    /// Version of a built-in system, or the version that a server reported.
     pub version: String,
     /// Hits asked for.
     pub top_k: u32,
@@ -142,7 +142,7 @@ pub struct ModelSpec {
     /// Prompts in use: name → sha256.
     #[serde(default)]
     pub prompts: BTreeMap<String, String>,
-    /// Semantic version of prompt builder and reply parser.
+    /// Version of prompt builder and reply parser.
     pub version: u32,
 }
 
@@ -165,7 +165,7 @@ impl ModelSpec {
 pub struct ScorerSpec {
     /// Registered name, the metric's name in reports.
     pub name: String,
-    /// Semantic version.
+    /// Version.
     pub version: u32,
 }
 

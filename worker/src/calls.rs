@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bench_grading::prompts::Messages;
 use bench_models::{
     ChatModel, ChatReply, ChatRequest,
-    budget::{Budget, purse::Purse},
+    budget::{Budget, reservations::Reservations},
     call_store::{CallStore, StoredCalls, StoredEmbeddings},
     caller::{
         Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named, PROBE_PATIENCE,
@@ -45,13 +45,13 @@ use tracing::{debug, warn};
 
 use crate::{
     answerer::chat_request,
-    books::Books,
     context::WorkerEnvironment,
+    cost_ledger::CostLedger,
     journal::Journal,
     served::ServedNotes,
-    sight::server_of_text,
     systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
+    traces::server_of_text,
 };
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
@@ -62,10 +62,10 @@ pub(crate) struct RunCallers<'a> {
     environment: &'a WorkerEnvironment,
     row: &'a RunRow,
     stop: StopFlag,
-    budget: Arc<Purse>,
+    budget: Arc<Reservations>,
     store: Arc<dyn Store>,
     stored: Option<Arc<dyn CallStore>>,
-    books: Books,
+    ledger: CostLedger,
     routes: &'a Arc<Routes>,
     served: Arc<ServedNotes>,
 }
@@ -91,16 +91,16 @@ impl<'a> RunCallers<'a> {
         };
         let money = Arc::clone(&store) as Arc<dyn Money>;
         let money = journal.as_ref().map_or_else(|| Arc::clone(&money), |journal| journal.money(Arc::clone(&money)));
-        let budget = Arc::new(Purse::open(money, row, session));
+        let budget = Arc::new(Reservations::open(money, row, session));
         let stored: Option<Arc<dyn CallStore>> =
             known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
-        let books = Books::open(Arc::clone(&store), row.run_no, journal);
+        let ledger = CostLedger::open(Arc::clone(&store), row.run_no, journal);
         let served = Arc::new(ServedNotes::new(Arc::clone(&store), row.run_no));
-        Ok(Self { environment, row, stop, budget, store, stored, books, routes, served })
+        Ok(Self { environment, row, stop, budget, store, stored, ledger, routes, served })
     }
 
     /// The run's money in this process.
-    pub(crate) fn purse(&self) -> Arc<Purse> {
+    pub(crate) fn reservations(&self) -> Arc<Reservations> {
         Arc::clone(&self.budget)
     }
 
@@ -139,8 +139,8 @@ impl<'a> RunCallers<'a> {
     }
 
     /// Where attempts are booked ahead of their step.
-    pub(crate) fn books(&self) -> Books {
-        self.books.clone()
+    pub(crate) fn ledger(&self) -> CostLedger {
+        self.ledger.clone()
     }
 
     fn of(
@@ -195,7 +195,7 @@ impl<'a> RunCallers<'a> {
             stop: self.stop.clone(),
             budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
             store: stored,
-            books: Some(Arc::new(self.books.clone())),
+            ledger: Some(Arc::new(self.ledger.clone())),
             route: Some(Arc::clone(&route)),
             settings: CallSettings { retries: limits.retries, ..self.environment.calls },
         }));
@@ -205,7 +205,7 @@ impl<'a> RunCallers<'a> {
             run: self.row.run_no,
             phase,
             lineage: self.row.lineage.clone(),
-            books: self.books.clone(),
+            ledger: self.ledger.clone(),
         });
         let prober: Weak<RouteProbe> = Arc::downgrade(&probe);
         route.can_be_probed_by(prober);
@@ -254,7 +254,7 @@ struct RouteProbe {
     run: RunNo,
     phase: Phase,
     lineage: String,
-    books: Books,
+    ledger: CostLedger,
 }
 
 /// Output limit of a probe: the smallest that providers take.
@@ -276,7 +276,7 @@ impl Prober for RouteProbe {
             failed_attempts: 0,
         };
         let (probed, records) = self.caller.probe(context, &self.request).await;
-        if let Err(failure) = self.books.put(TaskKey::OVERHEAD, records).await {
+        if let Err(failure) = self.ledger.put(TaskKey::OVERHEAD, records).await {
             debug!("a probe could not be booked: {failure}");
         }
         probed

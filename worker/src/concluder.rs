@@ -22,7 +22,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     banks::BankCache,
-    sight::{Keeper, link_questions, meter},
+    traces::{Keeper, link_questions, meter},
 };
 
 /// Most questions concluded together.

@@ -10,7 +10,7 @@ use std::{
 
 use bench_grading::scorers::{self, Scorer};
 use bench_models::{
-    budget::purse::Purse,
+    budget::reservations::Reservations,
     caller::CallSettings,
     gate::Gates,
     openai::SharedHttp,
@@ -37,7 +37,7 @@ use crate::{
     banks::{BankCache, BankData},
     calls::RunCallers,
     embedder::{NOT_MADE, NOT_MADE_DELAY_MS, PaidEmbeddings},
-    engine::{Shared, Vitals, store_failure},
+    engine::{Heartbeat, Shared, store_failure},
     guard::{self, Guarded, Surroundings},
     journal::Journal,
     judge::Judge,
@@ -106,7 +106,7 @@ pub struct RunContext {
     scorers: Vec<&'static dyn Scorer>,
     stop: StopFlag,
     drop: CancellationToken,
-    purse: Arc<Purse>,
+    reservations: Arc<Reservations>,
     trace: Option<RunTrace>,
     session: SessionId,
     needs: Needs,
@@ -124,7 +124,7 @@ impl RunContext {
         store: Arc<dyn Store>,
         row: RunRow,
         session: SessionId,
-        vitals: Arc<Vitals>,
+        heartbeat: Arc<Heartbeat>,
         (routes, journal, banks): (&Arc<Routes>, Option<Arc<Journal>>, &Arc<BankCache>),
     ) -> Result<Self, Failure> {
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
@@ -136,7 +136,7 @@ impl RunContext {
         let nothing = SystemSettings::new();
         let (name, settings) =
             if imported { ("none", &nothing) } else { (spec.system.name.as_str(), &spec.system.settings) };
-        let stop = StopFlag::guarded(vitals);
+        let stop = StopFlag::guarded(heartbeat);
         let shared = (routes, journal);
         let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), shared).await?;
         let mut building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
@@ -178,7 +178,7 @@ impl RunContext {
             scorers: scorers.map_err(|e| cannot(e.to_string()))?,
             stop,
             drop: CancellationToken::new(),
-            purse: callers.purse(),
+            reservations: callers.reservations(),
             trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
             session,
             needs: routes::needs(&row.spec),
@@ -282,8 +282,8 @@ impl RunContext {
     }
 
     /// Gives back what is reserved and not in use; nothing is reserved afterwards.
-    pub(crate) async fn close_purse(&self) {
-        self.purse.close().await;
+    pub(crate) async fn close_reservations(&self) {
+        self.reservations.close().await;
     }
 
     /// Why the run has to stop by itself, when it has to.

@@ -1,6 +1,6 @@
 //! Who makes the embeddings of a run: a model behind an account, paced, capped, stored and retried like any other call.
 //!
-//! Each call is in the store before its vectors are used (`books`). What a bank is given is embedded once, while the bank
+//! Each call is in the store before its vectors are used (`ledger`). What a bank is given is embedded once, while the bank
 //! is retained: the vectors are in the call store from then on, and whoever builds an index of the bank reads them there.
 //! Embeddings are no draw, so that runs share them (P9) unless `--cache` says otherwise; a run always reads back its own.
 
@@ -25,9 +25,9 @@ use bench_proto::{
 use bench_store::ClaimedTask;
 
 use crate::{
-    books::Books,
     calls::{RunCaller, RunCallers},
     context::RunContext,
+    cost_ledger::CostLedger,
     systems::vector::{Embed, EmbeddingModel},
     tasks::TaskEnd,
 };
@@ -144,7 +144,7 @@ pub(crate) struct PaidEmbeddings {
     retain: RunCaller,
     recall: RunCaller,
     stored: Arc<dyn CallStore>,
-    books: Books,
+    ledger: CostLedger,
 }
 
 impl PaidEmbeddings {
@@ -158,7 +158,7 @@ impl PaidEmbeddings {
             retain: callers.embedder(model, Phase::Retain, &stored)?,
             recall: callers.embedder(model, Phase::Recall, &stored)?,
             stored,
-            books: callers.books(),
+            ledger: callers.ledger(),
         })
     }
 
@@ -177,13 +177,13 @@ impl PaidEmbeddings {
         let task = payer.0.task;
         match caller.call(&task, "", 0, &request(texts), &accept).await {
             Ok(called) => {
-                self.books.put(task.task, called.records).await?;
+                self.ledger.put(task.task, called.records).await?;
                 payer.add(begun, called.usage, &called.timing);
                 Ok(called.value)
             }
             Err(end) => {
                 let (failure, calls) = payer.ended(end);
-                self.books.put(task.task, calls).await?;
+                self.ledger.put(task.task, calls).await?;
                 Err(failure)
             }
         }

@@ -5,10 +5,10 @@
 
 pub mod answerer;
 pub mod banks;
-mod books;
 mod calls;
 pub mod concluder;
 pub mod context;
+mod cost_ledger;
 pub mod embedder;
 pub mod engine;
 pub mod environment;
@@ -18,9 +18,9 @@ mod judge;
 mod machine;
 pub mod routes;
 mod served;
-pub mod sight;
 pub mod systems;
 mod tasks;
+pub mod traces;
 pub mod transport;
 pub mod version;
 mod writer;

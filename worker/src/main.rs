@@ -10,7 +10,7 @@ use bench_telemetry::http::{BearerToken, Pages};
 use bench_worker::{
     engine::{StartError, Worker, WorkerConfig, WorkerHealth},
     environment,
-    sight::ProcessTelemetry,
+    traces::ProcessTelemetry,
     transport,
 };
 use clap::Parser;

@@ -23,7 +23,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     journal::Journal,
-    sight::{Keeper, link_questions, meter},
+    traces::{Keeper, link_questions, meter},
 };
 
 /// Most records in one commit.

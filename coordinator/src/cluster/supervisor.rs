@@ -14,7 +14,7 @@ use bench_telemetry::{
     outage::{self, Upset},
     process, process_span,
 };
-use bench_worker::{banks::BankCache, concluder::Concluder, sight::Keeper};
+use bench_worker::{banks::BankCache, concluder::Concluder, traces::Keeper};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 

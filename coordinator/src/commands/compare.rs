@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::{
     app::App,
     cli::{CompareArgs, PairingArgs},
+    comparison_inputs::LoadedRun,
     exit::{CliError, CliResult, Exit},
     out, results,
-    sides::LoadedRun,
 };
 
 /// Runs the verb.

@@ -16,8 +16,8 @@ use tokio::task::JoinHandle;
 use super::{resume, submit::planner};
 use crate::{
     app::App,
-    carrier::{Carrier, Watching},
     cluster::client::spawn_planner,
+    executor::{RunExecutor, Watching},
     exit::CliError,
     local::RunEnd,
     out,
@@ -126,7 +126,7 @@ pub(super) async fn not_ended(store: &dyn Store, run: RunNo) -> Result<Vec<RunRo
 ///
 /// # Errors
 /// When the store breaks; everything stays resumable.
-pub(super) async fn carry(
+pub(super) async fn execute(
     app: &App,
     store: &Arc<dyn Store>,
     run: &RunRow,
@@ -139,8 +139,8 @@ pub(super) async fn carry(
         }
         let system = &control.spec.system.name;
         out::note(&format!("control {system}"));
-        let carrier = match Carrier::of(app, &control.run_id) {
-            Ok(carrier) => carrier,
+        let executor = match RunExecutor::of(app, &control.run_id) {
+            Ok(executor) => executor,
             Err(error) => {
                 out::note(&error.message);
                 continue;
@@ -155,7 +155,7 @@ pub(super) async fn carry(
             continue;
         }
         let row = store.run(control.run_no).await?;
-        if let RunEnd::Paused { reason } = carrier.carry(app, store, &row, planner, watching).await? {
+        if let RunEnd::Paused { reason } = executor.execute(app, store, &row, planner, watching).await? {
             out::note(&format!("control {system} is paused: {reason}"));
         }
     }

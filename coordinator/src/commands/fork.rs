@@ -26,8 +26,8 @@ use super::{
 };
 use crate::{
     app::{App, Place},
-    carrier::Carrier,
     cli::{ForkFrom, SubmitArgs},
+    executor::RunExecutor,
     exit::{CliError, CliResult},
     out,
     planning::{self, DEFAULT_CAP},
@@ -73,7 +73,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         look_first(app, &spec, from != ForkFrom::Judge).await?;
     }
     submit::confirm(&estimate, &spec, args).await?;
-    let carrier = Carrier::of(app, &run_id)?;
+    let executor = RunExecutor::of(app, &run_id)?;
     let judges: Vec<String> = spec.judges.iter().map(|judge| judge.display()).collect();
     let graders = if judges.is_empty() {
         spec.scorers.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -95,7 +95,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         spec,
         lineage: source.lineage.clone(),
         control_of: None,
-        domain: carrier.domain().to_owned(),
+        domain: executor.domain().to_owned(),
         imported: false,
         code_version: bench_worker::version::VERSION.to_owned(),
         group: None,
@@ -105,7 +105,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     let run_no = match store.create_or_find(&new_run, &[]).await? {
         Creation::Made(run_no) => run_no,
         Creation::Found(existing) => {
-            drop(carrier);
+            drop(executor);
             return submit::attach(app, store, &new_run.spec, *existing, args).await;
         }
     };
@@ -115,7 +115,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if args.detach {
         return submit::detached(&run, args.output.json);
     }
-    let end = carrier.carry(app, &store, &run, None, &args.output.watching(&interrupts)).await?;
+    let end = executor.execute(app, &store, &run, None, &args.output.watching(&interrupts)).await?;
     let ending = Ending {
         json: args.output.json,
         output_dir: args.output.output_dir.as_deref(),

@@ -22,10 +22,10 @@ use super::compare::{check_metric, options, pair};
 use crate::{
     app::App,
     cli::GateArgs,
+    comparison_inputs::LoadedRun,
     exit::{CliError, CliResult, Exit},
     out, results,
     runs::find_run,
-    sides::LoadedRun,
 };
 
 /// Runs the verb.

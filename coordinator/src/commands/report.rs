@@ -8,10 +8,10 @@ use crate::{
     answer_key,
     app::App,
     cli::ReportArgs,
+    comparison_inputs::LoadedRun,
     exit::{CliError, CliResult, Exit},
     out, results,
     runs::find_run,
-    sides::LoadedRun,
 };
 
 /// Runs the verb.

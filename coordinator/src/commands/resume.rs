@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     app::{App, Place},
-    carrier::Carrier,
     cli::{ResumeArgs, SampleArgs},
     cluster::client::{has_planner, spawn_planner},
+    executor::RunExecutor,
     exit::{CliError, CliResult},
     local::RunEnd,
     out,
@@ -76,16 +76,16 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     // everything that could refuse comes before the run's state is touched
     app.check_queue().await?;
     app.check_run_accounts(&run.spec)?;
-    let carrier = Carrier::of(app, &run.run_id)?;
-    carrier.check_domain(&run)?;
+    let executor = RunExecutor::of(app, &run.run_id)?;
+    executor.check_domain(&run)?;
     let planner = planner_if_missing(app, store.as_ref(), &run).await?;
     change_limits(app, store.as_ref(), &run, args).await?;
     crate::outages::probe_now(store.as_ref(), &run).await?;
-    if run.state == RunState::Running && carrier.is_cluster() {
+    if run.state == RunState::Running && executor.is_cluster() {
         // it goes on without anybody's help: attach to it
-        return go_on(app, store, &run, &carrier, planner, args, &ending).await;
+        return go_on(app, store, &run, &executor, planner, args, &ending).await;
     }
-    if carrier.is_cluster() {
+    if executor.is_cluster() {
         controls::start(store.as_ref(), &controls).await?;
     }
     let more: &[RunState] = match run.state {
@@ -95,11 +95,11 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     };
     if !take_up(store.as_ref(), &run, more).await? {
         // that one decides
-        drop(carrier);
+        drop(executor);
         let run = store.run(run.run_no).await?;
         return Box::pin(resume(app, store, run, args)).await;
     }
-    go_on(app, store, &run, &carrier, planner, args, &ending).await
+    go_on(app, store, &run, &executor, planner, args, &ending).await
 }
 
 /// Puts a run that nobody works on into state `running`, from the states of [`RESUMABLE`] and `more`; false when somebody else
@@ -126,7 +126,7 @@ pub(super) async fn go_on(
     app: &App,
     store: Arc<dyn Store>,
     run: &RunRow,
-    carrier: &Carrier,
+    executor: &RunExecutor,
     planner: Option<Planner>,
     args: &ResumeArgs,
     folder: &std::path::Path,
@@ -134,7 +134,7 @@ pub(super) async fn go_on(
     let row = store.run(run.run_no).await?;
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
-    let plans_of_controls = match carrier.is_cluster() {
+    let plans_of_controls = match executor.is_cluster() {
         true => controls::plan_missing(app, &store, row.run_no, None).await?,
         false => Vec::new(),
     };
@@ -145,9 +145,9 @@ pub(super) async fn go_on(
     }
     let interrupts = app.interrupts();
     let watching = args.output.watching(&interrupts);
-    let end = carrier.carry(app, &store, &row, planner, &watching).await?;
+    let end = executor.execute(app, &store, &row, planner, &watching).await?;
     controls::planned(plans_of_controls).await?;
-    if end == RunEnd::Finished && !carrier.is_cluster() {
+    if end == RunEnd::Finished && !executor.is_cluster() {
         controls::carry(app, &store, &row, None, &watching).await?;
     }
     let ending = Ending {
@@ -262,7 +262,7 @@ async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &Resume
         let mut released = store.release_uncertain(run.run_no).await?;
         for control in controls::not_ended(store, run.run_no).await? {
             // somebody else may be at work on it
-            if let Ok(_owned) = Carrier::of(app, &control.run_id) {
+            if let Ok(_owned) = RunExecutor::of(app, &control.run_id) {
                 crate::local::end_dead_sessions(store, control.run_no).await?;
                 released = released.saturating_add(store.release_uncertain(control.run_no).await?);
             }

@@ -5,8 +5,8 @@ use bench_store::{RetryScope, Right, RunState};
 use super::{gc, resume};
 use crate::{
     app::App,
-    carrier::Carrier,
     cli::{LimitArgs, ResumeArgs, RetryArgs},
+    executor::RunExecutor,
     exit::{CliError, CliResult},
     out, results,
     runs::{check_whole, find_run},
@@ -34,9 +34,9 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let folder = resume::run_folder(app, &run, args.output.output_dir.as_ref());
     results::check_writable(&folder)?;
     app.check_run_accounts(&run.spec)?;
-    let carrier = Carrier::of(app, &run.run_id)?;
-    carrier.check_domain(&run)?;
-    if run.state == RunState::Running && carrier.is_cluster() {
+    let executor = RunExecutor::of(app, &run.run_id)?;
+    executor.check_domain(&run)?;
+    if run.state == RunState::Running && executor.is_cluster() {
         return Err(CliError::usage(format!(
             "{0} is running: wait for it with `bench-coord watch {0}`, or `bench-coord pause {0}` first",
             run.run_id
@@ -59,5 +59,5 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
         return Err(CliError::usage(format!("{} was changed by somebody else just now; try again", run.run_id)));
     }
     let planner = resume::planner_if_missing(app, store.as_ref(), &run).await?;
-    resume::go_on(app, store, &run, &carrier, planner, &resume_args, &folder).await
+    resume::go_on(app, store, &run, &executor, planner, &resume_args, &folder).await
 }

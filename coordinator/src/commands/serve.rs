@@ -19,7 +19,7 @@ use bench_telemetry::{
     metrics::catalogue,
     otlp::Refresh,
 };
-use bench_worker::sight::{Keeper, ProcessTelemetry};
+use bench_worker::traces::{Keeper, ProcessTelemetry};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -14,13 +14,13 @@ use tracing::Instrument as _;
 
 use crate::{
     app::{App, Place},
-    carrier::Carrier,
     cli::SubmitArgs,
     cluster::{client::spawn_planner, takers::look_for_takers},
     commands::{
         controls,
         estimate::{Counting, RunEstimate},
     },
+    executor::RunExecutor,
     exit::{CliError, CliResult, Exit},
     local::RunEnd,
     out,
@@ -85,7 +85,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let check = self_check::run(&planned).await?;
     tracing::debug!("graders checked");
 
-    let carrier = Carrier::of(app, &run_id)?;
+    let executor = RunExecutor::of(app, &run_id)?;
     let new_run = NewRun {
         run_id: run_id.clone(),
         name: args.naming.name.clone(),
@@ -94,7 +94,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         spec: planned.spec.clone(),
         lineage: run_id.0.clone(),
         control_of: None,
-        domain: carrier.domain().to_owned(),
+        domain: executor.domain().to_owned(),
         imported: false,
         code_version: bench_worker::version::VERSION.to_owned(),
         group: (!controls.is_empty()).then(|| NewGroup { id: run_id.0.clone(), cap: planned.spec.limits.max_cost }),
@@ -112,7 +112,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         Creation::Made(run_no) => run_no,
         Creation::Found(existing) => {
             // its lock, where there is one, is taken anew like that of any run that exists
-            drop(carrier);
+            drop(executor);
             return attach(app, store, &planned.spec, *existing, args).await;
         }
     };
@@ -130,7 +130,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         return detached(&run, args.output.json);
     }
     let watching = args.output.watching(&interrupts);
-    let end = carrier.carry(app, &store, &run, Some(planner(&planned, run_no)), &watching).await?;
+    let end = executor.execute(app, &store, &run, Some(planner(&planned, run_no)), &watching).await?;
     tracing::debug!("run at rest");
     controls::planned(plans_of_controls).await?;
     if end == RunEnd::Finished && place == Place::Local {

@@ -2,7 +2,7 @@
 
 use bench_proto::{facts::QuestionFacts, ids::trace_id, trace::Span};
 use bench_store::{RunRow, Store};
-use bench_worker::sight::{self, QuestionTrace, Subject};
+use bench_worker::traces::{self, QuestionTrace, Subject};
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,7 +23,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
     let store = store.as_ref();
     let run = find_run(store, &args.run).await?;
     let subject = match (&args.question, args.slowest) {
-        (Some(wanted), _) => sight::find_subject(store, &run, wanted).await?.ok_or_else(|| {
+        (Some(wanted), _) => traces::find_subject(store, &run, wanted).await?.ok_or_else(|| {
             CliError::usage(format!(
                 "run {} has no question '{wanted}'; `bench-coord trace {}` shows the slowest, questions.jsonl holds all ids",
                 run.run_id, run.run_id
@@ -35,7 +35,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
         },
         (None, false) => return overview(store, &run, args.json).await,
     };
-    let trace = sight::gather(store, &run, subject).await?;
+    let trace = traces::gather(store, &run, subject).await?;
     let link =
         trace.facts.as_ref().and_then(|facts| facts.kept).and_then(|_| run.spec.limits.trace.link(&trace.trace_id));
     if args.json {

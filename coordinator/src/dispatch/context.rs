@@ -12,7 +12,7 @@ use bench_proto::{
 };
 use bench_queue::Headers;
 use bench_store::{Store, StoreError};
-use bench_worker::sight::read_questions;
+use bench_worker::traces::read_questions;
 
 /// Banks whose question ids are in memory: tasks are handed out bank by bank.
 const BANKS: usize = 64;

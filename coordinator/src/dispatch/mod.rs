@@ -28,7 +28,7 @@ use bench_telemetry::{
     outage::{self, Upset},
     process, process_span,
 };
-use bench_worker::sight::link_messages;
+use bench_worker::traces::link_messages;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 

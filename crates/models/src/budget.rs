@@ -4,11 +4,11 @@
 //! by that excess, and is reported as overdraft. A reservation that does not fit waits while others are outstanding; when
 //! none is, the smallest waiting one decides: if even that does not fit, all are refused.
 //!
-//! The run's money is in the store and reached through the process's [`purse::Purse`]. [`LocalBudget`] keeps the same
+//! The run's money is in the store and reached through the process's [`reservations::Reservations`]. [`LocalBudget`] keeps the same
 //! promises for callers without a store.
 
 mod local;
-pub mod purse;
+pub mod reservations;
 
 use std::sync::Arc;
 

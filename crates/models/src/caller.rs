@@ -89,7 +89,7 @@ pub struct CallerParts {
     /// Stored calls, if any can be there.
     pub store: Option<Arc<dyn CallStore>>,
     /// Books attempts that brought nothing before the next one asks for money; without it they stay with their call.
-    pub books: Option<Arc<dyn Bookkeeper>>,
+    pub ledger: Option<Arc<dyn Bookkeeper>>,
     /// The way to the model (P39); without one each failure is an attempt at once.
     pub route: Option<Arc<Route>>,
     /// Retries, delays, patience.
@@ -436,7 +436,7 @@ impl<'a> Call<'a> {
     /// Books what was paid so far: the next attempt may have to wait for exactly this money. What cannot be booked now stays
     /// with the call.
     async fn book(&mut self) {
-        let Some(books) = self.caller.parts.books.as_ref().filter(|_| !self.records.is_empty()) else { return };
+        let Some(books) = self.caller.parts.ledger.as_ref().filter(|_| !self.records.is_empty()) else { return };
         if books.put(self.context.task, self.records.clone()).await.is_ok() {
             self.records.clear();
         }

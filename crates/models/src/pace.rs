@@ -3,7 +3,7 @@
 //! The spacing is the theoretical arrival time of the generic cell rate algorithm (GCRA, ITU-T I.371): a call leaves at
 //! max(now, TAT), then the TAT moves on by the interval of one request, and by that of the call's tokens.
 
-mod desk;
+mod queue;
 pub mod shared;
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 
-pub use self::desk::Lane;
+pub use self::queue::Lane;
 
 /// What asking for a slot brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context;
 use bench_models::{
     ChatMessage, ChatRequest, MessageRole,
-    budget::{Budget, purse::Purse},
+    budget::{Budget, reservations::Reservations},
     gate::{Entry, Gates},
     limiter::Seen,
     pace::Paced,
@@ -64,7 +64,7 @@ pub(crate) async fn limiter(store_url: &str, name: &str) -> anyhow::Result<Value
         },
         "met": met,
         "notes": {
-            "cpu_us_per_call": "all of this process: desk, timers, gate, the store's client and, with sqlite, the store itself; no HTTP",
+            "cpu_us_per_call": "all of this process: queue, timers, gate, the store's client and, with sqlite, the store itself; no HTTP",
             "counting": "only where tokens are limited or the cap is near; not part of cpu_us_per_call",
         },
     }))
@@ -142,7 +142,7 @@ async fn budget(store: &Arc<dyn Store>) -> anyhow::Result<Value> {
     let row: RunRow = store.run(run).await?;
     let session = store.open_session("perf", "local", "{}").await?;
     let counted = Counted::new(store);
-    let purse = Arc::new(Purse::open(Arc::clone(&counted) as Arc<dyn Money>, &row, session));
+    let reservations = Arc::new(Reservations::open(Arc::clone(&counted) as Arc<dyn Money>, &row, session));
     let amount = PicoUsd(400_000_000);
     let mut waits = Vec::new();
     let began = Instant::now();
@@ -150,10 +150,10 @@ async fn budget(store: &Arc<dyn Store>) -> anyhow::Result<Value> {
     for _ in 0..SECONDS * 100 {
         ticks.tick().await;
         for _ in 0..RATE / 100 {
-            let purse = Arc::clone(&purse);
+            let reservations = Arc::clone(&reservations);
             waits.push(tokio::spawn(async move {
                 let asked = Instant::now();
-                let reservation = purse.reserve(Phase::Answer, amount).await;
+                let reservation = reservations.reserve(Phase::Answer, amount).await;
                 let waited = asked.elapsed();
                 // a call's worth of time with the money in hand
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -170,7 +170,7 @@ async fn budget(store: &Arc<dyn Store>) -> anyhow::Result<Value> {
     for wait in waits {
         waited.push(wait.await?.as_secs_f64() * 1000.0);
     }
-    purse.close().await;
+    reservations.close().await;
     waited.sort_by(f64::total_cmp);
     let at = |part: f64| waited.get((waited.len() as f64 * part) as usize).copied().context("some waits");
     Ok(json!({

@@ -31,8 +31,8 @@ use super::{
     settle::{About, settle},
 };
 use crate::{
-    sight::{link_messages, task_span},
     tasks::{self, GivenUp, StepClock, TaskEnd},
+    traces::{link_messages, task_span},
 };
 
 /// Most tasks claimed in one statement.
@@ -46,7 +46,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Losses after which a task runs alone on its worker: it may be what kills them (P3). A few kills from outside make nothing slow:
 /// they are losses of everything that a worker held.
 const LOSSES_BEFORE_ALONE: i32 = 5;
-/// Wait before a task is offered again that would have run beside one that must be alone.
+/// Wait before a task is offered again that would have run beside one that must run alone.
 const MAKE_ROOM_DELAY_MS: u64 = 1_000;
 /// Wait before a message that this build cannot read is published again.
 const UNREADABLE_DELAY_MS: u64 = 10_000;
@@ -151,7 +151,7 @@ impl Lane {
             }
             tokio::select! {
                 () = self.stop.cancelled() => break,
-                () = self.shared.alone.free() => {}
+                () = self.shared.quarantine.free() => {}
             }
             let received = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -303,15 +303,15 @@ impl Lane {
         for ((task, input), held) in prepared.into_iter().zip(held) {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
-            let at_hand = self.shared.alone.at_hand();
+            let at_hand = self.shared.quarantine.at_hand();
             // in boxes, because each wrapper of a future copies it and keeps room for both copies: 43 kB a task otherwise
             let attempt = Box::pin(async move {
                 let clock = StepClock::start();
                 let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
-                let taken = if dangerous { shared.alone.take() } else { None };
+                let taken = if dangerous { shared.quarantine.take() } else { None };
                 let end = if tasks::lost_too_often(task) {
                     TaskEnd::GiveUp(Box::new(GivenUp::without_calls(task, lost_failure(task))))
-                } else if taken.is_none() && (dangerous || shared.alone.is_taken()) {
+                } else if taken.is_none() && (dangerous || shared.quarantine.is_taken()) {
                     let reason = "its worker makes room for a task that has lost workers".to_owned();
                     TaskEnd::Park { delay_ms: MAKE_ROOM_DELAY_MS, reason, calls: Vec::new() }
                 } else {

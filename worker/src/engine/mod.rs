@@ -1,16 +1,16 @@
 //! The worker loop: receive, claim, run in a slot, ack, free the slot by the commit (P1, P8, P11, P26).
 //!
-//! `consume` takes tasks and starts them, `settle` carries out how they end, `vitals` keeps the session alive and follows the
+//! `consume` takes tasks and starts them, `settle` carries out how they end, `heartbeat` keeps the session alive and follows the
 //! states of runs, `panics` makes failures of panics.
 
 mod active;
-mod alone;
 mod consume;
+mod heartbeat;
 mod panics;
 mod past;
+mod quarantine;
 mod refused;
 mod settle;
-mod vitals;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -47,19 +47,19 @@ use crate::{
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
     journal::Journal,
-    sight::Keeper,
     systems::adapter,
+    traces::Keeper,
     version::VERSION,
     writer::{Writer, WriterHooks},
 };
 use active::Active;
-use alone::Alone;
 use consume::Lane;
+use quarantine::Quarantine;
 use refused::Refused;
 
+pub use heartbeat::Heartbeat;
 pub use panics::catch_all;
 pub(crate) use settle::keep_calls;
-pub use vitals::Vitals;
 
 /// How a worker is set up.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ pub struct Shared {
     confirmed: AtomicU64,
     /// What was acknowledged lately, where a store may go back in time beside living processes (P44).
     pub(crate) journal: Option<Arc<Journal>>,
-    vitals: Arc<Vitals>,
+    heartbeat: Arc<Heartbeat>,
     routes: Arc<Routes>,
     environment: Arc<WorkerEnvironment>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
@@ -113,7 +113,7 @@ pub struct Shared {
     look_at_runs: Notify,
     to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
     active: Active,
-    alone: Alone,
+    quarantine: Quarantine,
     slots: Vec<RoleSlots>,
     /// Keeps traces, where this process has a collector.
     pub(crate) keeper: Option<Arc<Keeper>>,
@@ -182,10 +182,10 @@ impl Shared {
             return Ok(Arc::clone(context));
         }
         let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
-        let vitals = Arc::clone(&self.vitals);
+        let heartbeat = Arc::clone(&self.heartbeat);
         let (store, shared) = (Arc::clone(&self.store), (&self.routes, self.journal.clone(), &self.banks));
         // rare, and large: every task's future would hold room for it
-        let building = Box::pin(RunContext::build(&self.environment, store, row, self.session(), vitals, shared));
+        let building = Box::pin(RunContext::build(&self.environment, store, row, self.session(), heartbeat, shared));
         let context = building.await?;
         let context = Arc::new(context);
         contexts.insert(run, Arc::clone(&context));
@@ -245,7 +245,7 @@ impl Shared {
 
     /// Whether tasks can be taken and calls made; else why not.
     fn ready(&self) -> Result<(), String> {
-        if !self.vitals.alive() {
+        if !self.heartbeat.alive() {
             return Err(OUT_OF_REACH.to_owned());
         }
         let disconnected = self.disconnected.lock().unwrap_or_else(PoisonError::into_inner);
@@ -320,7 +320,7 @@ impl Worker {
         let mut info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host);
         info.policy = Some(environment.systems.policy.told());
         let info = info.to_json();
-        let vitals = Arc::new(Vitals::default());
+        let heartbeat = Arc::new(Heartbeat::default());
         let confirmed = AtomicU64::new(store.interruptions());
         let session = store.open_session(&config.name, &config.domain, &info).await?;
         let keeper = environment.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
@@ -362,7 +362,7 @@ impl Worker {
             renewing: Mutex::default(),
             confirmed,
             journal,
-            vitals,
+            heartbeat,
             routes,
             environment,
             contexts: Mutex::default(),
@@ -370,7 +370,7 @@ impl Worker {
             look_at_runs: Notify::new(),
             to_conclude,
             active: Active::default(),
-            alone: Alone::default(),
+            quarantine: Quarantine::default(),
             slots: slots.clone(),
             keeper,
             disconnected: SyncMutex::new(waiting),
@@ -380,8 +380,8 @@ impl Worker {
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let mut background = JoinSet::new();
         background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
-        background.spawn(vitals::renew(Arc::clone(&shared), stop.clone()));
-        background.spawn(vitals::follow_runs(Arc::clone(&shared)));
+        background.spawn(heartbeat::renew(Arc::clone(&shared), stop.clone()));
+        background.spawn(heartbeat::follow_runs(Arc::clone(&shared)));
         background.spawn(routes::watch(shared.clone()));
         let mut lanes = JoinSet::new();
         for slots in slots {
@@ -424,7 +424,7 @@ impl Worker {
         }
         let contexts: Vec<_> = self.shared.contexts.lock().await.drain().map(|(_, context)| context).collect();
         for context in contexts {
-            context.close_purse().await;
+            context.close_reservations().await;
             context.close_system().await;
         }
         self.shared.environment.systems.instances.close_all().await;

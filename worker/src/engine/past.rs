@@ -51,7 +51,7 @@ impl Shared {
             (Renewal::Alive(told), Some((journal, _))) => self.bring_back(journal, session, told).await?,
             (Renewal::Unknown, Some((journal, _))) => self.bring_back(journal, session, Told::default()).await?,
         }
-        self.vitals.renewed(sent);
+        self.heartbeat.renewed(sent);
         self.confirmed.store(interruptions, Ordering::SeqCst);
         Ok(true)
     }

@@ -41,7 +41,7 @@ pub use settings::Setting;
 /// What a system can do and where its limits are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capabilities {
-    /// Semantic version of a built-in, or the version a server reported: part of the fingerprint.
+    /// Version of a built-in, or the version a server reported: part of the fingerprint.
     pub version: String,
     /// Largest k of a recall; asking for more is refused before the run.
     pub max_k: Option<u32>,

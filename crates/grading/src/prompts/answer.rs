@@ -7,7 +7,7 @@ use bench_proto::step::RetrievedHit;
 
 use super::{Messages, PromptHashes, Samples, hashes};
 
-/// Semantic version of the prompt and its layout.
+/// Version of the prompt and its layout.
 pub const VERSION: u32 = 1;
 
 /// What the answerer says when the context does not hold the answer.

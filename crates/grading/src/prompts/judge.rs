@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Messages, PromptHashes, Samples, hashes};
 
-/// Semantic version of the rubrics and their layout.
+/// Version of the rubrics and their layout.
 pub const VERSION: u32 = 1;
 
 const TASK: &str = "\

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Semantic version of the parser.
+/// Version of the parser.
 pub const VERSION: u32 = 1;
 
 /// Name of the schema in requests.

@@ -40,7 +40,7 @@ pub trait Scorer: Send + Sync {
     /// One line for `score --list`.
     fn description(&self) -> &'static str;
 
-    /// Semantic version: raised whenever a score can change (golden tests force it).
+    /// Version: raised whenever a score can change (golden tests force it).
     fn version(&self) -> u32;
 
     /// The score; `None` when this scorer does not apply to the case.

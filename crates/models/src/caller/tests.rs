@@ -91,7 +91,7 @@ fn setup(script: Vec<Attempt>) -> Setup {
         budget: budget.clone(),
         price: Some(PRICE),
         store: None,
-        books: None,
+        ledger: None,
         route: None,
         settings: CallSettings { retries: 2, backoff, ..CallSettings::default() },
     };

@@ -377,7 +377,7 @@ async fn a_caller_gets_through_a_bad_day() {
         budget: budget.clone(),
         price: prices::price_of("gpt-4o-mini", &bench_proto::spec::Limits::default()),
         store: None,
-        books: None,
+        ledger: None,
         route: None,
         settings: CallSettings { backoff, ..CallSettings::default() },
     });

@@ -15,7 +15,7 @@ use bench_telemetry::outage;
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
 
-use super::{Lane, Pace, Paced, desk::Desk};
+use super::{Lane, Pace, Paced, queue::PaceQueue};
 use crate::gate::Gate;
 
 /// A slot that is older when its call gets to it is void.
@@ -35,7 +35,7 @@ pub struct SharedPace {
 }
 
 struct Inner {
-    desk: Mutex<Desk<Answer>>,
+    queue: Mutex<PaceQueue<Answer>>,
     wake: Arc<Notify>,
     gate: Arc<Gate>,
 }
@@ -45,7 +45,7 @@ impl SharedPace {
     #[must_use]
     pub fn join(store: Arc<dyn Paces>, allowance: Allowance, limits: PaceLimits, gate: Arc<Gate>) -> Self {
         let wake = Arc::new(Notify::new());
-        let inner = Arc::new(Inner { desk: Mutex::new(Desk::new(limits)), wake: Arc::clone(&wake), gate });
+        let inner = Arc::new(Inner { queue: Mutex::new(PaceQueue::new(limits)), wake: Arc::clone(&wake), gate });
         let ask = SlotAsk {
             allowance,
             asker: uuid::Uuid::now_v7().simple().to_string(),
@@ -69,9 +69,9 @@ impl Drop for SharedPace {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Desk<Answer>> {
+    fn lock(&self) -> MutexGuard<'_, PaceQueue<Answer>> {
         // every change of the state is complete when the lock is dropped, so a panic elsewhere leaves it usable
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,12 +88,12 @@ impl Pace for SharedPace {
         loop {
             let (sender, receiver) = oneshot::channel();
             {
-                let mut desk = self.inner.lock();
-                let wait = desk.expected_wait(lane, Instant::now());
+                let mut queue = self.inner.lock();
+                let wait = queue.expected_wait(lane, Instant::now());
                 if wait > patience {
                     return later(wait, patience);
                 }
-                if desk.wait(lane, tokens, sender) {
+                if queue.wait(lane, tokens, sender) {
                     self.inner.wake.notify_one();
                 }
             }

@@ -27,7 +27,7 @@ use names::{Categories, Named};
 use order::{Order, Place};
 use quick::Quick;
 
-/// Semantic version of the samplers: raised whenever a request would choose other questions or list them otherwise.
+/// Version of the samplers: raised whenever a request would choose other questions or list them otherwise.
 pub const SAMPLER_VERSION: u32 = 1;
 /// Questions per bank of the preset `fair`.
 pub const FAIR_PER_BANK: u64 = 20;

@@ -38,13 +38,13 @@ fn capped(id: &str, cap: i64) -> NewRun {
 }
 
 /// One run and one session of a process.
-struct Purse<'s> {
+struct Reservations<'s> {
     store: &'s dyn Store,
     run: RunNo,
     session: SessionId,
 }
 
-impl<'s> Purse<'s> {
+impl<'s> Reservations<'s> {
     async fn open(store: &'s dyn Store, run: &NewRun) -> Self {
         let run = store.create_run(run).await.expect("is created");
         Self { store, run, session: store.open_session("w", "local", "{}").await.expect("opens") }
@@ -87,8 +87,8 @@ pub async fn p10_every_cap_is_held(fresh: &Fresh) {
         max_cost_per_day: Some(PicoUsd(120)),
         ..Limits::default()
     };
-    let first = Purse::open(store, &with_caps("a", limits.clone())).await;
-    let second = Purse::open(store, &with_caps("b", limits)).await;
+    let first = Reservations::open(store, &with_caps("a", limits.clone())).await;
+    let second = Reservations::open(store, &with_caps("b", limits)).await;
     let answer = first.reserve(&[want(Phase::Judge, 31), want(Phase::Judge, 30), want(Phase::Answer, 70)]).await;
     assert_eq!(answer.refused, [(0, BudgetScope::Phase(Phase::Judge))]);
     let state =
@@ -107,7 +107,7 @@ pub async fn p10_every_cap_is_held(fresh: &Fresh) {
     let limits = Limits { max_cost: Some(PicoUsd(100)), ..Limits::default() };
     store.set_limits(second.run, &limits).await.expect("limits are set");
     assert_eq!(second.reserve(&[want(Phase::Answer, 80)]).await.refused, []);
-    let free = Purse::open(store, &new_run("c")).await;
+    let free = Reservations::open(store, &new_run("c")).await;
     let answer = free.reserve(&[want(Phase::Answer, i64::MAX / 4)]).await;
     assert_eq!((answer.refused, answer.caps), (vec![], vec![]), "no cap, and booked all the same");
     assert_eq!(free.sums().await, [0, i64::MAX / 4, 0, 0]);
@@ -117,37 +117,37 @@ pub async fn p10_every_cap_is_held(fresh: &Fresh) {
 pub async fn p10_a_settlement_replaces_its_reservation(fresh: &Fresh) {
     let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
     scene.make_ready(0, 1).await;
-    let purse = Purse { store: scene.store, run: scene.run, session: scene.session };
+    let reservations = Reservations { store: scene.store, run: scene.run, session: scene.session };
     let wants = [want(Phase::Answer, 50), want(Phase::Answer, 10), want(Phase::Answer, 5)];
-    purse.reserve(&wants).await;
+    reservations.reserve(&wants).await;
     let question = TaskKey::question(0, 0);
     let epoch = scene.claim(question).await.epoch;
     let mut done = ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), Opens::Nothing);
     done.calls = vec![record(&wants[0], CallOutcome::Accepted, 20), record(&wants[1], CallOutcome::Rejected, 14)];
     for _ in 0..2 {
         scene.commit(std::slice::from_ref(&done)).await;
-        assert_eq!(purse.sums().await, [34, 5, 0, 4], "4 more than the second one's worst case");
+        assert_eq!(reservations.sums().await, [34, 5, 0, 4], "4 more than the second one's worst case");
     }
-    purse.settle(&record(&wants[2], CallOutcome::Uncertain, 5)).await;
-    assert_eq!(purse.sums().await, [39, 0, 5, 4]);
+    reservations.settle(&record(&wants[2], CallOutcome::Uncertain, 5)).await;
+    assert_eq!(reservations.sums().await, [39, 0, 5, 4]);
     // an attempt that nobody reserved is booked all the same
-    purse.settle(&call("y", CallOutcome::Accepted, 7)).await;
-    assert_eq!(purse.sums().await, [46, 0, 5, 4]);
+    reservations.settle(&call("y", CallOutcome::Accepted, 7)).await;
+    assert_eq!(reservations.sums().await, [46, 0, 5, 4]);
     scene.store.sweep(scene.run).await.expect("is swept");
-    assert_eq!(purse.sums().await, [46, 0, 5, 4], "the sweep counts the same");
+    assert_eq!(reservations.sums().await, [46, 0, 5, 4], "the sweep counts the same");
 }
 
 /// Kill -9: what was reserved is counted at its worst case, until somebody releases it or a late settlement corrects it.
 pub async fn p10_what_a_dead_session_reserved_is_uncertain_until_released(fresh: &Fresh) {
     let store = fresh.store.as_ref();
-    let dead = Purse::open(store, &capped("r", 100)).await;
+    let dead = Reservations::open(store, &capped("r", 100)).await;
     let wants = [want(Phase::Answer, 40), want(Phase::Answer, 30), want(Phase::Judge, 20)];
     dead.reserve(&wants).await;
     store.end_session(dead.session).await.expect("is ended");
     assert_eq!(dead.sums().await, [90, 0, 90, 0]);
     store.end_session(dead.session).await.expect("is ended again");
     assert_eq!(dead.sums().await, [90, 0, 90, 0]);
-    let heir = Purse { session: store.open_session("w2", "local", "{}").await.expect("opens"), ..dead };
+    let heir = Reservations { session: store.open_session("w2", "local", "{}").await.expect("opens"), ..dead };
     assert_eq!(heir.reserve(&[want(Phase::Answer, 11)]).await.refused, [(0, BudgetScope::Run)]);
     // the reply of one of them came, and is committed late
     heir.settle(&record(&wants[0], CallOutcome::Accepted, 3)).await;
@@ -171,8 +171,8 @@ pub async fn p10_what_a_dead_session_reserved_is_uncertain_until_released(fresh:
 /// Calls that were dropped: what their session holds open of that run is uncertain, of other runs it goes on.
 pub async fn p10_what_dropped_calls_left_open_is_uncertain(fresh: &Fresh) {
     let store = fresh.store.as_ref();
-    let dropped = Purse::open(store, &capped("r", 100)).await;
-    let other = Purse { run: store.create_run(&new_run("s")).await.expect("is created"), ..dropped };
+    let dropped = Reservations::open(store, &capped("r", 100)).await;
+    let other = Reservations { run: store.create_run(&new_run("s")).await.expect("is created"), ..dropped };
     let wants = [want(Phase::Answer, 40), want(Phase::Answer, 30)];
     dropped.reserve(&wants).await;
     other.reserve(&[want(Phase::Answer, 7)]).await;
@@ -186,67 +186,76 @@ pub async fn p10_what_dropped_calls_left_open_is_uncertain(fresh: &Fresh) {
 
 /// A call whose answer was lost is repeated; releasing and losing count once.
 pub async fn p10_repeats_and_given_up_attempts(fresh: &Fresh) {
-    let purse = Purse::open(fresh.store.as_ref(), &capped("r", 100)).await;
+    let reservations = Reservations::open(fresh.store.as_ref(), &capped("r", 100)).await;
     let wants = [want(Phase::Answer, 60), want(Phase::Answer, 30), want(Phase::Answer, 30)];
     for _ in 0..2 {
-        assert_eq!(purse.reserve(&wants).await.refused, [(2, BudgetScope::Run)]);
-        assert_eq!(purse.sums().await, [0, 90, 0, 0]);
+        assert_eq!(reservations.reserve(&wants).await.refused, [(2, BudgetScope::Run)]);
+        assert_eq!(reservations.sums().await, [0, 90, 0, 0]);
     }
-    let change = BudgetChange { release: vec![wants[1].attempt], lose: vec![wants[0].attempt], ..purse.nothing() };
+    let change =
+        BudgetChange { release: vec![wants[1].attempt], lose: vec![wants[0].attempt], ..reservations.nothing() };
     for _ in 0..2 {
-        purse.change(change.clone()).await;
-        assert_eq!(purse.sums().await, [60, 0, 60, 0]);
+        reservations.change(change.clone()).await;
+        assert_eq!(reservations.sums().await, [60, 0, 60, 0]);
     }
     // given up is given up: releasing it afterwards changes nothing about the money that may be gone
-    assert_eq!(purse.reserve(&wants[2..]).await.refused, []);
-    assert_eq!(purse.sums().await, [60, 30, 60, 0]);
+    assert_eq!(reservations.reserve(&wants[2..]).await.refused, []);
+    assert_eq!(reservations.sums().await, [60, 30, 60, 0]);
 }
 
 /// Paused runs and ended sessions reserve nothing; what they hold can still be given back.
 pub async fn p10_nothing_is_reserved_for_a_run_that_does_not_run(fresh: &Fresh) {
-    let purse = Purse::open(fresh.store.as_ref(), &capped("r", 100)).await;
+    let reservations = Reservations::open(fresh.store.as_ref(), &capped("r", 100)).await;
     let held = want(Phase::Answer, 10);
-    purse.reserve(&[held]).await;
-    let set = async |from: RunState, to: RunState| purse.store.set_run_state(purse.run, &[from], to, None).await;
+    reservations.reserve(&[held]).await;
+    let set = async |from: RunState, to: RunState| {
+        reservations.store.set_run_state(reservations.run, &[from], to, None).await
+    };
     assert!(set(RunState::Running, RunState::Paused).await.expect("is paused"));
-    let answer = purse
-        .change(BudgetChange { release: vec![held.attempt], wants: vec![want(Phase::Answer, 1)], ..purse.nothing() })
+    let answer = reservations
+        .change(BudgetChange {
+            release: vec![held.attempt],
+            wants: vec![want(Phase::Answer, 1)],
+            ..reservations.nothing()
+        })
         .await;
     assert!(answer.stopped);
-    assert_eq!(purse.sums().await, [0, 0, 0, 0]);
+    assert_eq!(reservations.sums().await, [0, 0, 0, 0]);
     assert!(set(RunState::Paused, RunState::Running).await.expect("is resumed"));
-    purse.store.end_session(purse.session).await.expect("is ended");
-    assert!(purse.reserve(&[want(Phase::Answer, 1)]).await.stopped);
-    assert_eq!(purse.sums().await, [0, 0, 0, 0]);
-    let zero =
-        purse.store.change_budget(&BudgetChange { wants: vec![want(Phase::Answer, 0)], ..purse.nothing() }).await;
+    reservations.store.end_session(reservations.session).await.expect("is ended");
+    assert!(reservations.reserve(&[want(Phase::Answer, 1)]).await.stopped);
+    assert_eq!(reservations.sums().await, [0, 0, 0, 0]);
+    let zero = reservations
+        .store
+        .change_budget(&BudgetChange { wants: vec![want(Phase::Answer, 0)], ..reservations.nothing() })
+        .await;
     assert!(matches!(zero, Err(crate::StoreError::BadData(_))));
 }
 
 /// Whatever a process writes, sums stay whole numbers that can be read: of a run, a group, a phase, a day and the ledger.
 pub async fn p10_absurd_amounts_damage_no_sum(fresh: &Fresh) {
     let store = fresh.store.as_ref();
-    let purse = Purse::open(store, &in_group("a", None)).await;
+    let reservations = Reservations::open(store, &in_group("a", None)).await;
     let tokens = u64::MAX;
     for outcome in [CallOutcome::Accepted, CallOutcome::Uncertain].repeat(2) {
         let absurd = want(Phase::Answer, i64::MAX);
-        assert_eq!(purse.reserve(std::slice::from_ref(&absurd)).await.refused, []);
+        assert_eq!(reservations.reserve(std::slice::from_ref(&absurd)).await.refused, []);
         let call = record(&absurd, outcome, i64::MAX);
-        purse.settle(&CallRecord { prompt_tokens: tokens, completion_tokens: tokens, ..call }).await;
+        reservations.settle(&CallRecord { prompt_tokens: tokens, completion_tokens: tokens, ..call }).await;
     }
-    purse.reserve(&[want(Phase::Answer, i64::MAX), want(Phase::Answer, i64::MAX)]).await;
+    reservations.reserve(&[want(Phase::Answer, i64::MAX), want(Phase::Answer, i64::MAX)]).await;
     let most = 4_000_000_000_000_000_000;
-    let [spent, reserved, uncertain, _] = purse.sums().await;
+    let [spent, reserved, uncertain, _] = reservations.sums().await;
     assert_eq!((spent, uncertain), (most, most));
     assert!((0..=most).contains(&reserved), "{reserved}");
-    let group = group_of(store, purse.run).await;
+    let group = group_of(store, reservations.run).await;
     assert_eq!(group.spent, PicoUsd(most));
-    let run = store.run(purse.run).await.expect("is read");
+    let run = store.run(reservations.run).await.expect("is read");
     let ledger = store.ledger(&run).await.expect("is read");
     assert_eq!(ledger.unfinished.prompt_tokens, most.unsigned_abs());
     // the sweep derives the same
-    store.sweep(purse.run).await.expect("is swept");
-    assert_eq!(purse.counters().await.spent, PicoUsd(most));
+    store.sweep(reservations.run).await.expect("is swept");
+    assert_eq!(reservations.counters().await.spent, PicoUsd(most));
     store.list_runs(&RunFilter::default()).await.expect("are listed");
 }
 
@@ -343,9 +352,9 @@ async fn group_of(store: &dyn Store, run: RunNo) -> GroupState {
 /// Runs of a group share one cap, whichever of them spends, and whichever of them raises it; who has no group is not held.
 pub async fn p41_the_runs_of_a_group_share_one_cap(fresh: &Fresh) {
     let store = fresh.store.as_ref();
-    let measured = Purse::open(store, &in_group("measured", Some(100))).await;
-    let control = Purse::open(store, &in_group("control", Some(7))).await;
-    let alone = Purse::open(store, &capped("alone", 100)).await;
+    let measured = Reservations::open(store, &in_group("measured", Some(100))).await;
+    let control = Reservations::open(store, &in_group("control", Some(7))).await;
+    let alone = Reservations::open(store, &capped("alone", 100)).await;
     let row = store.run(control.run).await.expect("is read");
     assert_eq!((row.group.expect("is in it").id.as_str(), row.spec.limits.max_cost), ("measured", Some(PicoUsd(100))));
     let wants = [want(Phase::Answer, 60), want(Phase::Answer, 30)];
@@ -379,7 +388,7 @@ pub async fn p41_the_runs_of_a_group_share_one_cap(fresh: &Fresh) {
     let limits = Limits { max_cost: Some(PicoUsd(200)), ..Limits::default() };
     store.set_limits(control.run, &limits).await.expect("limits are set");
     assert_eq!(store.run(measured.run).await.expect("is read").spec.limits.max_cost, Some(PicoUsd(200)));
-    let heir = Purse { session: store.open_session("w", "local", "{}").await.expect("opens"), ..measured };
+    let heir = Reservations { session: store.open_session("w", "local", "{}").await.expect("opens"), ..measured };
     assert_eq!(heir.reserve(&[want(Phase::Answer, 101), want(Phase::Answer, 100)]).await.refused, [(0, scope)]);
     assert_eq!(group_of(store, control.run).await, state(200, 20, 180));
     let free = store.set_limits(heir.run, &Limits::default()).await;
@@ -473,8 +482,8 @@ pub async fn p41_the_ledger_names_what_was_paid_for(fresh: &Fresh) {
     put(TaskKey::judge(0, 1, 1, 2), &[call("vote", CallOutcome::Rejected, 2)]).await;
     put(TaskKey::judge(0, 0, 1, 2), &[call("vote of the ended", CallOutcome::Accepted, 20)]).await;
     put(TaskKey::OVERHEAD, &[call("probe", CallOutcome::Accepted, 5)]).await;
-    let purse = Purse { store, run, session: scene.session };
-    purse.reserve(&[want(Phase::Answer, 60)]).await;
+    let reservations = Reservations { store, run, session: scene.session };
+    reservations.reserve(&[want(Phase::Answer, 60)]).await;
     store.end_session(scene.session).await.expect("is ended");
     let facts = [question_facts(done, Outcome::Scored, 1.0)];
     store.conclude(run, HEADLINE, &facts).await.expect("is concluded");
@@ -486,5 +495,5 @@ pub async fn p41_the_ledger_names_what_was_paid_for(fresh: &Fresh) {
     assert_eq!(of(ledger.uncertain), (2, 0, 100));
     assert_eq!(ledger.booked.0, 1_121 + 9 + 5 + 100);
     store.sweep(run).await.expect("is swept");
-    assert_eq!(purse.counters().await.spent, ledger.booked, "the sweep counts the same");
+    assert_eq!(reservations.counters().await.spent, ledger.booked, "the sweep counts the same");
 }

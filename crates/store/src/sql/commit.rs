@@ -47,7 +47,7 @@ struct Step {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    Goes,
+    Continues,
     Done,
     Failed,
 }
@@ -91,7 +91,7 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
         let (end, judges) = check(record)?;
         let (run, task, step) = (record.run, record.task, record.step);
         prepared.runs.insert(run);
-        if end != End::Goes && matches!(task.kind(), TaskKind::Question | TaskKind::Judge) {
+        if end != End::Continues && matches!(task.kind(), TaskKind::Question | TaskKind::Judge) {
             prepared.ended.insert((run, task.question_of()));
         }
         for call in &record.calls {
@@ -101,7 +101,7 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
             prepared.skipped.push((at, (run, task, step)));
             continue;
         }
-        if end != End::Goes {
+        if end != End::Continues {
             closed.insert((run, task));
         }
         let (what, generation) = match &record.facts {
@@ -137,7 +137,7 @@ fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
         return refuse("may be forgotten, and brings a text");
     }
     match &record.effect {
-        Effect::Continue => Ok((End::Goes, Vec::new())),
+        Effect::Continue => Ok((End::Continues, Vec::new())),
         Effect::Failed => Ok((End::Failed, Vec::new())),
         Effect::Done { opens } => match (opens, kind) {
             (Opens::Nothing, TaskKind::Question | TaskKind::Judge)
@@ -423,7 +423,7 @@ async fn end_tasks(conn: &mut dyn Conn, steps: &[Step], concluded: &HashSet<(Run
         changed.extend(conn.fetch(&GIVE_UP, args![three(&failed)]).await?);
     }
     let mut voted: BTreeMap<(RunNo, TaskKey), i64> = BTreeMap::new();
-    for step in steps.iter().filter(|s| s.end != End::Goes && s.task.kind() == TaskKind::Judge) {
+    for step in steps.iter().filter(|s| s.end != End::Continues && s.task.kind() == TaskKind::Judge) {
         *voted.entry((step.run, step.task.question_of())).or_default() += 1;
     }
     if !voted.is_empty() {
@@ -477,7 +477,7 @@ async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BT
             }
             _ => {}
         }
-        if step.end != End::Goes && matches!(step.task.kind(), TaskKind::Retain | TaskKind::Ready) {
+        if step.end != End::Continues && matches!(step.task.kind(), TaskKind::Retain | TaskKind::Ready) {
             turning.entry(step.run).or_default().insert(step.task.bank());
         }
     }

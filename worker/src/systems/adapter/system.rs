@@ -35,7 +35,7 @@ use super::{
     spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
 };
-use crate::sight::server_of;
+use crate::traces::server_of;
 
 /// Bytes of a response when nothing is said.
 const DEFAULT_RESPONSE_BYTES: usize = 8 << 20;

@@ -34,7 +34,7 @@ use super::{
 use crate::embedder::Payer;
 pub(super) use hybrid::{HYBRID_SETTINGS, build_hybrid};
 
-/// Semantic version: raised when the same settings find something else.
+/// Version: raised when the same settings find something else.
 const VERSION: &str = "1.1.0";
 
 const MODEL: Setting = Setting::new(

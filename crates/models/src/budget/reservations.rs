@@ -1,4 +1,4 @@
-//! A process's purse: the front of a run's money in the store (P10).
+//! What a process reserves of a run's money before its calls: its front to the store's budget (P10).
 //!
 //! One task per run and process reserves for all calls that wait, in one transaction at a time and at most one per
 //! `GATHER`. While calls are many and money is plenty, it also keeps a small float of reserved attempts that are not
@@ -28,7 +28,7 @@ use super::{Budget, Ended, Holder, Refusal, Reservation};
 
 /// Shortest time between the beginnings of two transactions.
 const GATHER: Duration = Duration::from_millis(10);
-/// How often a purse with a float looks whether it is used.
+/// How often a process with a float looks whether it is used.
 const LOOK: Duration = Duration::from_millis(250);
 /// How often calls that do not fit ask again while others may make room.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -38,24 +38,24 @@ const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration
 type Answer = oneshot::Sender<Result<Reservation, Refusal>>;
 
 /// The front of a run's money. Dropping it closes it.
-pub struct Purse(Arc<Inner>);
+pub struct Reservations(Arc<Inner>);
 
 struct Inner {
     plan: Mutex<Plan<Answer>>,
     wake: Notify,
-    /// Told when everything that a closed purse held has been given back.
+    /// Told when everything that was held when they were closed has been given back.
     empty: Notify,
 }
 
-/// The store's side of a purse.
+/// The store's side of them.
 struct Account {
     store: Arc<dyn Money>,
     run: RunNo,
     session: SessionId,
 }
 
-impl Purse {
-    /// Opens the purse of a run for a worker's session.
+impl Reservations {
+    /// Opens the reservations of a run for a worker's session.
     #[must_use]
     pub fn open(store: Arc<dyn Money>, run: &RunRow, session: SessionId) -> Self {
         let inner = Arc::new(Inner { plan: Mutex::new(Plan::new(run)), wake: Notify::new(), empty: Notify::new() });
@@ -76,7 +76,7 @@ impl Purse {
     }
 }
 
-impl Drop for Purse {
+impl Drop for Reservations {
     fn drop(&mut self) {
         if self.0.lock().close() {
             self.0.wake.notify_one();
@@ -119,13 +119,13 @@ impl Inner {
             }
         };
         self.wake.notify_one();
-        // the sender is dropped unanswered only when the purse closes
+        // the sender is dropped unanswered only when the reservations are closed
         answer.await.unwrap_or_else(|_| Err(Refusal::Stopped("the run is stopping".to_owned())))
     }
 }
 
 #[async_trait]
-impl Budget for Purse {
+impl Budget for Reservations {
     async fn reserve_generously(&self, phase: Phase, bound: PicoUsd) -> Option<Reservation> {
         if !self.0.lock().roomy(phase, bound.0) {
             return None;
@@ -191,7 +191,7 @@ async fn serve(inner: Arc<Inner>, account: Account) {
         let answers = match account.persist(&inner, &change).await {
             Ok(answer) => inner.lock().answered(begun.into_std(), asked, &change.wants, &answer),
             Err(error) => {
-                // a closed purse does not wait, and its calls have ended
+                // closed reservations do not wait, and its calls have ended
                 if !error.is_transient() {
                     warn!(code = "store", "money of run number {} cannot be reserved: {error}", account.run.0);
                 }
@@ -208,7 +208,7 @@ async fn serve(inner: Arc<Inner>, account: Account) {
             break;
         }
     }
-    debug!("the purse of run {} is closed", account.run.0);
+    debug!("the reservations of run {} are closed", account.run.0);
     inner.empty.notify_waiters();
 }
 

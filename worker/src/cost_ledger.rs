@@ -35,9 +35,9 @@ struct Submission {
 
 /// The way to a run's writer. The writer ends with the last of them.
 #[derive(Clone)]
-pub(crate) struct Books(mpsc::Sender<Submission>);
+pub(crate) struct CostLedger(mpsc::Sender<Submission>);
 
-impl Books {
+impl CostLedger {
     pub(crate) fn open(store: Arc<dyn Store>, run: RunNo, journal: Option<Arc<Journal>>) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
         tokio::spawn(write_until_closed(store, run, receiver, journal));
@@ -46,7 +46,7 @@ impl Books {
 }
 
 #[async_trait]
-impl Bookkeeper for Books {
+impl Bookkeeper for CostLedger {
     async fn put(&self, task: TaskKey, calls: Vec<CallRecord>) -> Result<(), Failure> {
         if calls.is_empty() {
             return Ok(());

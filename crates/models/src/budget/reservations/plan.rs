@@ -1,4 +1,4 @@
-//! The decisions of a purse: who waits, what to ask for, what to hold in reserve, when to give up. Pure: time comes in.
+//! The decisions about reservations: who waits, what to ask for, what to hold in reserve, when to give up. Pure: time comes in.
 
 use std::{
     collections::VecDeque,
@@ -59,7 +59,7 @@ pub(super) enum Given {
     },
     /// Nothing is ready: wait.
     Nothing,
-    /// The purse is closed.
+    /// They are closed.
     Closed,
 }
 
@@ -77,7 +77,7 @@ struct Demand {
     largest: i64,
 }
 
-/// State of a purse.
+/// State of the reservations of a run in one process.
 pub(super) struct Plan<A> {
     waiting: VecDeque<Waiting<A>>,
     float: [Vec<(Uuid, i64)>; PHASES],
@@ -390,7 +390,7 @@ impl<A: Reader> Plan<A> {
     }
 
     /// The store gives nothing: who asked is told why. What it may have reserved all the same is given back, unless the
-    /// purse is closed: then it becomes uncertain with the session.
+    /// reservations are closed: then it becomes uncertain with the session.
     pub(super) fn failed(&mut self, Asked(asked): Asked<A>, change: BudgetChange, why: &str) -> Answers<A> {
         if !self.closed {
             self.release.extend(change.release);

@@ -30,7 +30,7 @@ struct Waiting<A> {
 }
 
 /// Those who wait.
-pub(super) struct Desk<A> {
+pub(super) struct PaceQueue<A> {
     lanes: VecDeque<(Lane, VecDeque<Waiting<A>>)>,
     waiting: usize,
     waiting_tokens: u64,
@@ -66,7 +66,7 @@ impl<A> Question<A> {
     }
 }
 
-impl<A: Reader> Desk<A> {
+impl<A: Reader> PaceQueue<A> {
     pub(super) fn new(limits: PaceLimits) -> Self {
         let each =
             |limit: Option<u64>| limit.map_or(Duration::ZERO, |n| Duration::from_secs_f64(60.0 / n.max(1) as f64));
@@ -234,24 +234,24 @@ mod tests {
     #[test]
     fn p11_lanes_are_served_in_turn_and_keep_their_order() {
         let now = Instant::now();
-        let mut desk = Desk::new(PaceLimits { rpm: Some(600), tpm: None });
+        let mut queue = PaceQueue::new(PaceLimits { rpm: Some(600), tpm: None });
         for call in 0..6 {
-            desk.wait(lane(1), 10, call);
+            queue.wait(lane(1), 10, call);
         }
-        desk.wait(lane(2), 10, 100);
-        desk.wait(lane(2), 10, 101);
-        assert_eq!(desk.expected_wait(lane(1), now), Duration::from_millis(800));
-        assert_eq!(desk.expected_wait(lane(2), now), Duration::from_millis(400), "in turn with the other lane");
-        let question = desk.question(now);
+        queue.wait(lane(2), 10, 100);
+        queue.wait(lane(2), 10, 101);
+        assert_eq!(queue.expected_wait(lane(1), now), Duration::from_millis(800));
+        assert_eq!(queue.expected_wait(lane(2), now), Duration::from_millis(400), "in turn with the other lane");
+        let question = queue.question(now);
         assert_eq!((question.demand, question.tokens().len()), (8, 8));
         let answer = SlotAnswer { starts_us: vec![0, 100_000, 200_000], wait_us: 150_000, ..SlotAnswer::default() };
-        let leaves = desk.answered(question, now, &answer);
+        let leaves = queue.answered(question, now, &answer);
         assert_eq!(leaves.iter().map(|(call, ..)| *call).collect::<Vec<_>>(), [0, 100, 1]);
-        assert_eq!(desk.due(now), Some(now + Duration::from_millis(150)));
+        assert_eq!(queue.due(now), Some(now + Duration::from_millis(150)));
         let later = now + Duration::from_millis(150);
-        let question = desk.question(later);
+        let question = queue.question(later);
         let answer = SlotAnswer { starts_us: vec![0; 5], ..SlotAnswer::default() };
-        let mut rest: Vec<i32> = desk.answered(question, later, &answer).into_iter().map(|(call, ..)| call).collect();
+        let mut rest: Vec<i32> = queue.answered(question, later, &answer).into_iter().map(|(call, ..)| call).collect();
         assert_eq!(rest.iter().filter(|call| **call < 100).copied().collect::<Vec<_>>(), [2, 3, 4, 5]);
         rest.sort_unstable();
         assert_eq!(rest, [2, 3, 4, 5, 101]);
@@ -260,17 +260,17 @@ mod tests {
     #[test]
     fn a_failed_question_is_asked_again_in_full() {
         let now = Instant::now();
-        let mut desk = Desk::new(PaceLimits::default());
-        assert!(desk.due(now).is_none());
-        desk.wait(lane(1), 10, 1);
-        desk.wait(lane(1), 10, -1);
-        desk.told(Duration::from_secs(2));
-        desk.unused(7);
-        let question = desk.question(now);
+        let mut queue = PaceQueue::new(PaceLimits::default());
+        assert!(queue.due(now).is_none());
+        queue.wait(lane(1), 10, 1);
+        queue.wait(lane(1), 10, -1);
+        queue.told(Duration::from_secs(2));
+        queue.unused(7);
+        let question = queue.question(now);
         assert_eq!((question.hold, question.give_back), (Duration::from_secs(2), (1, 7)));
-        desk.failed(question, now + Duration::from_millis(200));
-        assert!(desk.due(now) > Some(now + Duration::from_millis(200)));
-        let again = desk.question(now + Duration::from_millis(300));
+        queue.failed(question, now + Duration::from_millis(200));
+        assert!(queue.due(now) > Some(now + Duration::from_millis(200)));
+        let again = queue.question(now + Duration::from_millis(300));
         assert_eq!((again.tokens(), again.hold, again.give_back), (vec![10], Duration::from_secs(2), (1, 7)));
     }
 }

@@ -29,18 +29,18 @@ const STATE_POLL: Duration = Duration::from_millis(400);
 
 /// When the session was last known to be alive. The clock is monotonic and goes on while the process is frozen.
 #[derive(Debug)]
-pub struct Vitals {
+pub struct Heartbeat {
     origin: Instant,
     renewed_ms: AtomicU64,
 }
 
-impl Default for Vitals {
+impl Default for Heartbeat {
     fn default() -> Self {
         Self { origin: Instant::now(), renewed_ms: AtomicU64::new(0) }
     }
 }
 
-impl Vitals {
+impl Heartbeat {
     /// A renewal that was sent at `sent` is confirmed.
     pub(super) fn renewed(&self, sent: Instant) {
         let ms = u64::try_from(sent.saturating_duration_since(self.origin).as_millis()).unwrap_or(u64::MAX);
@@ -48,7 +48,7 @@ impl Vitals {
     }
 }
 
-impl Liveness for Vitals {
+impl Liveness for Heartbeat {
     fn alive(&self) -> bool {
         let renewed = Duration::from_millis(self.renewed_ms.load(Ordering::Relaxed));
         self.origin.elapsed().saturating_sub(renewed) < LONGEST_SILENCE
@@ -80,7 +80,7 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
             Err(error) => {
                 tell(&mut waiting, &error, "the session could not be renewed");
                 pause = RENEW_SOON;
-                if !silent && !shared.vitals.alive() {
+                if !silent && !shared.heartbeat.alive() {
                     silent = true;
                     info!("no renewal for {} s: no call starts until the store is back", LONGEST_SILENCE.as_secs());
                     shared.drop_contexts(OUT_OF_REACH).await;
@@ -114,7 +114,7 @@ impl Shared {
         if let Some(journal) = &self.journal {
             journal.begin();
         }
-        self.vitals.renewed(sent);
+        self.heartbeat.renewed(sent);
         let (worker, no) = (self.name.as_str(), session.0);
         warn!(
             worker,
@@ -233,7 +233,7 @@ async fn book_dropped(shared: Arc<Shared>, context: Arc<RunContext>) {
     while Arc::strong_count(&context) > 1 && dropped.elapsed() < DROPPED_WITHIN {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    context.close_purse().await;
+    context.close_reservations().await;
     // what the writer still holds settles itself, before or after this
     if let Err(error) = shared.store.lose_open(run, session).await {
         let run = context.row().run_id.0.as_str();
@@ -276,13 +276,13 @@ mod tests {
         let Some(origin) = Instant::now().checked_sub(Duration::from_secs(60)) else {
             panic!("the machine has been up for less than a minute");
         };
-        let vitals = Vitals { origin, renewed_ms: AtomicU64::new(0) };
-        assert!(!vitals.alive());
-        vitals.renewed(Instant::now());
-        assert!(vitals.alive());
+        let heartbeat = Heartbeat { origin, renewed_ms: AtomicU64::new(0) };
+        assert!(!heartbeat.alive());
+        heartbeat.renewed(Instant::now());
+        assert!(heartbeat.alive());
         // an answer that comes late says nothing about now
-        let vitals = Vitals { origin, renewed_ms: AtomicU64::new(0) };
-        vitals.renewed(origin + Duration::from_secs(20));
-        assert!(!vitals.alive());
+        let heartbeat = Heartbeat { origin, renewed_ms: AtomicU64::new(0) };
+        heartbeat.renewed(origin + Duration::from_secs(20));
+        assert!(!heartbeat.alive());
     }
 }

@@ -1,4 +1,4 @@
-//! Who carries a run out: this process, or the workers of a cluster. The verbs do not care which.
+//! Who executes a run: this process, or the workers of a cluster. The verbs do not care which.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,15 +18,15 @@ use crate::{
 };
 
 /// Who carries a run out.
-pub(crate) enum Carrier {
+pub(crate) enum RunExecutor {
     /// This process, which holds the run's lock.
     Owner(OwnerLock),
     /// Whoever serves and works there.
     Cluster,
 }
 
-impl Carrier {
-    /// The carrier of a run by the URLs of this process.
+impl RunExecutor {
+    /// The executor of a run by the URLs of this process.
     ///
     /// # Errors
     /// Exit 2 when another process owns the run, or the URLs do not fit together.
@@ -71,7 +71,7 @@ impl Carrier {
     ///
     /// # Errors
     /// What that meets; the run stays resumable.
-    pub(crate) async fn carry(
+    pub(crate) async fn execute(
         &self,
         app: &App,
         store: &Arc<dyn Store>,

@@ -16,17 +16,17 @@ struct State {
 
 /// Who may run in this process.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Alone(Arc<watch::Sender<State>>);
+pub(super) struct Quarantine(Arc<watch::Sender<State>>);
 
 /// Keeps a task among those at hand until it is dropped, when the task is settled.
 #[derive(Debug)]
-pub(super) struct AtHand(Alone);
+pub(super) struct AtHand(Quarantine);
 
 /// Keeps others out until it is dropped.
 #[derive(Debug)]
-pub(super) struct Taken(Alone);
+pub(super) struct Taken(Quarantine);
 
-impl Alone {
+impl Quarantine {
     /// Notes a claimed task.
     pub(super) fn at_hand(&self) -> AtHand {
         self.0.send_modify(|state| state.at_hand += 1);
@@ -38,7 +38,7 @@ impl Alone {
         self.0.borrow().taken
     }
 
-    /// Waits until no task runs alone.
+    /// Waits until no task is in quarantine.
     pub(super) async fn free(&self) {
         self.wait_for(|state| !state.taken).await;
     }
@@ -83,18 +83,18 @@ mod tests {
 
     #[tokio::test]
     async fn p3_a_dangerous_task_waits_for_the_others_and_keeps_new_ones_out() {
-        let alone = Alone::default();
-        let (ordinary, dangerous) = (alone.at_hand(), alone.at_hand());
-        let taken = alone.take().expect("nobody was alone");
-        assert!(alone.is_taken());
-        assert!(alone.take().is_none(), "one at a time");
+        let quarantine = Quarantine::default();
+        let (ordinary, dangerous) = (quarantine.at_hand(), quarantine.at_hand());
+        let taken = quarantine.take().expect("nobody was alone");
+        assert!(quarantine.is_taken());
+        assert!(quarantine.take().is_none(), "one at a time");
         let soon = Duration::from_millis(20);
         assert!(timeout(soon, taken.others_ended()).await.is_err(), "an ordinary task is still at hand");
         drop(ordinary);
         taken.others_ended().await;
-        assert!(timeout(soon, alone.free()).await.is_err());
+        assert!(timeout(soon, quarantine.free()).await.is_err());
         drop((taken, dangerous));
-        alone.free().await;
-        assert!(alone.take().is_some());
+        quarantine.free().await;
+        assert!(quarantine.take().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Purses over a real store.
+//! RunReservations over a real store.
 
 use bench_proto::{
     call::{CallOutcome, CallRecord},
@@ -62,9 +62,9 @@ impl Bank {
         self.store.open_session("w", "local", "{}").await.expect("opens")
     }
 
-    async fn purse(self: &Arc<Self>) -> Arc<Purse> {
+    async fn reservations(self: &Arc<Self>) -> Arc<Reservations> {
         let session = self.session().await;
-        Arc::new(Purse::open(self.money(), &self.run, session))
+        Arc::new(Reservations::open(self.money(), &self.run, session))
     }
 
     /// Books what an attempt cost, as its checkpoint would.
@@ -93,12 +93,12 @@ fn over(needed: i64, left: i64) -> Refusal {
 #[tokio::test]
 async fn p10_a_refused_call_waits_for_settlements_and_only_then_gives_up() {
     let bank = Bank::capped(100).await;
-    let purse = bank.purse().await;
-    let first = purse.reserve(PHASE, usd(80)).await.expect("fits");
+    let reservations = bank.reservations().await;
+    let first = reservations.reserve(PHASE, usd(80)).await.expect("fits");
     assert_eq!(bank.sums().await, [0, 80, 0]);
     let waiting = tokio::spawn({
-        let purse = purse.clone();
-        async move { purse.reserve(PHASE, usd(50)).await }
+        let reservations = reservations.clone();
+        async move { reservations.reserve(PHASE, usd(50)).await }
     });
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert!(!waiting.is_finished());
@@ -106,17 +106,17 @@ async fn p10_a_refused_call_waits_for_settlements_and_only_then_gives_up() {
     let second = waiting.await.expect("no panic").expect("fits now");
     // dropped unsent: its money serves the next, and goes back when there is none
     drop(second);
-    assert_eq!(purse.reserve(PHASE, usd(91)).await.err(), Some(over(91, 90)));
-    assert!(purse.reserve_generously(PHASE, usd(46)).await.is_none(), "more than half of what is left");
-    purse.close().await;
+    assert_eq!(reservations.reserve(PHASE, usd(91)).await.err(), Some(over(91, 90)));
+    assert!(reservations.reserve_generously(PHASE, usd(46)).await.is_none(), "more than half of what is left");
+    reservations.close().await;
     assert_eq!(bank.sums().await, [10, 0, 0]);
-    assert!(matches!(purse.reserve(PHASE, usd(1)).await, Err(Refusal::Stopped(_))));
+    assert!(matches!(reservations.reserve(PHASE, usd(1)).await, Err(Refusal::Stopped(_))));
 }
 
 #[tokio::test]
 async fn p10_other_processes_are_waited_for_too() {
     let bank = Bank::capped(100).await;
-    let (one, other) = (bank.purse().await, bank.purse().await);
+    let (one, other) = (bank.reservations().await, bank.reservations().await);
     let held = one.reserve(PHASE, usd(60)).await.expect("fits");
     let waiting = tokio::spawn(async move { other.reserve(PHASE, usd(50)).await.map(|r| r.amount()) });
     tokio::time::sleep(Duration::from_millis(150)).await;
@@ -129,15 +129,15 @@ async fn p10_other_processes_are_waited_for_too() {
 async fn p10_dropped_calls_are_uncertain() {
     let bank = Bank::capped(1000).await;
     let session = bank.session().await;
-    let purse = Purse::open(bank.money(), &bank.run, session);
-    let mut sent = purse.reserve(PHASE, usd(30)).await.expect("fits");
+    let reservations = Reservations::open(bank.money(), &bank.run, session);
+    let mut sent = reservations.reserve(PHASE, usd(30)).await.expect("fits");
     sent.sent();
     drop(sent);
-    let unsent = purse.reserve(PHASE, usd(20)).await.expect("fits");
-    let mut killed = purse.reserve(PHASE, usd(7)).await.expect("fits");
+    let unsent = reservations.reserve(PHASE, usd(20)).await.expect("fits");
+    let mut killed = reservations.reserve(PHASE, usd(7)).await.expect("fits");
     killed.sent();
     drop(unsent);
-    purse.close().await;
+    reservations.close().await;
     assert_eq!(bank.sums().await, [30, 7, 30]);
     bank.store.end_session(session).await.expect("is ended");
     assert_eq!(bank.sums().await, [37, 0, 37], "what was in flight at a kill is counted at its worst case");
@@ -148,11 +148,11 @@ async fn p10_dropped_calls_are_uncertain() {
 async fn p10_a_pause_refuses_all_that_wait() {
     use bench_store::RunState;
     let bank = Bank::capped(100).await;
-    let purse = bank.purse().await;
-    let held = purse.reserve(PHASE, usd(90)).await.expect("fits");
+    let reservations = bank.reservations().await;
+    let held = reservations.reserve(PHASE, usd(90)).await.expect("fits");
     let waiting = tokio::spawn({
-        let purse = purse.clone();
-        async move { purse.reserve(PHASE, usd(50)).await }
+        let reservations = reservations.clone();
+        async move { reservations.reserve(PHASE, usd(50)).await }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
     let paused = bank.store.set_run_state(bank.run.run_no, &[RunState::Running], RunState::Paused, None).await;
@@ -168,19 +168,19 @@ async fn p10_many_calls_share_few_transactions() {
     const CALLS: u32 = 1200;
     const EACH: i64 = 10;
     let bank = Bank::capped(i64::from(CALLS) * EACH * 100).await;
-    let mut purses = Vec::new();
+    let mut processes = Vec::new();
     for _ in 0..4 {
-        purses.push(bank.purse().await);
+        processes.push(bank.reservations().await);
     }
     let begun = std::time::Instant::now();
     let calls: Vec<_> = (0..CALLS)
         .map(|n| {
-            let (bank, purse) = (bank.clone(), purses[n as usize % 4].clone());
+            let (bank, reservations) = (bank.clone(), processes[n as usize % 4].clone());
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_millis(u64::from(n))).await;
                 let asked = std::time::Instant::now();
                 let reservation =
-                    purse.reserve_generously(PHASE, usd(EACH + i64::from(n % 3))).await.expect("is roomy");
+                    reservations.reserve_generously(PHASE, usd(EACH + i64::from(n % 3))).await.expect("is roomy");
                 let waited = asked.elapsed();
                 let mut reservation = reservation;
                 reservation.sent();
@@ -199,8 +199,8 @@ async fn p10_many_calls_share_few_transactions() {
     }
     let seconds = begun.elapsed().as_secs_f64();
     bank.store.put_calls(bank.run.run_no, TaskKey::question(0, 0), &records).await.expect("are put");
-    for purse in &purses {
-        purse.close().await;
+    for process in &processes {
+        process.close().await;
     }
     waits.sort_unstable();
     let per_second = bank.money.count() as f64 / seconds;
@@ -215,15 +215,15 @@ async fn p10_many_calls_share_few_transactions() {
 async fn p10_the_cap_is_used_up_and_never_passed() {
     const CAP: i64 = 20_000;
     let bank = Bank::capped(CAP).await;
-    let purses = [bank.purse().await, bank.purse().await];
+    let processes = [bank.reservations().await, bank.reservations().await];
     let calls: Vec<_> = (0..400_i64)
         .map(|n| {
-            let (bank, purse) = (bank.clone(), purses[n as usize % 2].clone());
+            let (bank, reservations) = (bank.clone(), processes[n as usize % 2].clone());
             tokio::spawn(async move {
                 let worst = 60 + n % 40;
-                let reserved = match purse.reserve_generously(PHASE, usd(worst * 3)).await {
+                let reserved = match reservations.reserve_generously(PHASE, usd(worst * 3)).await {
                     Some(reservation) => Ok(reservation),
-                    None => purse.reserve(PHASE, usd(worst)).await,
+                    None => reservations.reserve(PHASE, usd(worst)).await,
                 };
                 match reserved {
                     Ok(reservation) => {
@@ -244,8 +244,8 @@ async fn p10_the_cap_is_used_up_and_never_passed() {
     let counters = bank.counters().await;
     assert!(counters.spent.0 <= CAP && counters.overdraft.0 == 0, "{counters:?}");
     assert!(done < 400 && counters.spent.0 > CAP * 95 / 100, "{done} calls, {counters:?}");
-    for purse in &purses {
-        purse.close().await;
+    for process in &processes {
+        process.close().await;
     }
     assert_eq!(bank.counters().await.reserved, PicoUsd::ZERO);
 }
@@ -258,7 +258,7 @@ fn in_group(id: &str, cap: i64) -> NewRun {
 async fn p41_what_another_run_of_the_group_has_reserved_is_waited_for() {
     let measured = Bank::of(&in_group("measured", 100)).await;
     let control = measured.beside(&in_group("control", 100)).await;
-    let (first, second) = (measured.purse().await, control.purse().await);
+    let (first, second) = (measured.reservations().await, control.reservations().await);
     let held = first.reserve(PHASE, usd(70)).await.expect("fits");
     assert!(second.reserve_generously(PHASE, usd(40)).await.is_none(), "30 are left");
     let waiting = tokio::spawn({
@@ -286,18 +286,18 @@ async fn p41_the_cap_of_a_group_is_used_up_and_never_passed() {
         measured.beside(&in_group("none", CAP)).await,
         measured.beside(&in_group("oracle", CAP)).await,
     ];
-    let mut purses = Vec::new();
+    let mut processes = Vec::new();
     for run in &runs {
-        purses.push(run.purse().await);
+        processes.push(run.reservations().await);
     }
     let calls: Vec<_> = (0..400_i64)
         .map(|n| {
-            let (run, purse) = (Arc::clone(&runs[n as usize % 3]), Arc::clone(&purses[n as usize % 3]));
+            let (run, reservations) = (Arc::clone(&runs[n as usize % 3]), Arc::clone(&processes[n as usize % 3]));
             tokio::spawn(async move {
                 let worst = 60 + n % 40;
-                let reserved = match purse.reserve_generously(PHASE, usd(worst * 3)).await {
+                let reserved = match reservations.reserve_generously(PHASE, usd(worst * 3)).await {
                     Some(reservation) => Ok(reservation),
-                    None => purse.reserve(PHASE, usd(worst)).await,
+                    None => reservations.reserve(PHASE, usd(worst)).await,
                 };
                 match reserved {
                     Ok(reservation) => run.book(reservation, worst).await,
@@ -312,8 +312,8 @@ async fn p41_the_cap_of_a_group_is_used_up_and_never_passed() {
     }
     let group = measured.store.group(measured.run.run_no).await.expect("is read").expect("is a group");
     assert!(group.spent.0 <= CAP && group.spent.0 > CAP * 95 / 100, "{group:?}");
-    for purse in &purses {
-        purse.close().await;
+    for process in &processes {
+        process.close().await;
     }
     let group = measured.store.group(measured.run.run_no).await.expect("is read").expect("is a group");
     assert_eq!(group.reserved, PicoUsd::ZERO);
