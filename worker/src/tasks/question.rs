@@ -1,5 +1,6 @@
 //! One question: recall → answer → deterministic scores. Each step is a checkpoint of its own. A recall is stored while the
-//! paid call that rests on it is under way, everything else of the question is committed together.
+//! paid call that rests on it is under way, unless the memory system answers by itself; everything else of the question is
+//! committed together.
 
 use bench_grading::scorers::{ScoreCase, abstention::is_abstention};
 use bench_models::step_trace::traced;
@@ -40,8 +41,8 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         Some(answer) => answer,
         None => {
             let asked = Asked { shared, context, task, data: &data, question };
-            let is_paid = context.answerer().is_remote() || context.answerer().is_system();
-            let answered = if is_paid && !records.is_empty() {
+            // an answer of the memory system rests on the bank itself: a stored recall would let the next segment in (P6)
+            let answered = if context.answerer().is_remote() && !records.is_empty() {
                 asked.answer_while_storing(std::mem::take(&mut records), &hits).await?
             } else {
                 asked.answer(&hits).await?
