@@ -116,13 +116,14 @@ pub fn one_line(text: &str, key: Option<&str>) -> String {
     for word in text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty()) {
         let word = scrub_word(word);
         let length = word.chars().count();
+        // before the cut too: a key that was sent in two words must not be joined
+        if !line.is_empty() {
+            line.push(' ');
+        }
         if chars + length + 1 > MAX_MESSAGE_CHARS {
             line.extend(word.chars().take(MAX_MESSAGE_CHARS.saturating_sub(chars + 2)));
             line.push('…');
             break;
-        }
-        if !line.is_empty() {
-            line.push(' ');
         }
         line.push_str(&word);
         chars += length + 1;
@@ -453,6 +454,8 @@ mod tests {
     #[test]
     fn what_drives_a_terminal_is_no_part_of_a_message() {
         assert_eq!(one_line("a\u{1b}[2Jb \u{202e}c\u{9b}d", None), "a [2Jb c d");
+        let broken = format!("{}sk-pla\nnted-{}", "word ".repeat(50), "9".repeat(80));
+        assert!(one_line(&broken, None).ends_with("…") && !one_line(&broken, None).contains("sk-planted"));
     }
 
     #[test]
