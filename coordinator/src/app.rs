@@ -510,6 +510,7 @@ fn sample_flags(args: &SampleArgs, flags: &mut Flags) {
     flags.one("run.seed", "--seed", args.seed.as_ref());
     flags.one("run.limit", "--limit", args.limit.as_ref());
     flags.one("run.sample", "--sample", args.sample.as_ref());
+    flags.one("run.sample_total", "--sample-total", args.sample_total.as_ref());
     flags.one("run.per_bank", "--per-bank", args.per_bank.as_ref());
     flags.one("run.max_banks", "--max-banks", args.max_banks.as_ref());
     flags.one("run.max_sessions", "--max-sessions", args.max_sessions.as_ref());
