@@ -12,7 +12,7 @@ use bench_proto::{
 use bench_store::ClaimedTask;
 
 use crate::{
-    calls::{RunCaller, RunCallers},
+    calls::{AskedFor, RunCaller, RunCallers},
     tasks::{StepClock, TaskEnd},
 };
 
@@ -103,7 +103,8 @@ impl Answerer {
             Self::Chat(chat) => {
                 let ChatAnswerer { caller, spec } = chat.as_ref();
                 let request = chat_request(spec, answer_prompt(question, hits, bank), None, MAX_ANSWER_TOKENS);
-                let called = caller.call(task, &question.question_id, 0, &request, &usable_answer).await?;
+                let asked = AskedFor { task, question_id: &question.question_id, draw: 0, trace: None };
+                let called = caller.call(asked, &request, &usable_answer).await?;
                 let mut timing = called.timing;
                 (timing.queue_wait_us, timing.dispatch_us) = (0, 0);
                 let silent = called.value.is_empty() && called.reply.finish == "stop";

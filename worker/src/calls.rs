@@ -15,14 +15,14 @@ use bench_models::{
     budget::{Budget, reservations::Reservations},
     call_store::{CallStore, StoredCalls, StoredEmbeddings},
     caller::{
-        Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named, PROBE_PATIENCE,
+        Accept, Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named,
+        PROBE_PATIENCE,
     },
     capabilities,
     openai::embeddings::request as embedding_request,
     prices,
     registry::{Account, build_chat, build_embeddings, embedding_account},
     routes::{Probed, Prober, Routes},
-    step_trace::{RunTrace, traced},
     stop::{StopCause, StopFlag},
 };
 use bench_proto::{
@@ -38,9 +38,10 @@ use bench_proto::{
     server::ServerAddress,
     spec::ModelSpec,
     step::{Served, StepNo, Timing},
-    trace::conventional_provider,
+    trace::{RunTrace, StepTrace, conventional_provider},
 };
 use bench_store::{Allowance, CallKind, ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
+use bench_systems::embed::EmbeddingModel;
 use tracing::{debug, warn};
 
 use crate::{
@@ -49,9 +50,7 @@ use crate::{
     cost_ledger::CostLedger,
     journal::Journal,
     served::ServedNotes,
-    systems::vector::EmbeddingModel,
     tasks::{GivenUp, StepClock, TaskEnd},
-    traces::server_of_text,
 };
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
@@ -110,7 +109,7 @@ impl<'a> RunCallers<'a> {
             Failure::terminal(CANNOT_SERVE, format!("account '{}' is not configured on this worker", model.account))
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
-        let trace = self.environment.spans.as_ref().map(|_| RunTrace::of(&self.row.run_id, &self.row.spec));
+        let trace = self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec));
         let of = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
         Ok(RunCaller { trace, ..self.of(chat, account, of, self.stored.clone()) })
     }
@@ -162,7 +161,7 @@ impl<'a> RunCallers<'a> {
         let allowed =
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
-        let server = server_of_text(model.endpoint());
+        let server = ServerAddress::named_in(model.endpoint());
         let named = Named {
             operation: match kind {
                 CallKind::Chat => "chat",
@@ -274,6 +273,7 @@ impl Prober for RouteProbe {
             lineage: &self.lineage,
             known_calls: false,
             failed_attempts: 0,
+            trace: None,
         };
         let (probed, records) = self.caller.probe(context, &self.request).await;
         if let Err(failure) = self.ledger.put(TaskKey::OVERHEAD, records).await {
@@ -301,6 +301,28 @@ fn probe_request(model: &ModelSpec) -> ChatRequest {
     request
 }
 
+/// What a call is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct AskedFor<'a> {
+    pub(crate) task: &'a ClaimedTask,
+    /// The dataset's id, where the call belongs to a question.
+    pub(crate) question_id: &'a str,
+    /// Repeat or vote: independent draws never share a reply.
+    pub(crate) draw: u32,
+    /// The step that the call is a part of; where it is none, the call is a step of its own.
+    pub(crate) trace: Option<&'a StepTrace>,
+}
+
+/// The step that a call of a phase is, when it is one by itself.
+const fn step_of(phase: Phase) -> StepNo {
+    match phase {
+        Phase::Judge => StepNo::JUDGE,
+        Phase::Answer => StepNo::ANSWER,
+        Phase::Recall => StepNo::RECALL,
+        Phase::Retain => StepNo::retain(0),
+    }
+}
+
 /// A call that brought a value, as a step needs it.
 pub(crate) struct Called<T> {
     pub(crate) value: T,
@@ -324,13 +346,13 @@ impl RunCaller {
     /// Calls the model for a task; a call that brings nothing is how the task ends.
     pub(crate) async fn call<T: Send>(
         &self,
-        task: &ClaimedTask,
-        question_id: &str,
-        draw: u32,
+        asked: AskedFor<'_>,
         request: &ChatRequest,
-        accept: &(dyn Fn(&ChatReply) -> Result<T, String> + Sync),
+        accept: Accept<'_, T>,
     ) -> Result<Called<T>, TaskEnd> {
         let clock = StepClock::start();
+        let AskedFor { task, question_id, draw, trace } = asked;
+        let own = self.trace.as_ref().map(|trace| trace.step(question_id, task.task, step_of(self.phase)));
         let context = CallContext {
             run: task.run,
             task: task.task,
@@ -340,16 +362,9 @@ impl RunCaller {
             lineage: &self.lineage,
             known_calls: true,
             failed_attempts: 0,
+            trace: trace.or(own.as_ref()),
         };
-        let step = match self.phase {
-            Phase::Judge => StepNo::JUDGE,
-            Phase::Answer => StepNo::ANSWER,
-            Phase::Recall => StepNo::RECALL,
-            Phase::Retain => StepNo::retain(0),
-        };
-        // in a box, because the scope around it would keep room for it twice while the provider thinks
-        let calling = Box::pin(self.caller.call(context, request, accept));
-        let called = traced(self.trace.as_ref(), question_id, task.task, step, calling).await;
+        let called = self.caller.call(context, request, accept).await;
         let CallResult { outcome, records, usage, timing: spent } = called;
         let mut timing = clock.timing(task, 0);
         timing.attempts = 0;

@@ -16,7 +16,6 @@ use bench_models::{
     openai::SharedHttp,
     registry::Account,
     routes::{Needs, Routes},
-    step_trace::RunTrace,
     stop::{StopCause, StopFlag},
 };
 use bench_proto::{
@@ -27,8 +26,10 @@ use bench_proto::{
     ids::RunNo,
     server::ServerAddress,
     spec::{IMPORTED_SYSTEM, SystemSpec, check_grading},
+    trace::{RunTrace, StepTrace},
 };
-use bench_store::{BankRow, RunRow, SessionId, Store};
+use bench_store::{BankRow, ClaimedTask, RunRow, SessionId, Store};
+use bench_systems::{BankRef, BuildError, Embeddings, MemorySystem, SystemSettings, policy::RefusedSystem, vector};
 use bench_telemetry::spans::SpanSink;
 use tokio_util::sync::CancellationToken;
 
@@ -36,13 +37,12 @@ use crate::{
     answerer::Answerer,
     banks::{BankCache, BankData},
     calls::RunCallers,
-    embedder::{NOT_MADE, NOT_MADE_DELAY_MS, PaidEmbeddings},
+    embedder::{NOT_MADE, NOT_MADE_DELAY_MS, Paid, PaidEmbeddings, Payer},
     engine::{Heartbeat, Shared, store_failure},
     guard::{self, Guarded, Surroundings},
     journal::Journal,
     judge::Judge,
     routes,
-    systems::{self, BankRef, BuildContext, BuildError, MemorySystem, SystemSettings, policy::RefusedSystem, vector},
     tasks::TaskEnd,
 };
 
@@ -99,6 +99,8 @@ impl Drop for Entered<'_> {
 pub struct RunContext {
     row: RunRow,
     system: Arc<dyn MemorySystem>,
+    /// Makes the system's embeddings, where it wants any of a server.
+    embeddings: Option<Arc<PaidEmbeddings>>,
     /// Why the system is not asked here, when that is so.
     refused: Option<Failure>,
     answerer: Answerer,
@@ -139,11 +141,13 @@ impl RunContext {
         let stop = StopFlag::guarded(heartbeat);
         let shared = (routes, journal);
         let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), shared).await?;
-        let mut building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
-        if let Some(model) = vector::remote_model(name, settings) {
-            building.embeddings = Some(Arc::new(PaidEmbeddings::build(&callers, &model)?));
-        }
-        let built = systems::registry::build(name, settings, &building);
+        let mut building = environment.systems.for_run(row.run_id.to_string());
+        let embeddings = match vector::remote_model(name, settings) {
+            Some(model) => Some(Arc::new(PaidEmbeddings::build(&callers, &model)?)),
+            None => None,
+        };
+        building.embeddings = Embeddings::OfStep;
+        let built = bench_systems::registry::build(name, settings, &building);
         let refused = match &built {
             Err(error @ BuildError::NotAllowed(_)) => Some(Failure::terminal(NOT_ALLOWED, error.to_string())),
             _ => None,
@@ -152,8 +156,8 @@ impl RunContext {
             None => built.map_err(|e| cannot(e.to_string()))?,
             Some(failure) => {
                 // nothing is done by it
-                let asked = BuildContext { apart: false, ..building.clone() };
-                let capabilities = systems::registry::capabilities(name, settings, &asked);
+                building.adapters.apart = false;
+                let capabilities = bench_systems::registry::capabilities(name, settings, &building);
                 RefusedSystem::instead(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
             }
         };
@@ -172,6 +176,7 @@ impl RunContext {
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
             system,
+            embeddings,
             refused,
             answerer,
             judges,
@@ -179,7 +184,7 @@ impl RunContext {
             stop,
             drop: CancellationToken::new(),
             reservations: callers.reservations(),
-            trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
+            trace: environment.spans.as_ref().map(|_| RunTrace::new(&row.run_id, &row.spec)),
             session,
             needs: routes::needs(&row.spec),
             doubted: AtomicBool::new(false),
@@ -319,6 +324,16 @@ impl RunContext {
             return TaskEnd::hand_back(message);
         }
         TaskEnd::Failed(failure)
+    }
+
+    /// A step of a task that begins now, at whose expense the system may embed.
+    pub(crate) fn payer(&self, task: ClaimedTask, trace: Option<StepTrace>) -> Payer {
+        Payer::begin(task, trace, self.embeddings.as_ref())
+    }
+
+    /// What became of an operation of the system that a step has paid for.
+    pub(crate) fn settle<T>(&self, payer: Payer, result: Result<T, Failure>) -> Result<(T, Paid), TaskEnd> {
+        payer.settle(result, |failure| self.system_end(failure))
     }
 
     /// The bank's row as it is now. Systems that are computed from items have nothing in it that changes.

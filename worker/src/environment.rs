@@ -13,12 +13,16 @@ use bench_models::{
 use bench_proto::{failure::Failure, ids::Role};
 use bench_settings::{ExtraKey, ModelRole, Settings};
 use bench_store::PaceLimits;
+use bench_systems::{
+    BuildContext, Embeddings,
+    adapter::{self, AdapterContext},
+    embed::HttpEmbeddings,
+    policy::Policy,
+    registry::SYSTEMS,
+};
 use bench_telemetry::spans::SpanSink;
 
-use crate::{
-    context::WorkerEnvironment,
-    systems::{BuildContext, adapter, policy::Policy, registry::SYSTEMS, vector::HttpEmbeddings},
-};
+use crate::context::WorkerEnvironment;
 
 /// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in
 /// flight, and tasks that only compute make large commits together.
@@ -107,10 +111,13 @@ pub fn traced_environment(
     let http = SharedHttp::new(http)?;
     let embeddings = HttpEmbeddings::new(accounts.clone(), http.clone());
     let systems = BuildContext {
-        home: Some(settings.home.clone()),
         policy: Arc::new(rights.policy),
-        apart: rights.apart,
-        embeddings: Some(Arc::new(embeddings)),
+        adapters: AdapterContext {
+            home: Some(settings.home.clone()),
+            apart: rights.apart,
+            ..AdapterContext::default()
+        },
+        embeddings: Embeddings::Accounts(Arc::new(embeddings)),
         ..BuildContext::default()
     };
     Ok(Arc::new(WorkerEnvironment {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     answerer::chat_request,
-    calls::{RunCaller, RunCallers},
+    calls::{AskedFor, RunCaller, RunCallers},
     tasks::TaskEnd,
 };
 
@@ -67,7 +67,8 @@ impl Judge {
             vary(&mut request.params, question, vote);
         }
         let accept = |reply: &ChatReply| verdict::parse(&reply.text).map_err(|e| e.to_string());
-        let called = self.caller.call(task, &question.question_id, vote, &request, &accept).await?;
+        let asked = AskedFor { task, question_id: &question.question_id, draw: vote, trace: None };
+        let called = self.caller.call(asked, &request, &accept).await?;
         Ok(Judged {
             score: called.value.score(),
             verdict: called.value.word().to_owned(),

@@ -18,7 +18,6 @@ mod judge;
 mod machine;
 pub mod routes;
 mod served;
-pub mod systems;
 mod tasks;
 pub mod traces;
 pub mod transport;

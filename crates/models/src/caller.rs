@@ -19,6 +19,7 @@ use bench_proto::{
     money::PicoUsd,
     price::{ModelPrice, TokenCounts},
     step::{ReplyNote, SHORTEST_WAIT_US, Served, Timing, WaitFor},
+    trace::StepTrace,
 };
 
 use bench_telemetry::metrics::{Histogram, catalogue};
@@ -145,6 +146,8 @@ pub struct CallContext<'a> {
     pub known_calls: bool,
     /// Failed attempts of this call before it was parked.
     pub failed_attempts: u32,
+    /// The trace that its requests bring along.
+    pub trace: Option<&'a StepTrace>,
 }
 
 /// A reply that passed its parser.
@@ -298,7 +301,7 @@ impl Caller {
             reservation.sent();
         }
         // the smallest reply is there soon or not at all: a provider that lets requests hang would hold a probe for minutes
-        let attempt = tokio::time::timeout(PROBE_PATIENCE, self.parts.model.attempt(request)).await;
+        let attempt = tokio::time::timeout(PROBE_PATIENCE, self.parts.model.attempt(request, context.trace)).await;
         let attempt = attempt.unwrap_or_else(|_| unanswered("a probe was not answered", PROBE_PATIENCE));
         let (way, duration_us) = (way_of(&attempt), attempt.duration_us);
         let probed = match attempt.result {
@@ -397,7 +400,7 @@ impl<'a> Call<'a> {
             let offset_us = micros(self.begun.elapsed());
             let sending = Instant::now();
             let attempt = tokio::select! {
-                attempt = caller.parts.model.attempt(self.request) => attempt,
+                attempt = caller.parts.model.attempt(self.request, self.context.trace) => attempt,
                 () = lost(sent.as_ref()) => unanswered("sent before the provider was away", sending.elapsed()),
             };
             self.note(offset_us, &attempt);

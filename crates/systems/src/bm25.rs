@@ -22,7 +22,7 @@ use tantivy::{
     },
 };
 
-use super::{
+use crate::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, RecallQuery, SystemSettings, documents,
     from_items::{FromItems, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
@@ -35,13 +35,13 @@ const VERSION: &str = "1.0.0";
 // 0.9 and 0.4 are the usual values for passages; the textbook's 1.2 and 0.75 were made for long documents. On LoCoMo's
 // answerable questions the choices below give a turn recall@10 of 0.645; 0.634 with 1.2 and 0.75, 0.599 without stop
 // words, about 0.02 less without the date and 0.04 less without stemming.
-pub(super) const K1: Setting =
+pub(crate) const K1: Setting =
     Setting { name: "bm25.k1", description: "how much repeating a word counts, 0 to 10", default: "0.9" };
-pub(super) const B: Setting =
+pub(crate) const B: Setting =
     Setting { name: "bm25.b", description: "how much long turns are marked down, 0 to 1", default: "0.4" };
 
 /// The settings of the system.
-pub(super) const SETTINGS: &[Setting] = &[K1, B];
+pub(crate) const SETTINGS: &[Setting] = &[K1, B];
 
 /// Words that carry no topic, question words among them: they match everywhere and only add noise.
 #[rustfmt::skip]
@@ -63,7 +63,7 @@ const WRITER_BYTES: usize = 1 << 20;
 const ANALYZER: &str = "bench-en";
 
 /// Search by keywords.
-pub(super) struct Bm25 {
+pub(crate) struct Bm25 {
     k1: f64,
     b: f64,
     settings_key: Arc<str>,
@@ -72,12 +72,12 @@ pub(super) struct Bm25 {
 }
 
 /// Builds the system.
-pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     Ok(FromItems::system(Capabilities::from_items(VERSION), Bm25::new(settings, context)?))
 }
 
 impl Bm25 {
-    pub(super) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
+    pub(crate) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
         let (k1, b) = (number(settings, &K1, 0.0, 10.0)?, number(settings, &B, 0.0, 1.0)?);
         let settings_key = format!("k1={k1} b={b}").into();
         Ok(Self { k1, b, settings_key, analyzer: analyzer(), cache: context.index_cache.clone() })

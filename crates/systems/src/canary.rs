@@ -11,7 +11,7 @@ use bench_proto::{
     step::RetrievedHit,
 };
 
-use super::Capabilities;
+use crate::Capabilities;
 
 /// Banks of a run into which a canary is sent: the first ones.
 pub const CANARY_BANKS: u32 = 10;

@@ -16,7 +16,7 @@ use bench_proto::{
 };
 use serde::Serialize;
 
-use super::{BankRef, MemorySystem, Readiness, Recall, RecallQuery};
+use crate::{BankRef, MemorySystem, Readiness, Recall, RecallQuery, StepContext};
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -224,7 +224,7 @@ impl Checks<'_> {
             time_text: Some("1:15 pm on 9 June, 2023"),
             k,
             visible_entries,
-            evidence: None,
+            ..RecallQuery::default()
         };
         self.system.recall(bank, &query).await.map_err(|f| said(&f))
     }
@@ -232,7 +232,7 @@ impl Checks<'_> {
     async fn fill(&self, bank: &BankRef) -> Result<String, String> {
         let batch = (self.system.capabilities().max_batch as usize).clamp(1, 64);
         for chunk in entries(bank).chunks(batch) {
-            self.system.retain(bank, chunk).await.map_err(|f| said(&f))?;
+            self.system.retain(bank, chunk, StepContext::default()).await.map_err(|f| said(&f))?;
         }
         let (begun, mut polls) = (Instant::now(), 0);
         loop {
@@ -431,8 +431,7 @@ impl Checks<'_> {
             "What is the password of the boat house?",
             "What did Zoë buy in Łódź?",
         ] {
-            let query =
-                RecallQuery { question_id: "check", text, time_text: None, k: 10, visible_entries: 2, evidence: None };
+            let query = RecallQuery { question_id: "check", text, k: 10, visible_entries: 2, ..RecallQuery::default() };
             let answer = self.system.answer(&self.red, &query).await;
             match answer {
                 Ok(answer) => answers.push(answer.text),

@@ -8,8 +8,9 @@ use bench_proto::{
     step::RetrievedHit,
 };
 
-use super::{
-    BankRef, BuildContext, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, SystemSettings, documents,
+use crate::{
+    BankRef, BuildContext, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, StepContext, SystemSettings,
+    documents,
     registry::{self, SYSTEMS},
 };
 
@@ -89,6 +90,7 @@ impl Subject {
             k,
             visible_entries,
             evidence: self.capabilities().sees_gold.then_some(&evidence),
+            ..RecallQuery::default()
         };
         self.system.recall(&self.bank, &query).await.expect(self.name)
     }
@@ -116,7 +118,7 @@ async fn retained(name: &'static str, content: BankContent, context: &BuildConte
     let batch = (system.capabilities().max_batch as usize).clamp(1, entries.len().max(1));
     let mut written = 0;
     for entries in entries.chunks(batch) {
-        written += system.retain(&bank, entries).await.expect(name).written;
+        written += system.retain(&bank, entries, StepContext::default()).await.expect(name).written;
     }
     assert_eq!(written, entries.iter().map(|entry| entry.turns() as u64).sum::<u64>(), "{name}");
     let ready = system.readiness(&bank, entries.len() as u32).await.expect(name);
@@ -307,8 +309,7 @@ async fn missing_content_is_a_failure_of_the_task() {
             continue;
         }
         subject.bank.content = None;
-        let query =
-            RecallQuery { question_id: "q", text: "kite", time_text: None, k: 1, visible_entries: 1, evidence: None };
+        let query = RecallQuery { question_id: "q", text: "kite", k: 1, visible_entries: 1, ..RecallQuery::default() };
         let failure = subject.system.recall(&subject.bank, &query).await.expect_err(entry.name);
         assert_eq!(failure.code, "bank_content_missing", "{}", entry.name);
     }

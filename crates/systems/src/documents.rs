@@ -9,7 +9,7 @@ use bench_proto::{
 
 /// One turn or memory, borrowed from the bank.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Document<'a> {
+pub(crate) enum Document<'a> {
     /// A turn and the session that holds it.
     Turn(&'a Session, &'a Turn),
     /// A single memory; it counts as its own session.
@@ -18,7 +18,7 @@ pub(super) enum Document<'a> {
 
 impl<'a> Document<'a> {
     /// Whether both are the same turn or memory of the same bank, and not only equal.
-    pub(super) fn is(self, other: Document<'_>) -> bool {
+    pub(crate) fn is(self, other: Document<'_>) -> bool {
         match (self, other) {
             (Self::Turn(_, a), Document::Turn(_, b)) => std::ptr::eq(a, b),
             (Self::Memory(a), Document::Memory(b)) => std::ptr::eq(a, b),
@@ -27,7 +27,7 @@ impl<'a> Document<'a> {
     }
 
     /// Id of the turn or memory.
-    pub(super) fn id(self) -> &'a str {
+    pub(crate) fn id(self) -> &'a str {
         match self {
             Self::Turn(_, turn) => &turn.id,
             Self::Memory(memory) => &memory.id,
@@ -35,7 +35,7 @@ impl<'a> Document<'a> {
     }
 
     /// Id of the session.
-    pub(super) fn session_id(self) -> &'a str {
+    pub(crate) fn session_id(self) -> &'a str {
         match self {
             Self::Turn(session, _) => &session.id,
             Self::Memory(memory) => &memory.id,
@@ -43,7 +43,7 @@ impl<'a> Document<'a> {
     }
 
     /// What is searched and what the answerer reads: `[<time>] <line>`, without the bracket when no time is known.
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         let (time, line) = match self {
             Self::Turn(session, turn) => (session.time_text.as_ref(), turn.line()),
             Self::Memory(memory) => (memory.time.as_ref(), memory.text.clone()),
@@ -55,7 +55,7 @@ impl<'a> Document<'a> {
     }
 
     /// The document as a hit.
-    pub(super) fn hit(self, score: Option<f64>) -> RetrievedHit {
+    pub(crate) fn hit(self, score: Option<f64>) -> RetrievedHit {
         RetrievedHit {
             id: self.id().to_owned(),
             session_id: self.session_id().to_owned(),
@@ -67,7 +67,7 @@ impl<'a> Document<'a> {
 }
 
 /// All documents of the first `visible_entries` entries, in stream order (P6). An update takes away what it replaces.
-pub(super) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Document<'_>> {
+pub(crate) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Document<'_>> {
     let entries = &content.entries[..visible_len(content, visible_entries)];
     let mut documents: Vec<Option<Document<'_>>> = Vec::with_capacity(entries.iter().map(StreamEntry::turns).sum());
     let mut positions: Option<HashMap<&str, usize>> = None; // only streams with updates pay for it
@@ -97,12 +97,12 @@ pub(super) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Docume
 }
 
 /// The same as hits without scores.
-pub(super) fn hits(content: &BankContent, visible_entries: u32) -> Vec<RetrievedHit> {
+pub(crate) fn hits(content: &BankContent, visible_entries: u32) -> Vec<RetrievedHit> {
     visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect()
 }
 
 /// All documents of one entry, whatever may take them away later.
-pub(super) fn of_entry(entry: &StreamEntry) -> Vec<Document<'_>> {
+pub(crate) fn of_entry(entry: &StreamEntry) -> Vec<Document<'_>> {
     match entry {
         StreamEntry::Session(session) => session.turns.iter().map(|turn| Document::Turn(session, turn)).collect(),
         StreamEntry::Memory(memory) => vec![Document::Memory(memory)],
@@ -111,7 +111,7 @@ pub(super) fn of_entry(entry: &StreamEntry) -> Vec<Document<'_>> {
 }
 
 /// Number of entries that a query may see.
-pub(super) fn visible_len(content: &BankContent, visible_entries: u32) -> usize {
+pub(crate) fn visible_len(content: &BankContent, visible_entries: u32) -> usize {
     content.entries.len().min(visible_entries as usize)
 }
 

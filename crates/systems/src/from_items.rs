@@ -11,14 +11,14 @@ use bench_proto::{
     step::RetrievedHit,
 };
 
-use super::{
-    BankRef, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery, RetainReceipt,
+use crate::{
+    BankRef, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery, RetainReceipt, StepContext,
     documents::{self, Document},
 };
 
 /// How such a system searches: the only thing in which they differ.
 #[async_trait]
-pub(super) trait Search: Send + Sync {
+pub(crate) trait Search: Send + Sync {
     /// Hits for the query, best first.
     async fn search(
         &self,
@@ -38,13 +38,13 @@ pub(super) trait Search: Send + Sync {
     }
 
     /// Does ahead, once per bank, what all searches rest on and what others can find: nothing, unless it must be paid for.
-    async fn ahead(&self, _entries: &[StreamEntry]) -> Result<(), Failure> {
+    async fn ahead(&self, _entries: &[StreamEntry], _step: StepContext<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }
 
 /// A search without an index and without waiting: it picks among the documents that the query may see.
-pub(super) trait Pick: Send + Sync {
+pub(crate) trait Pick: Send + Sync {
     /// The documents for the query, best first.
     fn pick<'a>(
         &self,
@@ -68,14 +68,14 @@ impl<P: Pick> Search for P {
 }
 
 /// A memory system made of a [`Search`].
-pub(super) struct FromItems<S> {
+pub(crate) struct FromItems<S> {
     capabilities: Capabilities,
     search: S,
 }
 
 impl<S: Search + 'static> FromItems<S> {
     /// The system, ready to be handed out.
-    pub(super) fn system(capabilities: Capabilities, search: S) -> Arc<dyn MemorySystem> {
+    pub(crate) fn system(capabilities: Capabilities, search: S) -> Arc<dyn MemorySystem> {
         Arc::new(Self { capabilities, search })
     }
 }
@@ -97,9 +97,14 @@ impl<S: Search> MemorySystem for FromItems<S> {
         Ok(bank.name.clone())
     }
 
-    async fn retain(&self, _bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+    async fn retain(
+        &self,
+        _bank: &BankRef,
+        entries: &[StreamEntry],
+        step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
         let begun = Instant::now();
-        self.search.ahead(entries).await?;
+        self.search.ahead(entries, step).await?;
         let build_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         let written = entries.iter().map(|entry| entry.turns() as u64).sum();
         Ok(RetainReceipt { written, build_us, usage: Usage::default() })

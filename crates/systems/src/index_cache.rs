@@ -9,7 +9,7 @@ use std::{
 use bench_proto::{dataset::BankContent, failure::Failure, ids::Sha256Hash};
 use futures::{FutureExt, channel::oneshot, future::Shared};
 
-use super::{BankRef, Prepared, RecallQuery, documents};
+use crate::{BankRef, Prepared, RecallQuery, documents};
 
 /// Bytes that are kept when nobody says otherwise: 64 MiB.
 pub const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
@@ -29,7 +29,7 @@ pub struct IndexKey {
 
 impl IndexKey {
     /// The index of a bank as far as a query may see it.
-    pub(super) fn of(
+    pub(crate) fn of(
         system: &'static str,
         bank: &BankRef,
         content: &BankContent,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bench_proto::failure::Failure;
 
-use super::{
+use crate::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings,
     documents::Document,
     from_items::{FromItems, Pick},
@@ -16,7 +16,7 @@ const VERSION: &str = "1.0.0";
 struct Nothing;
 
 /// Builds the system; it has no settings.
-pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+pub(crate) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let capabilities = Capabilities { empty_by_design: true, ..Capabilities::from_items(VERSION) };
     Ok(FromItems::system(capabilities, Nothing))
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use bench_proto::failure::Failure;
 
-use super::{
+use crate::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings,
     documents::Document,
     from_items::{FromItems, Pick},
@@ -17,7 +17,7 @@ const VERSION: &str = "1.0.0";
 struct Evidence;
 
 /// Builds the system; it has no settings.
-pub(super) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+pub(crate) fn build(_: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let capabilities = Capabilities { sees_gold: true, ..Capabilities::from_items(VERSION) };
     Ok(FromItems::system(capabilities, Evidence))
 }

@@ -8,7 +8,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
-use super::{
+use crate::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, RecallQuery, SystemSettings,
     documents::Document,
     from_items::{FromItems, Pick},
@@ -21,14 +21,14 @@ const VERSION: &str = "1.0.0";
 const SEED: Setting = Setting { name: "random.seed", description: "seed of the lot", default: "0" };
 
 /// The settings of the system.
-pub(super) const SETTINGS: &[Setting] = &[SEED];
+pub(crate) const SETTINGS: &[Setting] = &[SEED];
 
 struct Lot {
     seed: String,
 }
 
 /// Builds the system.
-pub(super) fn build(settings: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+pub(crate) fn build(settings: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let seed = text(settings, &SEED)?;
     Ok(FromItems::system(Capabilities::from_items(VERSION), Lot { seed }))
 }

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{
-    BuildContext, Capabilities, MemorySystem, Setting, SystemSettings,
+use crate::{
+    BuildContext, BuildError, Capabilities, MemorySystem, Setting, SystemSettings,
     adapter::{self, AdapterSpec, shipped},
-    policy::Refusal,
-    settings,
+    bm25, faulty, full_context, none, oracle, random, settings, vector,
 };
-use super::{bm25, faulty, full_context, none, oracle, random, vector};
 
 /// Builds a system from its settings.
 pub type BuildSystem = fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>;
@@ -38,60 +36,6 @@ pub const SYSTEMS: &[SystemEntry] = &[
     SystemEntry { name: "oracle", description: "control: the gold evidence itself, the ceiling", settings: &[], build: oracle::build },
     SystemEntry { name: "faulty", description: "rehearsal: bm25 that fails or panics by lot, once per question", settings: faulty::SETTINGS, build: faulty::build },
 ];
-
-/// Why a system cannot be built: always the user's to mend, before anything is spent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
-    /// No system of that name.
-    #[error("unknown memory system '{name}', {}known systems: {}", did_you_mean(.nearest), .known.join(", "))]
-    UnknownSystem {
-        /// The name given.
-        name: String,
-        /// A registered name that looks like it.
-        nearest: Option<&'static str>,
-        /// All names.
-        known: Vec<&'static str>,
-    },
-    /// The system has no such setting.
-    #[error("memory system '{system}' has no setting '{setting}', {}", valid_settings(.known))]
-    UnknownSetting {
-        /// The system.
-        system: String,
-        /// The setting given.
-        setting: String,
-        /// Its settings.
-        known: Vec<&'static str>,
-    },
-    /// The setting does not take that value.
-    #[error("setting {setting} must be {expected}, not {value}")]
-    BadSetting {
-        /// The setting.
-        setting: &'static str,
-        /// What it takes.
-        expected: String,
-        /// The value given, as JSON.
-        value: String,
-    },
-    /// Whoever operates this process has not allowed it.
-    #[error(transparent)]
-    NotAllowed(Box<Refusal>),
-    /// The adapter, or what it names, cannot be used.
-    #[error("memory system '{system}': {reason}")]
-    Adapter {
-        /// The system, or the file.
-        system: String,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-fn did_you_mean(nearest: &Option<&'static str>) -> String {
-    nearest.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default()
-}
-
-fn valid_settings(known: &[&'static str]) -> String {
-    if known.is_empty() { "it takes none".to_owned() } else { format!("its settings: {}", known.join(", ")) }
-}
 
 /// The entry of a name.
 ///
@@ -157,11 +101,11 @@ pub fn build(
 ) -> Result<Arc<dyn MemorySystem>, BuildError> {
     if settings.contains_key(adapter::ADAPTER) {
         context.policy.check(settings).map_err(BuildError::NotAllowed)?;
-        return adapter::build(settings, context)
+        return adapter::build(settings, &context.adapters)
             .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
     }
     let entry = find(name)?;
-    if context.apart {
+    if context.adapters.apart {
         context.policy.check_folder(entry.name, settings).map_err(BuildError::NotAllowed)?;
     }
     settings::check(entry.name, entry.settings, settings)?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{BuildError, SystemSettings};
+use crate::{BuildError, SystemSettings};
 
 /// A setting that a system knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +17,13 @@ pub struct Setting {
 
 impl Setting {
     /// A setting.
-    pub(super) const fn new(name: &'static str, description: &'static str, default: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str, description: &'static str, default: &'static str) -> Self {
         Self { name, description, default }
     }
 }
 
 /// Refuses settings that the system does not know.
-pub(super) fn check(system: &str, known: &[Setting], settings: &SystemSettings) -> Result<(), BuildError> {
+pub(crate) fn check(system: &str, known: &[Setting], settings: &SystemSettings) -> Result<(), BuildError> {
     match settings.keys().find(|key| known.iter().all(|setting| setting.name != key.as_str())) {
         None => Ok(()),
         Some(setting) => Err(BuildError::UnknownSetting {
@@ -35,7 +35,7 @@ pub(super) fn check(system: &str, known: &[Setting], settings: &SystemSettings) 
 }
 
 /// The value of a setting as text; numbers count as their digits.
-pub(super) fn text(settings: &SystemSettings, setting: &Setting) -> Result<String, BuildError> {
+pub(crate) fn text(settings: &SystemSettings, setting: &Setting) -> Result<String, BuildError> {
     match settings.get(setting.name) {
         None => Ok(setting.default.to_owned()),
         Some(Value::String(text)) => Ok(text.clone()),
@@ -45,7 +45,7 @@ pub(super) fn text(settings: &SystemSettings, setting: &Setting) -> Result<Strin
 }
 
 /// The value of a setting as a number from `min` to `max`; texts that hold a number are read.
-pub(super) fn number(settings: &SystemSettings, setting: &Setting, min: f64, max: f64) -> Result<f64, BuildError> {
+pub(crate) fn number(settings: &SystemSettings, setting: &Setting, min: f64, max: f64) -> Result<f64, BuildError> {
     let value = settings.get(setting.name);
     let read = match value {
         None => setting.default.parse().ok(),

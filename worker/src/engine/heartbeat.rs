@@ -179,7 +179,7 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             () = tokio::time::sleep(STATE_POLL) => {}
             () = shared.look_at_runs.notified() => {}
         }
-        shared.environment.systems.instances.let_go().await;
+        shared.environment.systems.adapters.instances.let_go().await;
         let contexts: Vec<Arc<RunContext>> = shared.contexts.lock().await.values().cloned().collect();
         for context in &contexts {
             if let Some(reason) = context.stop_reason() {

@@ -34,6 +34,7 @@ use bench_proto::{
 };
 use bench_queue::{Queue, QueueError};
 use bench_store::{ClaimedTask, SessionId, Store, StoreError};
+use bench_systems::adapter;
 use bench_telemetry::metrics::catalogue;
 use tokio::{
     sync::{Mutex, Notify, Semaphore, mpsc, watch},
@@ -47,7 +48,6 @@ use crate::{
     concluder::{self, Concluder},
     context::{RunContext, WorkerEnvironment},
     journal::Journal,
-    systems::adapter,
     traces::Keeper,
     version::VERSION,
     writer::{Writer, WriterHooks},
@@ -312,7 +312,7 @@ impl Worker {
         queue: Arc<dyn Queue>,
         opened: Arc<Notify>,
     ) -> Result<Self, StartError> {
-        if let Some(home) = &environment.systems.home {
+        if let Some(home) = &environment.systems.adapters.home {
             // what a worker that was killed here has left behind
             adapter::end_orphans(home).await;
         }
@@ -427,7 +427,7 @@ impl Worker {
             context.close_reservations().await;
             context.close_system().await;
         }
-        self.shared.environment.systems.instances.close_all().await;
+        self.shared.environment.systems.adapters.instances.close_all().await;
         if let Err(error) = self.shared.store.end_session(self.shared.session()).await {
             // a supervisor ends it when it has been silent for long enough
             let worker = self.shared.name.as_str();

@@ -16,7 +16,7 @@ use bench_store::{ClaimedTask, RunRow, RunState, SYSTEM_REFUSED_EVENT, StoreErro
 use tracing::warn;
 
 use super::{STORE, Shared};
-use crate::systems::policy;
+use bench_systems::policy;
 
 /// How long others may take to come up before a run is paused that nobody takes.
 const PATIENCE: Duration = Duration::from_secs(5);

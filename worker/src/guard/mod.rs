@@ -34,18 +34,15 @@ use bench_proto::{
     server::ServerAddress,
 };
 use bench_store::{RunRow, Store};
+use bench_systems::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemStats,
+    adapter::{NO_REPLY, UNREACHABLE},
+};
 use tokio::sync::Semaphore;
 
 use self::probe::SystemProbe;
-use crate::{
-    banks::BankCache,
-    routes::memory_route,
-    systems::{
-        BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-        RecallQuery, RetainReceipt, SystemStats,
-        adapter::{NO_REPLY, UNREACHABLE},
-    },
-};
+use crate::{banks::BankCache, routes::memory_route};
 
 /// Code of the same of an operation that may have been carried out and cannot be repeated.
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
@@ -342,12 +339,17 @@ impl MemorySystem for Guarded {
         self.guarded(asked, || self.system.open_bank(bank)).await
     }
 
-    async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
         self.system.on_this_machine(bank)?;
         let first = entries.first().map_or("", StreamEntry::id);
         let repeats = self.capabilities().retain_idempotent;
         let asked = Asked { repeats, ..Asked::of(Operation::Retain, "retain", bank, first) };
-        self.guarded(asked, || self.system.retain(bank, entries)).await
+        self.guarded(asked, || self.system.retain(bank, entries, step)).await
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {

@@ -9,7 +9,7 @@ use bench_proto::{
     spec::{IMPORTED_SYSTEM, ModelSpec, RunSpec, SystemSpec},
 };
 
-use crate::systems::{adapter, vector};
+use bench_systems::{adapter, vector};
 
 /// The route of a model's chats; `None` for what needs no server.
 #[must_use]

@@ -1,17 +1,13 @@
 //! Sends canaries into banks that were just proven ready (P45); `systems::canary` says what they look for.
 
 use bench_proto::step::{Canary, RetrievedHit};
+use bench_systems::{
+    BankRef, RecallQuery,
+    canary::{CANARY_BANKS, Probe, possible, probes, strange_to},
+};
 use tracing::debug;
 
-use crate::{
-    banks::BankData,
-    context::RunContext,
-    engine::Shared,
-    systems::{
-        BankRef, RecallQuery,
-        canary::{CANARY_BANKS, Probe, possible, probes, strange_to},
-    },
-};
+use crate::{banks::BankData, context::RunContext, engine::Shared};
 
 /// Sends a canary into a bank that was just proven ready; `None` where it makes no sense or nothing could be asked.
 pub(super) async fn send(shared: &Shared, context: &RunContext, data: &BankData, bank: &BankRef) -> Option<Canary> {
@@ -53,7 +49,7 @@ async fn ask(
         time_text: None,
         k: context.row().spec.system.top_k,
         visible_entries,
-        evidence: None,
+        ..RecallQuery::default()
     };
     match context.system().recall(bank, &query).await {
         Ok(recall) => {

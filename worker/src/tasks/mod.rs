@@ -23,9 +23,9 @@ use bench_store::{ClaimedTask, StoreError};
 use crate::{
     context::RunContext,
     engine::{Shared, store_failure},
-    systems::{BankRef, Prepared, RecallQuery},
     writer::WriteError,
 };
+use bench_systems::{BankRef, Prepared, RecallQuery};
 
 /// Losses after which a task is given up (P3).
 const MAX_LOSSES: i32 = 10;

@@ -16,16 +16,16 @@ use bench_proto::{
     step::{Effect, Opens, StepFacts, StepRecord, Timing},
 };
 use bench_store::{BankRow, BankState, ClaimedTask};
+use bench_systems::{BankRef, Capabilities, RecallQuery};
 use futures::{StreamExt, stream::FuturesUnordered};
 use tracing::info;
 
 use super::{StepClock, TaskEnd, TaskResult, question::recall_query};
 use crate::{
     context::RunContext,
-    embedder::{NOT_MADE, Payer},
+    embedder::NOT_MADE,
     engine::{Shared, store_failure},
     machine,
-    systems::{BankRef, Capabilities},
 };
 
 /// Longest time between two stored parts: what a kill costs.
@@ -292,7 +292,8 @@ impl<'a> Prober<'a> {
             Failure::permanent("store", format!("question {} of bank {bank_no} is gone", asked.index))
         })?;
         let bank = BankRef { content: Some(Arc::clone(&data.content)), ..self.context.bank_at(&asked.bank) };
-        let query = recall_query(self.context, question, &data, None);
+        let payer = self.context.payer(self.task, None);
+        let query = RecallQuery { step: payer.step(), ..recall_query(self.context, question, &data) };
         let system = self.context.system();
         let recalling = async {
             let asked_at = Instant::now();
@@ -312,7 +313,8 @@ impl<'a> Prober<'a> {
                 told => Ok(told),
             }
         };
-        match Payer::of(self.task).pays(self.context, told).await {
+        let told = told.await;
+        match self.context.settle(payer, told) {
             Ok((Ok((took, mut usage)), paid)) => {
                 usage += paid.usage;
                 let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);

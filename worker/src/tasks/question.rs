@@ -2,7 +2,6 @@
 //! paid call that rests on it is under way, everything else of the question is committed together.
 
 use bench_grading::scorers::{ScoreCase, abstention::is_abstention};
-use bench_models::step_trace::traced;
 use bench_proto::{
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
@@ -17,10 +16,9 @@ use crate::{
     answerer::Answered,
     banks::BankData,
     context::{At, RunContext},
-    embedder::Payer,
     engine::{Shared, keep_calls, store_failure},
-    systems::{BankRef, Recall, RecallQuery},
 };
+use bench_systems::{BankRef, Recall, RecallQuery};
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
     let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
@@ -182,12 +180,14 @@ async fn recall(
     let row = context.current_row(shared, data).await?;
     let capabilities = context.system().capabilities();
     let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
-    let query = recall_query(context, question, data, evidence);
     let bank = context.bank_ref(&row, data);
     let clock = StepClock::start();
-    let recalling = Payer::of(task).pays(context, recall_prepared(context, &bank, &query));
-    let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await;
-    let ((mut recall, own), paid) = recall?;
+    let trace = context.trace().map(|trace| trace.step(&question.question_id, task.task, StepNo::RECALL));
+    let payer = context.payer(task, trace);
+    let query = RecallQuery { evidence, step: payer.step(), ..recall_query(context, question, data) };
+    let visible_entries = query.visible_entries;
+    let recalled = recall_prepared(context, &bank, &query).await;
+    let ((mut recall, own), paid) = context.settle(payer, recalled)?;
     recall.usage += paid.usage;
     let spent = clock.timing(&task, 0);
     let timing = Timing {
@@ -204,7 +204,7 @@ async fn recall(
     };
     let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
     let retrieval = Retrieval {
-        unretained: unretained(context, data, query.visible_entries, &gold.evidence_turns),
+        unretained: unretained(context, data, visible_entries, &gold.evidence_turns),
         ..Retrieval::of(hits, &gold.evidence_turns, &gold.evidence_sessions)
     };
     let stored = |hit: &RetrievedHit| RetrievedHit {
@@ -277,7 +277,7 @@ async fn answer_by_system(
     context.check_running()?;
     let clock = StepClock::start();
     let row = context.current_row(shared, data).await?;
-    let query = recall_query(context, question, data, None);
+    let query = recall_query(context, question, data);
     let bank = context.bank_ref(&row, data);
     let answer = context.system().answer(&bank, &query).await;
     let answer = answer.map_err(|failure| context.system_end(failure))?;
@@ -295,19 +295,14 @@ async fn answer_by_system(
     })
 }
 
-pub(super) fn recall_query<'a>(
-    context: &RunContext,
-    question: &'a Question,
-    data: &BankData,
-    evidence: Option<&'a [String]>,
-) -> RecallQuery<'a> {
+pub(super) fn recall_query<'a>(context: &RunContext, question: &'a Question, data: &BankData) -> RecallQuery<'a> {
     RecallQuery {
         question_id: &question.question_id,
         text: &question.text,
         time_text: question.time_text.as_deref(),
         k: context.row().spec.system.top_k,
         visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
-        evidence,
+        ..RecallQuery::default()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use bench_proto::step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing};
 use bench_store::{ClaimedTask, StoreError};
+use bench_systems::{BankRef, Counted, MemorySystem, Readiness, SystemStats};
 use tracing::debug;
 
 use super::{StepClock, TaskEnd, TaskResult, canary};
@@ -10,7 +11,6 @@ use crate::{
     context::RunContext,
     engine::{Shared, store_failure},
     guard,
-    systems::{BankRef, Counted, MemorySystem, Readiness, SystemStats},
 };
 
 pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {

@@ -8,16 +8,15 @@ use bench_proto::{
     step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
 };
 use bench_store::{BankRow, ClaimedTask, StoreError};
+use bench_systems::{BankRef, adapter::BROKEN};
 use tracing::warn;
 
 use super::{StepClock, TaskEnd, TaskResult, prepared};
 use crate::{
     banks::BankData,
     context::{At, RunContext},
-    embedder::Payer,
     engine::{Shared, store_failure},
     guard,
-    systems::{BankRef, adapter::BROKEN},
 };
 
 /// Checkpoints per submission: a bound on the memory of one commit.
@@ -91,8 +90,9 @@ async fn retain_batch(
     let clock = StepClock::start();
     let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
     let entered = context.enter(At::System);
+    let payer = context.payer(task, None);
     let retaining = async {
-        match context.system().retain(bank, entries).await {
+        match context.system().retain(bank, entries, payer.step()).await {
             Err(failure) if is_in_doubt(&failure) => match leave(shared, context, task).await {
                 // an outage is no failure of the bank: it costs a generation and no attempt
                 true if guard::is_away(&failure) => Err(failure),
@@ -103,7 +103,8 @@ async fn retain_batch(
             receipt => receipt,
         }
     };
-    let (mut receipt, mut paid) = Payer::of(task).pays(context, retaining).await?;
+    let retained = retaining.await;
+    let (mut receipt, mut paid) = context.settle(payer, retained)?;
     receipt.usage += paid.usage;
     let count = u64::from(until - from);
     let mut spent = clock.timing(&task, clock.elapsed_us());

@@ -12,10 +12,8 @@ use bench_proto::{
 };
 use bench_store::{BankRow, RunRow, SessionId, Store, StoreError};
 
-use crate::{
-    banks::{BankData, read_item},
-    systems::vector::remote_model,
-};
+use crate::banks::{BankData, read_item};
+use bench_systems::vector::remote_model;
 
 /// A question, as a trace names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

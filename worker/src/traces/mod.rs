@@ -3,18 +3,16 @@
 //!
 //! Nothing here buffers spans: a trace is read from the stored timings when somebody wants it, the `trace` verb as well as the
 //! exporter. `keep` decides and sends, `meter` counts what is stored. `live` is about the
-//! spans that a process makes of its own work, `server` about where requests go.
+//! spans that a process makes of its own work.
 
 mod gather;
 mod keep;
 mod live;
 pub(crate) mod meter;
 mod process;
-mod server;
 
 pub use gather::{QuestionTrace, Subject, find_subject, gather, read_questions};
 pub use keep::Keeper;
 pub use live::link_messages;
 pub(crate) use live::{link_questions, task_span};
 pub use process::ProcessTelemetry;
-pub(crate) use server::{server_of, server_of_text};

@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-aggregate", &["bench-proto"]),
     ("bench-report", &["bench-proto"]),
     ("bench-sim", &["bench-proto"]),
+    ("bench-systems", &["bench-models", "bench-proto", "bench-settings"]),
     ("bench-testkit", &["bench-proto"]),
     (
         "bench-worker",
@@ -31,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-queue",
             "bench-settings",
             "bench-store",
+            "bench-systems",
             "bench-telemetry",
         ],
     ),
@@ -47,6 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-report",
             "bench-settings",
             "bench-store",
+            "bench-systems",
             "bench-telemetry",
             "bench-worker",
         ],
@@ -62,11 +65,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-queue",
             "bench-report",
             "bench-settings",
+            "bench-systems",
             "bench-telemetry",
-            "bench-worker",
         ],
     ),
-    ("bench-perf", &["bench-datasets", "bench-models", "bench-proto", "bench-store", "bench-testkit", "bench-worker"]),
+    ("bench-perf", &["bench-datasets", "bench-models", "bench-proto", "bench-store", "bench-systems", "bench-testkit"]),
 ];
 
 /// Crates that do no I/O: they may not even know how.

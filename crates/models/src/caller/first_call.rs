@@ -150,7 +150,7 @@ impl Call<'_> {
         for _ in 0..MOST_PROBES {
             let Admitted { reservation, permit, sent } = self.admit().await.map_err(Unclear::Stopped)?;
             let offset_us = micros(self.begun.elapsed());
-            let attempt = self.caller.parts.model.attempt(self.request).await;
+            let attempt = self.caller.parts.model.attempt(self.request, self.context.trace).await;
             self.note(offset_us, &attempt);
             permit.finish(seen(&attempt));
             let error = attempt.result.as_ref().err().cloned();

@@ -31,7 +31,7 @@ impl ChatModel for Scripted {
         "gpt-4o-mini"
     }
 
-    async fn attempt(&self, _: &ChatRequest) -> Attempt {
+    async fn attempt(&self, _: &ChatRequest, _: Option<&StepTrace>) -> Attempt {
         self.sent.lock().expect("no panic").push(Instant::now());
         if !self.takes.is_zero() {
             tokio::time::sleep(self.takes).await;
@@ -116,6 +116,7 @@ const CONTEXT: CallContext<'static> = CallContext {
     lineage: "l",
     known_calls: true,
     failed_attempts: 0,
+    trace: None,
 };
 
 fn yes(reply: &ChatReply) -> Result<bool, String> {

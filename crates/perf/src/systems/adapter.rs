@@ -8,13 +8,13 @@ use std::{
 
 use anyhow::Context;
 use bench_proto::dataset::StreamEntry;
-use bench_testkit::fakes::Fake;
-use bench_worker::systems::{
+use bench_systems::{
     BankRef, BuildContext, MemorySystem, SystemSettings,
     adapter::{self, shipped},
     policy::Policy,
     registry,
 };
+use bench_testkit::fakes::Fake;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use bench_worker::systems::{BuildContext, Readiness, SystemSettings, registry};
+use bench_systems::{BuildContext, Readiness, SystemSettings, registry};
 use serde_json::{Value, json};
 
 use super::{Percentiles, banks::Asked};

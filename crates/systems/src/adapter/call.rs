@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use bench_proto::{call::Usage, failure::Failure};
+use bench_proto::{
+    call::Usage,
+    failure::Failure,
+    trace::{StepTrace, TRACEPARENT},
+};
 use reqwest::{
     Method, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue},
@@ -66,6 +70,8 @@ pub(super) struct Connection<'a> {
     pub(super) base: &'a Url,
     pub(super) auth: Option<&'a Secret>,
     pub(super) headers: &'a HeaderMap,
+    /// The step whose trace the request brings along.
+    pub(super) trace: Option<&'a StepTrace>,
     pub(super) max_bytes: usize,
     pub(super) redirects: bool,
 }
@@ -272,8 +278,8 @@ impl Call {
             headers.insert(name.clone(), HeaderValue::from_str(&text).map_err(|e| broken(format!("{name}: {e}")))?);
         }
         // the system's own spans join the trace of the question
-        if let Some(traceparent) = bench_models::step_trace::next_traceparent().and_then(|text| text.parse().ok()) {
-            headers.insert("traceparent", traceparent);
+        if let Some(traceparent) = connection.trace.and_then(|step| step.next_traceparent().parse().ok()) {
+            headers.insert(TRACEPARENT, traceparent);
         }
         if let Some(secret) = connection.auth {
             secret.add(&mut headers, &mut url).map_err(broken)?;

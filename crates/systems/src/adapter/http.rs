@@ -7,7 +7,11 @@ use std::{
     time::Duration,
 };
 
-use bench_proto::{address::is_public, failure::Failure, redact};
+use bench_proto::{
+    address::is_public,
+    failure::{Failure, LONGEST_RETRY_AFTER},
+    redact,
+};
 use reqwest::{
     Method, Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -16,9 +20,9 @@ use reqwest::{
 };
 
 /// Code of a failure before anything was sent: the system is not there.
-pub(crate) const UNREACHABLE: &str = "system_unreachable";
+pub const UNREACHABLE: &str = "system_unreachable";
 /// Code of a page for people where a reply was expected: something before the system answers in its place.
-pub(crate) const NO_REPLY: &str = "system_no_reply";
+pub const NO_REPLY: &str = "system_no_reply";
 /// Code of a response that is not what the file says.
 pub(super) const SHAPE: &str = "system_shape";
 
@@ -131,7 +135,7 @@ impl Response {
     /// Milliseconds of its `Retry-After`, when it gives seconds, as far as they are believed.
     pub(super) fn retry_after_ms(&self) -> Option<u64> {
         let seconds: u64 = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-        Some(seconds.min(bench_store::LONGEST_RETRY_AFTER.as_secs()) * 1000)
+        Some(seconds.min(LONGEST_RETRY_AFTER.as_secs()) * 1000)
     }
 }
 

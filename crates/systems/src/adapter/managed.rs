@@ -24,7 +24,7 @@ use reqwest::Url;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{info, warn};
 
-pub(crate) use self::conduct::BROKEN;
+pub use self::conduct::BROKEN;
 pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
 use self::{
     child::Child,
@@ -37,12 +37,12 @@ pub(super) use self::{
     log::{last_words, log_path, secrets_of},
 };
 use super::{
-    super::{BuildContext, Prepared},
     file::{env_names, fill, fill_json},
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
     time,
 };
+use crate::Prepared;
 use bench_settings::private;
 
 /// Longest time until an instance is healthy, when nothing is said.
@@ -172,7 +172,7 @@ impl Address {
 
 impl Managed {
     /// Checks what can be checked before anything is started.
-    pub(super) fn new(spec: &AdapterSpec, start: &StartSpec, context: &BuildContext) -> Result<Self, String> {
+    pub(super) fn new(spec: &AdapterSpec, start: &StartSpec, context: &AdapterContext) -> Result<Self, String> {
         match (start.command.as_slice(), &start.image) {
             ([], None) => return Err("start: give `command` or `image`".to_owned()),
             ([_, ..], Some(_)) => return Err("start: give `command` or `image`, not both".to_owned()),
@@ -484,7 +484,7 @@ fn cannot(name: &str, error: &dyn std::fmt::Display) -> Failure {
 
 /// Where a system of a run has its log and what it stores: `$BENCH_HOME/systems/RUN/NAME`. Absolute, for a system works in a
 /// folder of its own.
-pub(super) fn folder_of(context: &BuildContext, name: &str) -> PathBuf {
+pub(super) fn folder_of(context: &AdapterContext, name: &str) -> PathBuf {
     let home = context.home.clone().unwrap_or_else(std::env::temp_dir);
     let run = context.run.as_deref().unwrap_or("no-run");
     let folder = home.join("systems").join(folder_name(run)).join(folder_name(name));

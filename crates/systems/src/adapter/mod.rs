@@ -26,18 +26,31 @@ mod system;
 mod template;
 mod time;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use serde_json::Value;
 
-pub use http::SystemHttp;
-pub(crate) use http::{NO_REPLY, UNREACHABLE};
-pub(crate) use managed::BROKEN;
-pub use managed::{InstanceRecord, Instances, end_orphans, host, remove_data};
+pub use http::{NO_REPLY, SystemHttp, UNREACHABLE};
+pub use managed::{BROKEN, InstanceRecord, Instances, end_orphans, host, remove_data};
 pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
 pub use spec::AdapterSpec;
 
-use super::{BuildContext, MemorySystem, SystemSettings};
+use crate::{Capabilities, MemorySystem, SystemSettings};
+
+/// What adapters share within a process.
+#[derive(Clone, Default)]
+pub struct AdapterContext {
+    /// HTTP clients.
+    pub http: SystemHttp,
+    /// Systems that this process has started.
+    pub instances: Instances,
+    /// Where started systems have their folders; a temporary folder when nobody says.
+    pub home: Option<PathBuf>,
+    /// The run that the system is built for; names the folder of a started system.
+    pub run: Option<String>,
+    /// Systems that are processes work in a folder of their own, not in that of whoever started this process.
+    pub apart: bool,
+}
 
 /// Setting that holds the whole adapter, as JSON: workers need no file.
 pub const ADAPTER: &str = "adapter";
@@ -50,7 +63,7 @@ pub const MODE: &str = "system.mode";
 ///
 /// # Errors
 /// What is wrong with the adapter, its place or its secret.
-pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, String> {
+pub(crate) fn build(settings: &SystemSettings, context: &AdapterContext) -> Result<Arc<dyn MemorySystem>, String> {
     let spec = settings.get(ADAPTER).ok_or("the adapter is missing")?;
     let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
     let url = settings.get(URL).and_then(Value::as_str);
@@ -83,7 +96,7 @@ pub fn searches(settings: &SystemSettings) -> bool {
 ///
 /// # Errors
 /// What is wrong with the file.
-pub fn check(spec: &AdapterSpec) -> Result<super::Capabilities, String> {
+pub fn check(spec: &AdapterSpec) -> Result<Capabilities, String> {
     if spec.command.is_some() {
         return process::capabilities(spec);
     }

@@ -33,10 +33,6 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    super::{
-        BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness,
-        Recall, RecallQuery, RetainReceipt, SystemStats,
-    },
     UNREACHABLE,
     call::{believed, excerpt},
     file, handle,
@@ -46,6 +42,10 @@ use super::{
     managed::{self, child::signal_group},
     spec::{AdapterSpec, ReadyRule},
     time,
+};
+use crate::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemStats,
 };
 use bench_settings::private;
 
@@ -288,7 +288,7 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
 
 pub(super) fn build(
     spec: AdapterSpec,
-    context: &BuildContext,
+    context: &AdapterContext,
     consolidated: bool,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let mut capabilities = capabilities(&spec)?;
@@ -525,7 +525,12 @@ impl MemorySystem for ProcessSystem {
         handle::checked(named).map_err(|error| Failure::permanent(SHAPE, format!("open: {error}")))
     }
 
-    async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        _step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
         let items: Vec<ProcessItem> = self.items(entries).iter().map(Item::for_process).collect();
         let mut used = Usage::default();
         for chunk in items.chunks(self.spec.limits.batch.unwrap_or(64).max(1) as usize) {

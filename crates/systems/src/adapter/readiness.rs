@@ -11,7 +11,6 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::{
-    super::{BankRef, Readiness},
     call::{Call, excerpt},
     items::Item,
     path::Path,
@@ -19,6 +18,7 @@ use super::{
     system::{CHECKS_IN_FLIGHT, HttpSystem, bank_vars, handle},
     time,
 };
+use crate::{BankRef, Readiness};
 
 /// Banks whose progress is remembered.
 const PROGRESS_KEPT: usize = 4096;

@@ -6,7 +6,6 @@ use bench_proto::{call::Usage, failure::Failure, step::RetrievedHit};
 use serde_json::Value;
 
 use super::{
-    super::{BankRef, NativeAnswer, Recall, RecallQuery},
     call::{Call, Read},
     file::Hits,
     index::{Handed, Indexes},
@@ -15,6 +14,7 @@ use super::{
     system::{HttpSystem, bank_vars},
     template::Vars,
 };
+use crate::{BankRef, NativeAnswer, Recall, RecallQuery};
 
 /// Tokens of a recall for systems that are asked by budget, when nothing is said.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
@@ -26,7 +26,7 @@ impl HttpSystem {
             return Ok(Recall { hits: Vec::new(), effective_k: 0, usage: Usage::default() });
         }
         let vars = self.recall_vars(bank, query)?;
-        let reads = self.adapter.searches.iter().map(|(call, _)| self.send(call, Some(bank), &vars));
+        let reads = self.adapter.searches.iter().map(|(call, _)| self.send_for(query.step, call, Some(bank), &vars));
         let reads = futures::future::try_join_all(reads).await?;
         let (mut lists, mut usage) = (Vec::new(), Usage::default());
         for ((call, lists_of), read) in self.adapter.searches.iter().zip(reads) {
@@ -51,7 +51,7 @@ impl HttpSystem {
         let (Some(call), Some(spec)) = (&self.adapter.answer, &self.adapter.spec.answer) else {
             return Err(Failure::permanent("system_cannot", "the adapter has no `answer`"));
         };
-        let read = self.send(call, Some(bank), &self.recall_vars(bank, query)?).await?;
+        let read = self.send_for(query.step, call, Some(bank), &self.recall_vars(bank, query)?).await?;
         let text = answer_text(call, &read, Some(spec))?;
         let cites = spec.cites.as_deref().map(Path::new);
         let values = std::iter::once(&read.value).chain(read.events.iter().map(|event| &event.data));

@@ -5,7 +5,6 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 
 use super::{
-    super::BankRef,
     AdapterSpec,
     call::Call,
     file::{self, Adapter},
@@ -14,6 +13,7 @@ use super::{
     recalling,
     template::Vars,
 };
+use crate::BankRef;
 
 fn call<'a>(adapter: &'a Adapter, name: &str) -> Option<&'a Call> {
     match name {

@@ -5,12 +5,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::{
-    super::BankRef,
     call::{Call, Read},
     items::Item,
     path::Path,
     system::{CHECKS_IN_FLIGHT, HttpSystem, bank_vars, handle},
 };
+use crate::BankRef;
 
 impl HttpSystem {
     /// Sends items in the way that the adapter says.

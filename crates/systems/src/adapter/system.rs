@@ -21,10 +21,6 @@ use reqwest::{Url, header::HeaderMap};
 use serde_json::Value;
 
 use super::{
-    super::{
-        BankRef, BuildContext, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness,
-        Recall, RecallQuery, RetainReceipt, SystemStats,
-    },
     call::{Call, Connection, Read, Secret},
     file::{self, Adapter},
     index::Indexes,
@@ -35,7 +31,10 @@ use super::{
     spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
 };
-use crate::traces::server_of;
+use crate::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemStats,
+};
 
 /// Bytes of a response when nothing is said.
 const DEFAULT_RESPONSE_BYTES: usize = 8 << 20;
@@ -77,7 +76,7 @@ impl From<Address> for Base {
 pub(super) fn build(
     spec: &AdapterSpec,
     url: Option<&str>,
-    context: &BuildContext,
+    context: &AdapterContext,
     consolidated: bool,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let adapter = file::compile(spec)?;
@@ -171,12 +170,24 @@ impl HttpSystem {
         Ok(at.into())
     }
 
+    /// Sends a request outside of a question.
     pub(super) async fn send(&self, call: &Call, bank: Option<&BankRef>, vars: &Vars) -> Result<Read, Failure> {
+        self.send_for(StepContext::default(), call, bank, vars).await
+    }
+
+    /// Sends a request for a step.
+    pub(super) async fn send_for(
+        &self,
+        step: StepContext<'_>,
+        call: &Call,
+        bank: Option<&BankRef>,
+        vars: &Vars,
+    ) -> Result<Read, Failure> {
         let base = match bank {
             Some(bank) => self.base_of(call, bank).await?,
             None => self.base(None).await?,
         };
-        let sent = self.send_to(&base.url, call, vars).await;
+        let sent = self.send_to(&base.url, step, call, vars).await;
         let (Place::Managed(managed), Some(at)) = (&self.place, &base.instance) else { return sent };
         match sent {
             Ok(read) => {
@@ -187,12 +198,13 @@ impl HttpSystem {
         }
     }
 
-    async fn send_to(&self, base: &Url, call: &Call, vars: &Vars) -> Result<Read, Failure> {
+    async fn send_to(&self, base: &Url, step: StepContext<'_>, call: &Call, vars: &Vars) -> Result<Read, Failure> {
         let connection = Connection {
             client: &self.client,
             base,
             auth: self.secret.as_ref(),
             headers: &self.headers,
+            trace: step.trace,
             max_bytes: self.adapter.spec.limits.response_bytes.map_or(DEFAULT_RESPONSE_BYTES, |n| n as usize),
             redirects: self.adapter.spec.allow.contains(&Permission::Redirects),
         };
@@ -207,7 +219,7 @@ impl HttpSystem {
             let connected = tokio::net::TcpStream::connect((host.trim_matches(['[', ']']), port)).await;
             return connected.map(|_| None).map_err(|e| Failure::transient(super::UNREACHABLE, e.to_string()));
         };
-        let read = self.send_to(base, call, &Vars::default()).await?;
+        let read = self.send_to(base, StepContext::default(), call, &Vars::default()).await?;
         let version = self.adapter.spec.health.as_ref().and_then(|health| health.version.as_deref());
         Ok(version.and_then(|path| Path::new(path).string(&read.value)))
     }
@@ -292,7 +304,12 @@ impl MemorySystem for HttpSystem {
         Ok(format!("{host}{own}"))
     }
 
-    async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        _step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
         let Some(call) = &self.adapter.retain else {
             return Err(Failure::permanent("system_cannot", "the adapter has no `retain`"));
         };
@@ -415,8 +432,8 @@ impl MemorySystem for HttpSystem {
 
     async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
         match &self.place {
-            Place::Fixed(url) => server_of(url),
-            Place::Managed(managed) => server_of(&managed.known_address(Some(&bank.name))?),
+            Place::Fixed(url) => ServerAddress::named_by(url),
+            Place::Managed(managed) => ServerAddress::named_by(&managed.known_address(Some(&bank.name))?),
         }
     }
 

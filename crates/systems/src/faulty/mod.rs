@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, ids::Sha256Hash};
 use outside::Outside;
 
-use super::{
+use crate::{
     BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery,
-    RetainReceipt, SystemSettings, bm25,
+    RetainReceipt, StepContext, SystemSettings, bm25,
     settings::{Setting, number, text},
 };
 
@@ -38,7 +38,7 @@ const RETAIN_MS: Setting =
 const LONGEST_RETAIN_MS: f64 = 60_000.0;
 
 /// The settings of the system.
-pub(super) const SETTINGS: &[Setting] = &[PANIC, ERROR, KILL, MEMORY, RETAIN, RETAIN_MS];
+pub(crate) const SETTINGS: &[Setting] = &[PANIC, ERROR, KILL, MEMORY, RETAIN, RETAIN_MS];
 
 struct Faulty {
     inner: Arc<dyn MemorySystem>,
@@ -53,7 +53,7 @@ struct Faulty {
 }
 
 /// Builds the system.
-pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let inner = bm25::build(&SystemSettings::new(), context)?;
     let takes = Duration::from_secs_f64(number(settings, &RETAIN_MS, 0.0, LONGEST_RETAIN_MS)? / 1000.0);
     let folder = text(settings, &MEMORY)?;
@@ -114,8 +114,13 @@ impl MemorySystem for Faulty {
         self.inner.open_bank(bank).await
     }
 
-    async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
-        let Some(outside) = &self.outside else { return self.inner.retain(bank, entries).await };
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
+        let Some(outside) = &self.outside else { return self.inner.retain(bank, entries, step).await };
         let receipt = outside.retain(bank, entries).await?;
         // another generation is another name, and draws anew
         let lost = |entry: &&StreamEntry| Self::lot("retain", &format!("{} {}", bank.name, entry.id()), self.retain);

@@ -14,7 +14,7 @@ use bench_proto::{
     failure::Failure,
 };
 
-use crate::systems::{BankRef, RetainReceipt};
+use crate::{BankRef, RetainReceipt};
 
 /// The folder.
 pub(super) struct Outside {

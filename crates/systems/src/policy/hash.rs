@@ -5,7 +5,7 @@ use std::fmt;
 use bench_proto::ids::Sha256Hash;
 use serde_json::Value;
 
-use super::super::{
+use crate::{
     SystemSettings,
     adapter::{self, AdapterSpec},
 };

@@ -14,12 +14,12 @@ use bench_proto::policy::SystemPolicy;
 use reqwest::Url;
 use serde_json::Value;
 
-pub(crate) use self::refused::RefusedSystem;
 pub use self::{
     hash::{SystemHash, shipped},
     refusal::{Lack, Refusal},
+    refused::RefusedSystem,
 };
-use super::{
+use crate::{
     SystemSettings,
     adapter::{
         self, AdapterSpec, file,

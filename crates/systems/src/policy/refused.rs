@@ -6,19 +6,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure};
 
-use super::super::{
+use crate::{
     BankRef, Capabilities, MemorySystem, NativeAnswer, Prepared, Readiness, Recall, RecallQuery, RetainReceipt,
+    StepContext,
 };
 
 /// A system that is not allowed.
-pub(crate) struct RefusedSystem {
+pub struct RefusedSystem {
     capabilities: Capabilities,
     failure: Failure,
 }
 
 impl RefusedSystem {
     /// Of what its adapter says it could do; each operation fails with `failure`.
-    pub(crate) fn instead(capabilities: Capabilities, failure: Failure) -> Arc<dyn MemorySystem> {
+    #[must_use]
+    pub fn instead(capabilities: Capabilities, failure: Failure) -> Arc<dyn MemorySystem> {
         Arc::new(Self { capabilities, failure })
     }
 
@@ -37,7 +39,12 @@ impl MemorySystem for RefusedSystem {
         self.refuse()
     }
 
-    async fn retain(&self, _bank: &BankRef, _entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+    async fn retain(
+        &self,
+        _bank: &BankRef,
+        _entries: &[StreamEntry],
+        _step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
         self.refuse()
     }
 

@@ -1,7 +1,5 @@
-use super::{
-    super::{BuildContext, registry},
-    *,
-};
+use super::*;
+use crate::{BuildContext, adapter::AdapterContext, registry};
 
 const CALLS: &str = "
 retain: {request: POST /add, body: {text: '{text}'}}
@@ -198,7 +196,10 @@ fn p42_every_shipped_adapter_is_on_the_list() {
 #[test]
 fn p42_a_rehearsal_writes_into_no_folder_of_a_worker_that_was_not_listed() {
     let settings = SystemSettings::from([(FOLDER.to_owned(), "/etc".into())]);
-    let context = |policy: Policy| BuildContext { apart: true, policy: policy.into(), ..BuildContext::default() };
+    let context = |policy: Policy| {
+        let adapters = AdapterContext { apart: true, ..AdapterContext::default() };
+        BuildContext { adapters, policy: policy.into(), ..BuildContext::default() }
+    };
     let built = |policy| registry::build("faulty", &settings, &context(policy)).map(drop).map_err(|e| e.to_string());
     let refused = built(Policy::default()).expect_err("refused");
     assert!(refused.contains("keeps its banks in /etc") && refused.contains("allow.files=/etc"), "{refused}");

@@ -12,20 +12,18 @@ use bench_proto::{
     step::RetrievedHit,
 };
 
-use super::{
-    super::{
-        BankRef, BuildContext, BuildError, MemorySystem, Prepared, RecallQuery, Setting, SystemSettings, bm25,
-        from_items::{FromItems, Search},
-        settings::number,
-    },
-    ACCOUNT, FOLDER, MODEL, QUERY_PREFIX, TEXT_PREFIX, VectorSearch,
+use super::{ACCOUNT, FOLDER, MODEL, QUERY_PREFIX, TEXT_PREFIX, VectorSearch};
+use crate::{
+    BankRef, BuildContext, BuildError, MemorySystem, Prepared, RecallQuery, Setting, StepContext, SystemSettings, bm25,
+    from_items::{FromItems, Search},
+    settings::number,
 };
 
 const RRF_K: Setting = Setting { name: "hybrid.rrf_k", description: "constant of the fusion", default: "10" };
 const DEPTH: Setting = Setting { name: "hybrid.depth", description: "hits of each list, at least k", default: "100" };
 
 /// Settings of `hybrid`; those of its two halves are the same as when they stand alone.
-pub(in super::super) const HYBRID_SETTINGS: &[Setting] =
+pub(crate) const HYBRID_SETTINGS: &[Setting] =
     &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX, bm25::K1, bm25::B, RRF_K, DEPTH];
 
 struct Hybrid {
@@ -36,7 +34,7 @@ struct Hybrid {
 }
 
 /// Builds `hybrid`.
-pub(in super::super) fn build_hybrid(
+pub(crate) fn build_hybrid(
     settings: &SystemSettings,
     context: &BuildContext,
 ) -> Result<Arc<dyn MemorySystem>, BuildError> {
@@ -75,8 +73,8 @@ impl Search for Hybrid {
         Ok(words.max(vectors))
     }
 
-    async fn ahead(&self, entries: &[StreamEntry]) -> Result<(), Failure> {
-        self.vectors.ahead(entries).await
+    async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<(), Failure> {
+        self.vectors.ahead(entries, step).await
     }
 }
 

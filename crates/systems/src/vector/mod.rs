@@ -5,10 +5,8 @@
 //! model in a folder, or from nothing but the words. Those that are paid for are made once, when a bank is retained, and read
 //! back from the call store; an index is built once per process and bank, and kept in the index cache.
 
-mod embed;
 mod hybrid;
 mod index;
-mod local;
 pub mod requests;
 
 use std::sync::Arc;
@@ -21,18 +19,16 @@ use bench_proto::{
 };
 use futures::StreamExt;
 
-pub use self::embed::{Embed, EmbeddingModel, HashEmbeddings, HttpEmbeddings};
 pub use self::index::{Vectors, nearest};
-pub use self::local::LocalModels;
-use super::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, RecallQuery, Setting, SystemSettings,
-    documents,
+use crate::{
+    BankRef, BuildContext, BuildError, Capabilities, Embeddings, MemorySystem, Prepared, RecallQuery, Setting,
+    StepContext, SystemSettings, documents,
+    embed::{Embed, EmbeddingModel, HashEmbeddings, NoEmbeddings},
     from_items::{FromItems, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::text,
 };
-use crate::embedder::Payer;
-pub(super) use hybrid::{HYBRID_SETTINGS, build_hybrid};
+pub(crate) use hybrid::{HYBRID_SETTINGS, build_hybrid};
 
 /// Version: raised when the same settings find something else.
 const VERSION: &str = "1.1.0";
@@ -51,7 +47,7 @@ const TEXT_PREFIX: Setting =
     Setting::new("vector.text_prefix", "what the model wants before a text, such as 'passage: ' for E5", "");
 
 /// Settings of `vector`.
-pub(super) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX];
+pub(crate) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX];
 
 /// The value of `vector.model` that means a model in a folder.
 const LOCAL: &str = "local";
@@ -63,9 +59,10 @@ const AT_HOME: &[&str] = &["hash", "local"];
 const REQUESTS_AT_ONCE: usize = 16;
 
 /// Search by embeddings.
-pub(super) struct VectorSearch {
+pub(crate) struct VectorSearch {
     model: EmbeddingModel,
-    embed: Arc<dyn Embed>,
+    /// Where its embeddings come from, unless the step that asks brings its own.
+    embed: Option<Arc<dyn Embed>>,
     /// Hash of a local model.
     local: Option<String>,
     query_prefix: String,
@@ -75,25 +72,33 @@ pub(super) struct VectorSearch {
 }
 
 impl VectorSearch {
-    pub(super) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
+    pub(crate) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
         let model = EmbeddingModel { name: text(settings, &MODEL)?, account: text(settings, &ACCOUNT)? };
         let mut local = None;
-        let embed: Arc<dyn Embed> = match (model.name.as_str(), &context.embeddings) {
-            ("hash", _) => Arc::new(HashEmbeddings),
+        let embed: Option<Arc<dyn Embed>> = match (model.name.as_str(), &context.embeddings) {
+            ("hash", _) => Some(Arc::new(HashEmbeddings)),
             (LOCAL, _) => {
                 let opened = context.local_models.open(&text(settings, &FOLDER)?);
                 let opened = opened.map_err(|reason| BuildError::Adapter { system: "vector".to_owned(), reason })?;
                 local = Some(opened.hash);
-                opened.embed
+                Some(opened.embed)
             }
-            (_, Some(embed)) => Arc::clone(embed),
-            (_, None) => Arc::new(embed::NoEmbeddings),
+            (_, Embeddings::Accounts(embed)) => Some(Arc::clone(embed)),
+            (_, Embeddings::Nowhere) => Some(Arc::new(NoEmbeddings)),
+            (_, Embeddings::OfStep) => None,
         };
         let text_prefix = text(settings, &TEXT_PREFIX)?;
         let hash = local.as_deref().unwrap_or_default();
         let settings_key = format!("model={} {hash} prefix={text_prefix}", model.name).into();
         let query_prefix = text(settings, &QUERY_PREFIX)?;
         Ok(Self { model, embed, local, query_prefix, text_prefix, settings_key, cache: context.index_cache.clone() })
+    }
+
+    /// Who makes embeddings for a step.
+    fn embed<'a>(&'a self, step: StepContext<'a>) -> Result<&'a Arc<dyn Embed>, Failure> {
+        self.embed.as_ref().or(step.embeddings).ok_or_else(|| {
+            Failure::permanent("embedding_payer", "embeddings of a run are made within its steps; report this as a bug")
+        })
     }
 
     async fn index_of(
@@ -103,13 +108,13 @@ impl VectorSearch {
         query: &RecallQuery<'_>,
     ) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
         let key = IndexKey::of("vector", bank, content, query, &self.settings_key);
-        let (content, embed, model) = (content.clone(), Arc::clone(&self.embed), self.model.clone());
+        let (content, embed, model) = (content.clone(), Arc::clone(self.embed(query.step)?), self.model.clone());
         let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
-        let (runtime, payer) = (tokio::runtime::Handle::current(), Payer::current());
+        let runtime = tokio::runtime::Handle::current();
         let build = move || {
             let given = requests::of_entries(&content.entries[..visible_entries as usize], &prefix);
             let embedding = futures::stream::iter(&given)
-                .map(|request| async { embed.of_bank(payer.as_ref(), &model, &request.texts).await })
+                .map(|request| async { embed.of_bank(&model, &request.texts).await })
                 .buffered(REQUESTS_AT_ONCE)
                 // what is under way is finished when one fails: it may be paid for
                 .collect::<Vec<_>>();
@@ -174,7 +179,7 @@ pub fn rehearsed(settings: &SystemSettings) -> SystemSettings {
 }
 
 /// Builds `vector`.
-pub(super) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let search = VectorSearch::new(settings, context)?;
     Ok(FromItems::system(search.capabilities(), search))
 }
@@ -192,7 +197,8 @@ impl Search for VectorSearch {
             return Ok(Vec::new());
         }
         let text = if query.text.trim().is_empty() { " " } else { query.text };
-        let mut embedded = self.embed.embed(&self.model, &[format!("{}{text}", self.query_prefix)]).await?;
+        let embed = self.embed(query.step)?;
+        let mut embedded = embed.embed(&self.model, &[format!("{}{text}", self.query_prefix)]).await?;
         let embedded = embedded
             .pop()
             .ok_or_else(|| Failure::permanent("embedding_shape", "no embedding came back for the query"))?;
@@ -211,10 +217,11 @@ impl Search for VectorSearch {
         self.index_of(bank, content, query).await.map(|(_, prepared)| prepared)
     }
 
-    async fn ahead(&self, entries: &[StreamEntry]) -> Result<(), Failure> {
+    async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<(), Failure> {
+        let embed = self.embed(step)?;
         let texts: Vec<Vec<String>> =
             requests::of_entries(entries, &self.text_prefix).into_iter().map(|request| request.texts).collect();
-        futures::stream::iter(texts.into_iter().map(async |texts| self.embed.ahead(&self.model, &texts).await))
+        futures::stream::iter(texts.into_iter().map(async |texts| embed.ahead(&self.model, &texts).await))
             .buffer_unordered(REQUESTS_AT_ONCE)
             // what is under way is finished when one fails: it is paid for
             .collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 
 use bench_proto::dataset::StreamEntry;
 
-use super::super::documents::{self, Document};
+use crate::documents::{self, Document};
 
 /// Texts of one request.
 const TEXTS_PER_REQUEST: usize = 64;

@@ -1,7 +1,7 @@
 //! Every shipped adapter passes the checks against its contract, and its traps are handled.
 
+use bench_systems::{adapter::shipped::SHIPPED, check::Outcome};
 use bench_testkit::fakes::{Fake, SYSTEMS, World};
-use bench_worker::systems::{adapter::shipped::SHIPPED, check::Outcome};
 
 use super::{changes_of, checked, outcome, robust::bank, start, system};
 

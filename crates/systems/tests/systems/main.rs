@@ -10,13 +10,13 @@ mod traps;
 
 use std::sync::Arc;
 
-use bench_testkit::fakes::Fake;
-use bench_worker::systems::{
+use bench_systems::{
     BuildContext, MemorySystem, SystemSettings, adapter,
     check::{self, Outcome, Step},
     policy::Policy,
     registry,
 };
+use bench_testkit::fakes::Fake;
 
 /// The shipped adapter of a name, pointed at a URL, with changes to its text.
 fn system(name: &str, url: &str, changes: &[(&str, &str)]) -> Arc<dyn MemorySystem> {
@@ -39,8 +39,8 @@ fn of_text(text: &str, url: Option<&str>) -> Arc<dyn MemorySystem> {
     if let Some(url) = url {
         settings.insert(adapter::URL.to_owned(), url.into());
     }
-    let home = Some(env!("CARGO_TARGET_TMPDIR").into());
-    let context = BuildContext { home, policy: Policy::anything().into(), ..BuildContext::default() };
+    let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
+    let context = context.in_home(env!("CARGO_TARGET_TMPDIR"));
     registry::build(&spec.name, &settings, &context).expect("builds")
 }
 

@@ -1,6 +1,6 @@
 //! A system of the user's own that is a process: the example of the documentation, driven through all checks.
 
-use bench_worker::systems::{RecallQuery, check::Outcome};
+use bench_systems::{RecallQuery, check::Outcome};
 
 use super::{checked, of_text};
 
@@ -63,8 +63,7 @@ for line in sys.stdin:
     let system = of_text(&spec.to_string(), None);
     // longer than any pipe holds
     let text = "long ".repeat(200_000);
-    let query =
-        RecallQuery { question_id: "q", text: &text, time_text: None, k: 1, visible_entries: 1, evidence: None };
+    let query = RecallQuery { question_id: "q", text: &text, k: 1, visible_entries: 1, ..RecallQuery::default() };
     let failure = system.recall(&super::robust::bank(), &query).await.expect_err("nobody reads it");
     assert_eq!(failure.code, "system_timeout");
     let health = system.health().await.expect("another process answers");

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use bench_worker::systems::adapter::{file, replay};
+use bench_systems::adapter::{file, replay};
 use serde_json::{Value, json};
 
 /// (adapter, call, exchange, what is read)
@@ -52,9 +52,8 @@ fn exchanges() -> Option<Vec<Value>> {
     Some(serde_json::from_str(&text).expect("a list of exchanges"))
 }
 
-fn adapter(name: &str) -> bench_worker::systems::adapter::AdapterSpec {
-    let (_, text) =
-        bench_worker::systems::adapter::shipped::SHIPPED.iter().find(|(n, _)| *n == name).expect("is shipped");
+fn adapter(name: &str) -> bench_systems::adapter::AdapterSpec {
+    let (_, text) = bench_systems::adapter::shipped::SHIPPED.iter().find(|(n, _)| *n == name).expect("is shipped");
     file::parse(text).expect("reads")
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use axum::{Json, Router, response::Redirect, routing::post};
 use bench_proto::failure::FailureClass;
+use bench_systems::{BankRef, MemorySystem, RecallQuery};
 use bench_testkit::fakes::Fake;
-use bench_worker::systems::{BankRef, MemorySystem, RecallQuery};
 use serde_json::{Value, json};
 
 use super::{of_text, start, system};
@@ -35,7 +35,7 @@ pub(super) fn bank() -> BankRef {
 }
 
 async fn failure(system: &Arc<dyn MemorySystem>, k: u32) -> bench_proto::failure::Failure {
-    let query = RecallQuery { question_id: "q", text: "heron", time_text: None, k, visible_entries: 1, evidence: None };
+    let query = RecallQuery { question_id: "q", text: "heron", k, visible_entries: 1, ..RecallQuery::default() };
     system.recall(&bank(), &query).await.expect_err("must fail")
 }
 
@@ -87,8 +87,7 @@ async fn server_that_redirects() -> String {
 async fn redirects_are_followed_when_allowed_and_to_the_same_server_only() {
     let url = server_that_redirects().await;
     let at = |path: &str, more: &str| of_text(&format!("{SMALL}{more}"), Some(&format!("{url}{path}")));
-    let query =
-        RecallQuery { question_id: "q", text: "heron", time_text: None, k: 5, visible_entries: 1, evidence: None };
+    let query = RecallQuery { question_id: "q", text: "heron", k: 5, visible_entries: 1, ..RecallQuery::default() };
     let allowed = "allow: [redirects]\n";
     let found = at("/old", allowed).recall(&bank(), &query).await.expect("is followed, with its body");
     assert_eq!(found.hits[0].text, "heron");
@@ -192,8 +191,7 @@ async fn tokens_that_cannot_be_true_are_no_count() {
         "hits: [{list: results, text: memory}]",
         "hits: [{list: results, text: memory}], usage: {prompt_tokens: used, completion_tokens: made}",
     );
-    let query =
-        RecallQuery { question_id: "q", text: "heron", time_text: None, k: 5, visible_entries: 1, evidence: None };
+    let query = RecallQuery { question_id: "q", text: "heron", k: 5, visible_entries: 1, ..RecallQuery::default() };
     let usage = of_text(&counting, Some(&url)).recall(&bank(), &query).await.expect("is read").usage;
     assert_eq!((usage.prompt_tokens, usage.completion_tokens), (0, 7));
 }

@@ -1,6 +1,6 @@
 //! The published JSON Schemas of adapter files and of the process protocol. `BENCH_BLESS=1` rewrites them.
 
-use bench_worker::systems::adapter::{AdapterSpec, ProcessReply, ProcessRequest};
+use bench_systems::adapter::{AdapterSpec, ProcessReply, ProcessRequest};
 
 fn published(name: &str, schema: &schemars::Schema) {
     let path = format!("{}/../docs/schemas/{name}.json", env!("CARGO_MANIFEST_DIR"));

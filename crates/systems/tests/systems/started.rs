@@ -6,7 +6,9 @@ use bench_proto::{
     dataset::{BankContent, Memory, StreamEntry},
     ids::Sha256Hash,
 };
-use bench_worker::systems::{BankRef, BuildContext, RecallQuery, SystemSettings, adapter, policy::Policy, registry};
+use bench_systems::{
+    BankRef, BuildContext, RecallQuery, StepContext, SystemSettings, adapter, policy::Policy, registry,
+};
 
 /// One more than are kept, and another.
 const BANKS: usize = 18;
@@ -49,12 +51,8 @@ fn running(home: &Path) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_instances_make_room_and_come_back_with_what_they_hold() {
     let home = tempfile::tempdir().expect("a folder");
-    let context = BuildContext {
-        home: Some(home.path().to_owned()),
-        run: Some("room".to_owned()),
-        policy: Policy::anything().into(),
-        ..BuildContext::default()
-    };
+    let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
+    let context = context.in_home(home.path()).for_run("room");
     let spec = adapter::file::parse(&adapter_text()).expect("the adapter reads");
     let adapter = serde_json::to_value(&spec).expect("serialises");
     let settings = SystemSettings::from([(adapter::ADAPTER.to_owned(), adapter)]);
@@ -64,7 +62,7 @@ async fn idle_instances_make_room_and_come_back_with_what_they_hold() {
         let mut bank = bank(number);
         bank.handle = Some(system.open_bank(&bank).await.expect("opens"));
         let entries = &bank.content.as_ref().expect("has content").entries;
-        let _ = system.retain(&bank, entries).await.expect("stores");
+        let _ = system.retain(&bank, entries, StepContext::default()).await.expect("stores");
         banks.push(bank);
     }
     assert_eq!(running(home.path()), 16, "those that nobody has asked for longest were ended");
@@ -74,7 +72,7 @@ async fn idle_instances_make_room_and_come_back_with_what_they_hold() {
         time_text: None,
         k: 5,
         visible_entries: 1,
-        evidence: None,
+        ..RecallQuery::default()
     };
     let found = system.recall(&banks[0], &query).await.expect("is started again");
     assert_eq!(found.hits[0].id, "m0");

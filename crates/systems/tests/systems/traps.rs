@@ -6,8 +6,8 @@ use bench_proto::{
     dataset::{BankContent, Memory, StreamEntry},
     failure::Failure,
 };
+use bench_systems::{BankRef, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery, StepContext};
 use bench_testkit::fakes::Fake;
-use bench_worker::systems::{BankRef, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery};
 use serde_json::Value;
 
 use super::{changes_of, checked, robust::bank, start, system};
@@ -122,7 +122,7 @@ async fn fill(system: &dyn MemorySystem, bank: &mut BankRef) -> Result<(), Failu
     bank.handle = Some(system.open_bank(bank).await?);
     let entries = bank.content.as_ref().expect("has content").entries.clone();
     for entry in &entries {
-        let _ = system.retain(bank, std::slice::from_ref(entry)).await?;
+        let _ = system.retain(bank, std::slice::from_ref(entry), StepContext::default()).await?;
     }
     while let Readiness::NotYet { .. } = system.readiness(bank, entries.len() as u32).await? {
         tokio::task::yield_now().await;
@@ -131,7 +131,7 @@ async fn fill(system: &dyn MemorySystem, bank: &mut BankRef) -> Result<(), Failu
 }
 
 fn query(text: &str, k: u32) -> RecallQuery<'_> {
-    RecallQuery { question_id: "q", text, time_text: None, k, visible_entries: u32::MAX, evidence: None }
+    RecallQuery { question_id: "q", text, k, visible_entries: u32::MAX, ..RecallQuery::default() }
 }
 
 async fn recall(system: &dyn MemorySystem, bank: &BankRef, k: u32) -> Recall {

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Code of the failure of a system whose instances start and then fail at what they are asked: the run is paused.
-pub(crate) const BROKEN: &str = "system_broken";
+pub const BROKEN: &str = "system_broken";
 /// How long a task waits in its slot until its instance may be started, and how long it is put off then.
 const TURN_WAIT: Duration = Duration::from_secs(10);
 const TURN_AGAIN_MS: u64 = 1_000;

@@ -12,8 +12,6 @@ use bench_models::{
 };
 use bench_proto::failure::{Failure, FailureClass};
 
-use crate::embedder::Payer;
-
 /// An embedding model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingModel {
@@ -26,7 +24,7 @@ pub struct EmbeddingModel {
 /// Makes vectors of texts.
 #[async_trait]
 pub trait Embed: Send + Sync {
-    /// One vector per text, in order. Whoever pays for it is [`Payer::current`].
+    /// One vector per text, in order.
     async fn embed(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure>;
 
     /// Makes the vectors of what a bank is given and keeps them for [`Self::of_bank`], where that spares making them again.
@@ -34,13 +32,8 @@ pub trait Embed: Send + Sync {
         Ok(())
     }
 
-    /// The vectors of what a bank was given; asked for where there is no step any more, so that the payer is told.
-    async fn of_bank(
-        &self,
-        _: Option<&Payer>,
-        model: &EmbeddingModel,
-        texts: &[String],
-    ) -> Result<Vec<Vec<f32>>, Failure> {
+    /// The vectors of what a bank was given.
+    async fn of_bank(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
         self.embed(model, texts).await
     }
 }
@@ -70,7 +63,7 @@ impl Embed for HttpEmbeddings {
         let mut wait = Duration::from_millis(200);
         let mut attempt = 1;
         loop {
-            match server.attempt(&request(texts)).await.result {
+            match server.attempt(&request(texts), None).await.result {
                 Ok(reply) => {
                     return vectors(&reply.text, texts.len()).map_err(|e| Failure::permanent("embedding_shape", e));
                 }
@@ -95,7 +88,7 @@ fn no_account(name: &str) -> Failure {
 }
 
 /// No account is configured at all.
-pub(super) struct NoEmbeddings;
+pub(crate) struct NoEmbeddings;
 
 #[async_trait]
 impl Embed for NoEmbeddings {

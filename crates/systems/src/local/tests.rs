@@ -10,9 +10,7 @@ use bench_testkit::python::minilm_folder;
 use serde_json::Value;
 
 use super::*;
-use crate::systems::{
-    BankRef, BuildContext, MemorySystem, RecallQuery, SystemSettings, registry, vector::EmbeddingModel,
-};
+use crate::{BankRef, BuildContext, MemorySystem, RecallQuery, SystemSettings, embed::EmbeddingModel, registry};
 
 fn settings(folder: &Path) -> SystemSettings {
     SystemSettings::from([
@@ -46,8 +44,7 @@ fn bank(texts: &[&str]) -> BankRef {
 }
 
 async fn found(system: &dyn MemorySystem, bank: &BankRef, text: &str) -> Vec<(String, f64)> {
-    let query =
-        RecallQuery { question_id: "q", text, time_text: None, k: 2, visible_entries: u32::MAX, evidence: None };
+    let query = RecallQuery { question_id: "q", text, k: 2, visible_entries: u32::MAX, ..RecallQuery::default() };
     let hits = system.recall(bank, &query).await.expect("recalls").hits;
     hits.into_iter().map(|hit| (hit.id, hit.score.unwrap_or_default())).collect()
 }

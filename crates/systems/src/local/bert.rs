@@ -12,11 +12,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use tokenizers::Tokenizer;
 use tokio::sync::Semaphore;
 
-use super::{
-    super::{Embed, EmbeddingModel},
-    LocalModel,
-    kept::Kept,
-};
+use super::{LocalModel, kept::Kept};
+use crate::embed::{Embed, EmbeddingModel};
 
 /// Windows that are computed at once: more fill the caches of a processor and gain nothing.
 const WINDOWS_PER_BATCH: usize = 32;
@@ -47,7 +44,7 @@ pub(super) fn load(folder: &Path) -> Result<LocalModel, String> {
     let hash = Sha256Hash::of(hashes.as_bytes()).hex()[..8].to_owned();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let computed = LocalEmbeddings { bert: Arc::new(bert), free: Semaphore::new(cores) };
-    Ok(LocalModel { embed: Arc::new(Kept::of(Arc::new(computed))), hash })
+    Ok(LocalModel { embed: Arc::new(Kept::around(Arc::new(computed))), hash })
 }
 
 struct LocalEmbeddings {

@@ -14,7 +14,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::Embed;
+use crate::embed::Embed;
 
 /// The local models of a process, by folder. Clones share them.
 #[derive(Clone, Default)]
@@ -22,11 +22,11 @@ pub struct LocalModels(Arc<Mutex<HashMap<PathBuf, LocalModel>>>);
 
 /// A loaded model.
 #[derive(Clone)]
-pub(super) struct LocalModel {
+pub(crate) struct LocalModel {
     /// Computes embeddings.
-    pub(super) embed: Arc<dyn Embed>,
+    pub(crate) embed: Arc<dyn Embed>,
     /// Beginning of a hash over all files that can change an embedding: part of the run's fingerprint, which the folder is not.
-    pub(super) hash: String,
+    pub(crate) hash: String,
 }
 
 impl LocalModels {
@@ -34,7 +34,7 @@ impl LocalModels {
     ///
     /// # Errors
     /// Which file is missing or not understood; that this build cannot load any.
-    pub(super) fn open(&self, folder: &str) -> Result<LocalModel, String> {
+    pub(crate) fn open(&self, folder: &str) -> Result<LocalModel, String> {
         if folder.is_empty() {
             return Err("vector.folder is missing: where are the files of the local model?".to_owned());
         }

@@ -9,8 +9,7 @@ use std::{
 use async_trait::async_trait;
 use bench_proto::{failure::Failure, ids::Sha256Hash};
 
-use super::super::{Embed, EmbeddingModel};
-use crate::embedder::Payer;
+use crate::embed::{Embed, EmbeddingModel};
 
 /// Bytes of vectors that are kept: 64 MiB, 40,000 vectors of 384 dimensions.
 const KEPT_BYTES: usize = 64 << 20;
@@ -31,7 +30,7 @@ struct Vectors {
 }
 
 impl Kept {
-    pub(super) fn of(model: Arc<dyn Embed>) -> Self {
+    pub(super) fn around(model: Arc<dyn Embed>) -> Self {
         Self { model, most: KEPT_BYTES, vectors: Mutex::default() }
     }
 
@@ -87,12 +86,7 @@ impl Embed for Kept {
         self.known_or_made(model, texts).await.map(drop)
     }
 
-    async fn of_bank(
-        &self,
-        _: Option<&Payer>,
-        model: &EmbeddingModel,
-        texts: &[String],
-    ) -> Result<Vec<Vec<f32>>, Failure> {
+    async fn of_bank(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
         self.known_or_made(model, texts).await
     }
 }
@@ -122,10 +116,10 @@ mod tests {
     #[tokio::test]
     async fn what_was_made_ahead_is_not_made_again() {
         let lengths = Arc::new(Lengths::default());
-        let kept = Kept::of(Arc::<Lengths>::clone(&lengths));
+        let kept = Kept::around(Arc::<Lengths>::clone(&lengths));
         let model = EmbeddingModel { name: "local".to_owned(), account: String::new() };
         kept.ahead(&model, &texts(&["a", "bb", "a"])).await.expect("computes");
-        let found = kept.of_bank(None, &model, &texts(&["bb", "ccc", "a"])).await.expect("computes");
+        let found = kept.of_bank(&model, &texts(&["bb", "ccc", "a"])).await.expect("computes");
         assert_eq!(found, [[2.0], [3.0], [1.0]], "in the order of the texts");
         assert_eq!(lengths.0.load(Ordering::SeqCst), 3 + 1, "only the new one was computed");
     }
@@ -133,13 +127,13 @@ mod tests {
     #[tokio::test]
     async fn what_is_kept_is_bounded() {
         let lengths = Arc::new(Lengths::default());
-        let kept = Kept { most: 3 * size_of::<f32>(), ..Kept::of(Arc::<Lengths>::clone(&lengths)) };
+        let kept = Kept { most: 3 * size_of::<f32>(), ..Kept::around(Arc::<Lengths>::clone(&lengths)) };
         let model = EmbeddingModel { name: "local".to_owned(), account: String::new() };
         for word in ["a", "bb", "ccc", "dddd", "ccc", "dddd"] {
             kept.ahead(&model, &texts(&[word])).await.expect("computes");
         }
         assert_eq!(lengths.0.load(Ordering::SeqCst), 4);
-        let found = kept.of_bank(None, &model, &texts(&["a", "bb"])).await.expect("computes");
+        let found = kept.of_bank(&model, &texts(&["a", "bb"])).await.expect("computes");
         assert_eq!(found, [[1.0], [2.0]], "the oldest was put out and is computed again");
         assert!(kept.vectors().bytes <= 3 * size_of::<f32>(), "{}", kept.vectors().bytes);
     }
