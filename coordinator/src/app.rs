@@ -26,8 +26,7 @@ use bench_systems::{
     vector,
 };
 use bench_worker::{
-    context::WorkerEnvironment,
-    environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights},
+    environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights, WorkerEnvironment},
     traces::ProcessTelemetry,
     transport,
 };

@@ -30,6 +30,8 @@ pub mod code {
     pub const MODEL_NOT_FOUND: &str = "model_not_found";
     /// A request never reached the memory server, which is away: the task is put off, nothing is counted.
     pub const SYSTEM_UNAVAILABLE: &str = "system_unavailable";
+    /// The store did not take or bring what was asked of it.
+    pub const STORE: &str = "store";
     /// A memory server holds less than was stored in it.
     pub const MEMORIES_LOST: &str = "memories_lost";
 }

@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use bench_grading::prompts::Messages;
 use bench_models::{
-    ChatModel, ChatReply, ChatRequest,
+    ChatMessage, ChatModel, ChatReply, ChatRequest, MessageRole, ReplySchema,
     budget::{Budget, reservations::Reservations},
     call_store::{CallStore, StoredCalls, StoredEmbeddings},
     caller::{
@@ -45,12 +45,12 @@ use bench_systems::embed::EmbeddingModel;
 use tracing::{debug, warn};
 
 use crate::{
-    answerer::chat_request,
-    context::WorkerEnvironment,
+    clock::StepClock,
     cost_ledger::CostLedger,
+    ending::{GivenUp, TaskEnd},
+    environment::WorkerEnvironment,
     journal::Journal,
     served::ServedNotes,
-    tasks::{GivenUp, StepClock, TaskEnd},
 };
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
@@ -83,9 +83,7 @@ impl<'a> RunCallers<'a> {
         let scope = row.spec.limits.cache;
         let known = match scope {
             CacheScope::Shared => true,
-            CacheScope::Lineage => {
-                store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))? > 0
-            }
+            CacheScope::Lineage => store.call_count(&row.lineage).await? > 0,
             CacheScope::Off | CacheScope::Refresh => false,
         };
         let money = Arc::clone(&store) as Arc<dyn Money>;
@@ -109,9 +107,10 @@ impl<'a> RunCallers<'a> {
             Failure::terminal(CANNOT_SERVE, format!("account '{}' is not configured on this worker", model.account))
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
-        let trace = self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec));
+        let trace =
+            self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec.limits.trace));
         let of = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
-        Ok(RunCaller { trace, ..self.of(chat, account, of, self.stored.clone()) })
+        Ok(RunCaller { trace, ..self.make_caller(chat, account, of, self.stored.clone()) })
     }
 
     /// A caller of the run's embedding model. What it sends carries the trace of the step that it is sent for.
@@ -129,7 +128,7 @@ impl<'a> RunCallers<'a> {
         // as traces have it: an account of Azure's is named so
         let provider = if account.name == "azure" { "azure" } else { "openai" };
         let of = (CallKind::Embeddings, provider, phase, embedding_request(&["yes".to_owned()]));
-        Ok(self.of(model, account, of, Some(Arc::clone(stored))))
+        Ok(self.make_caller(model, account, of, Some(Arc::clone(stored))))
     }
 
     /// Embeddings that this run may use.
@@ -142,7 +141,7 @@ impl<'a> RunCallers<'a> {
         self.ledger.clone()
     }
 
-    fn of(
+    fn make_caller(
         &self,
         model: Arc<dyn ChatModel>,
         account: &Account,
@@ -299,6 +298,22 @@ fn probe_request(model: &ModelSpec) -> ChatRequest {
     let mut request = chat_request(&model, messages, None, PROBE_TOKENS);
     request.messages.retain(|message| !message.text.is_empty());
     request
+}
+
+/// A request with a model's parameters as sent.
+pub(crate) fn chat_request(
+    spec: &ModelSpec,
+    messages: Messages,
+    schema: Option<ReplySchema>,
+    max_output_tokens: u32,
+) -> ChatRequest {
+    let messages = vec![
+        ChatMessage { role: MessageRole::System, text: messages.system },
+        ChatMessage { role: MessageRole::User, text: messages.user },
+    ];
+    let max_output_tokens =
+        capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
+    ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }
 }
 
 /// What a call is made for.

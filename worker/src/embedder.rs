@@ -27,9 +27,12 @@ use bench_store::ClaimedTask;
 use crate::{
     calls::{AskedFor, RunCaller, RunCallers},
     cost_ledger::CostLedger,
-    tasks::TaskEnd,
+    ending::TaskEnd,
 };
-use bench_systems::embed::{Embed, EmbeddingModel};
+use bench_systems::{
+    StepContext,
+    embed::{Embed, EmbeddingModel},
+};
 
 /// Code of the failure of an index that waited for embeddings that another task could not get: its own turn may do better.
 pub(crate) const NOT_MADE: &str = "embedding_not_made";
@@ -223,7 +226,7 @@ impl Embed for PayingStep {
 #[cfg(test)]
 mod tests {
     use bench_proto::{
-        ids::{RunNo, Sha256Hash},
+        ids::{RunNo, Sha256Hash, TaskKey},
         money::PicoUsd,
     };
     use bench_store::SessionId;

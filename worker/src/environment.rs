@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_models::{
     backoff::BackoffSettings,
     caller::CallSettings,
-    gate::Gates,
+    gates::Gates,
     openai::{HttpSettings, SharedHttp},
     registry::Account,
 };
@@ -22,7 +22,21 @@ use bench_systems::{
 };
 use bench_telemetry::spans::SpanSink;
 
-use crate::context::WorkerEnvironment;
+/// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
+pub struct WorkerEnvironment {
+    /// Accounts by name: base URL and key belong together (P32).
+    pub accounts: BTreeMap<String, Account>,
+    /// The HTTP client of the process.
+    pub http: SharedHttp,
+    /// One limiter per endpoint, account and limit group.
+    pub gates: Gates,
+    /// Delays between attempts and the longest wait in place; `retries` is each run's own.
+    pub calls: CallSettings,
+    /// What built-in memory systems share (index cache).
+    pub systems: BuildContext,
+    /// Where traces go; nobody traces without it.
+    pub spans: Option<Arc<dyn SpanSink>>,
+}
 
 /// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in
 /// flight, and tasks that only compute make large commits together.

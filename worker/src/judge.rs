@@ -13,9 +13,8 @@ use bench_store::ClaimedTask;
 use serde_json::Value;
 
 use crate::{
-    answerer::chat_request,
-    calls::{AskedFor, RunCaller, RunCallers},
-    tasks::TaskEnd,
+    calls::{AskedFor, RunCaller, RunCallers, chat_request},
+    ending::TaskEnd,
 };
 
 /// Output limit of judgements when the parameters have none.

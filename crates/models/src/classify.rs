@@ -10,7 +10,6 @@ use bench_proto::{
 use serde_json::Value;
 
 use super::AttemptError;
-use crate::routes::Way;
 
 /// Longest message, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -279,19 +278,6 @@ const REFUSALS: [&str; 4] = ["invalid_api_key", "forbidden", "not_found", "model
 #[must_use]
 pub fn is_refusal(code: &str) -> bool {
     REFUSALS.contains(&code)
-}
-
-/// What a failed attempt says about the way to the provider (P39, P40).
-#[must_use]
-pub(crate) fn way(error: &AttemptError) -> Way {
-    let Failure { class, code, message, .. } = &error.failure;
-    match (class, code.as_str()) {
-        (FailureClass::Transient, "connect" | "cut") if lacks(message) => Way::OwnFault,
-        (FailureClass::Transient, "connect" | "cut" | "timeout" | "garbage" | "http_408") => Way::Failed,
-        (FailureClass::Transient, code) if code.starts_with("http_5") => Way::Failed,
-        (FailureClass::Terminal, code) if is_refusal(code) => Way::Refused,
-        _ => Way::Other,
-    }
 }
 
 /// Whether a transport's message says that this process lacks something that every request needs. What the system said stands at

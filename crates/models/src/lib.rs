@@ -15,6 +15,7 @@ pub mod capabilities;
 pub mod classify;
 pub mod extractive;
 pub mod gate;
+pub mod gates;
 pub mod limiter;
 pub mod look;
 pub mod openai;

@@ -7,7 +7,7 @@
 
 mod learned;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use bench_proto::failure::LONGEST_RETRY_AFTER;
 use serde::{Deserialize, Serialize};

@@ -89,7 +89,7 @@ impl Bm25 {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<(Arc<Bm25Index>, Prepared), Failure> {
-        let key = IndexKey::of("bm25", bank, content, query, &self.settings_key);
+        let key = IndexKey::new("bm25", bank, content, query, &self.settings_key);
         let (k1, b, visible_entries) = (self.k1, self.b, key.visible_entries);
         let content = content.clone();
         let build = move || Bm25Index::build(&content, visible_entries, k1, b).map_err(failure);

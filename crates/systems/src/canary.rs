@@ -45,9 +45,9 @@ pub fn possible(capabilities: &Capabilities) -> Result<(), &'static str> {
 
 /// A turn to look for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Probe {
+pub struct Probe {
     /// The first half of its words.
-    pub(crate) query: String,
+    pub query: String,
     /// Rare words of the second half, in lower case; none of them stands in the query.
     signs: Vec<String>,
     /// The whole turn, blanks made one.
@@ -56,19 +56,22 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// Whether a hit tells of the turn, rewritten or not.
-    pub(crate) fn is_in(&self, hit: &RetrievedHit) -> bool {
+    #[must_use]
+    pub fn is_in(&self, hit: &RetrievedHit) -> bool {
         let words = words_of(&hit.text);
         self.signs.iter().filter(|sign| words.contains(*sign)).count() >= ENOUGH_SIGNS
     }
 
     /// Whether a hit holds the turn as it was stored.
-    pub(crate) fn is_whole_in(&self, hit: &RetrievedHit) -> bool {
+    #[must_use]
+    pub fn is_whole_in(&self, hit: &RetrievedHit) -> bool {
         spaced(&hit.text).contains(&self.whole)
     }
 }
 
 /// The first probe of whose signs another bank was given too few to know the turn, with those that it was not given.
-pub(crate) fn strange_to(other: &BankContent, probes: &[Probe]) -> Option<Probe> {
+#[must_use]
+pub fn strange_to(other: &BankContent, probes: &[Probe]) -> Option<Probe> {
     let known: BTreeSet<String> = texts(other).iter().flat_map(|text| words_of(text)).collect();
     probes.iter().find_map(|probe| {
         let signs: Vec<String> = probe.signs.iter().filter(|sign| !known.contains(*sign)).cloned().collect();
@@ -78,7 +81,8 @@ pub(crate) fn strange_to(other: &BankContent, probes: &[Probe]) -> Option<Probe>
 }
 
 /// In each third of a bank the turn with the most words of its own in its second half; none where there are too few.
-pub(crate) fn probes(content: &BankContent) -> Vec<Probe> {
+#[must_use]
+pub fn probes(content: &BankContent) -> Vec<Probe> {
     let texts = texts(content);
     let mut seen_in: HashMap<String, u32> = HashMap::new();
     for word in texts.iter().flat_map(|text| words_of(text)) {

@@ -29,7 +29,7 @@ pub struct IndexKey {
 
 impl IndexKey {
     /// The index of a bank as far as a query may see it.
-    pub(crate) fn of(
+    pub(crate) fn new(
         system: &'static str,
         bank: &BankRef,
         content: &BankContent,

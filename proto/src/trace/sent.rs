@@ -8,7 +8,6 @@ use std::sync::{
 use super::{SpanId, TraceContext, TraceId, TracePolicy, span_of_call, span_of_question};
 use crate::{
     ids::{RunId, TaskKey},
-    spec::RunSpec,
     step::StepNo,
 };
 
@@ -20,10 +19,10 @@ pub struct RunTrace {
 }
 
 impl RunTrace {
-    /// The traces of a run.
+    /// The traces of a run, which are sent by its policy.
     #[must_use]
-    pub fn new(run: &RunId, spec: &RunSpec) -> Self {
-        Self { run: Arc::new(run.clone()), policy: Arc::new(spec.limits.trace.clone()) }
+    pub fn new(run: &RunId, policy: &TracePolicy) -> Self {
+        Self { run: Arc::new(run.clone()), policy: Arc::new(policy.clone()) }
     }
 
     /// The trace and the root of a question, when the base rate fell on it: then its trace is sent whatever happens.

@@ -11,18 +11,20 @@ use bench_proto::{
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
 
-use super::{StepClock, TaskEnd, TaskInput, TaskResult, prepare, prepared};
+use super::{TaskInput, prepare, prepared};
 use crate::{
     answerer::Answered,
     banks::BankData,
+    clock::StepClock,
     context::{At, RunContext},
-    engine::{Shared, keep_calls, store_failure},
+    ending::{TaskEnd, TaskResult},
+    tools::Tools,
 };
 use bench_systems::{BankRef, Recall, RecallQuery};
 
-pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
-    let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
-    let missing = || store_failure(&StoreError::Corrupt(format!("{:?} is not in its bank's items", task.task)));
+pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
+    let data = tools.banks.get(task.run, task.task.bank()).await?;
+    let missing = || StoreError::Corrupt(format!("{:?} is not in its bank's items", task.task));
     let question = data.question(task.task.index()).ok_or_else(missing)?;
     let gold = data.gold(&question.question_id).ok_or_else(missing)?;
 
@@ -32,12 +34,12 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         Some(hits) => hits,
         // an answer that is stored needs no hits, least of all of a forked run whose system is not there
         None if stored_answer.is_some() => Vec::new(),
-        None => recall(shared, context, task, &data, question, gold, &mut records).await?,
+        None => recall(tools, context, task, &data, question, gold, &mut records).await?,
     };
     let answer = match stored_answer {
         Some(answer) => answer,
         None => {
-            let asked = Asked { shared, context, task, data: &data, question };
+            let asked = Asked { tools, context, task, data: &data, question };
             let is_paid = context.answerer().is_remote() || context.answerer().is_system();
             let answered = if is_paid && !records.is_empty() {
                 asked.answer_while_storing(std::mem::take(&mut records), &hits).await?
@@ -50,14 +52,14 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         }
     };
     records.push(score_record(context, task, question, gold, &answer));
-    let conclusion = conclusion(shared, context, task, question, &data, &records);
-    shared.writer.submit_and_conclude(records, conclusion).await?;
+    let conclusion = conclusion(tools, context, task, question, &data, &records);
+    tools.writer.submit_and_conclude(records, conclusion).await?;
     Ok(())
 }
 
 /// A question that is to be answered.
 struct Asked<'a> {
-    shared: &'a Shared,
+    tools: &'a Tools,
     context: &'a RunContext,
     task: ClaimedTask,
     data: &'a BankData,
@@ -66,11 +68,11 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     async fn answer(&self, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
-        let Self { shared, context, task, data, question } = *self;
+        let Self { tools, context, task, data, question } = *self;
         let by_system = context.answerer().is_system();
         let entered = context.enter(if by_system { At::System } else { At::Answerer });
         let mut answered = if by_system {
-            answer_by_system(shared, context, task, data, question).await?
+            answer_by_system(tools, context, task, data, question).await?
         } else {
             context.answerer().answer(&task, question, hits, &data.content).await?
         };
@@ -85,24 +87,24 @@ impl Asked<'_> {
         recalled: Vec<StepRecord>,
         hits: &[RetrievedHit],
     ) -> Result<Answered, TaskEnd> {
-        let Self { shared, context, task, .. } = *self;
-        let storing = shared.writer.submit_beside(recalled).await?;
+        let Self { tools, context, task, .. } = *self;
+        let storing = tools.writer.submit_beside(recalled).await?;
         let answered = self.answer(hits).await;
         let stored = storing.stored().await;
         let answered = answered?;
         let followed = match stored {
             Ok(already) if already.iter().all(Option::is_none) => Ok(None),
-            Ok(_) => read_hits_again(shared, context, task).await,
+            Ok(_) => read_hits_again(tools, context, task).await,
             Err(error) => Err(error.into()),
         };
         match followed {
             Ok(Some(theirs)) if theirs != hits => {
-                keep_calls(shared, task, answered.calls).await;
+                tools.keep_calls(task, Some(context.row().run_id.clone()), answered.calls).await;
                 self.answer(&theirs).await
             }
             Ok(_) => Ok(answered),
             Err(end) => {
-                keep_calls(shared, task, answered.calls).await;
+                tools.keep_calls(task, Some(context.row().run_id.clone()), answered.calls).await;
                 Err(end)
             }
         }
@@ -111,7 +113,7 @@ impl Asked<'_> {
 
 /// The facts of a question that nothing is known of but these records, when they end it.
 fn conclusion(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
     question: &Question,
@@ -132,7 +134,7 @@ fn conclusion(
     let steps: Vec<StoredStep> = records.iter().map(step).collect();
     let (row, judges) = (context.row(), context.row().spec.judge_plan());
     let mut facts = conclude(identity, &steps, &judges)?;
-    if let Some(keeper) = &shared.keeper {
+    if let Some(keeper) = &tools.keeper {
         facts.kept = keeper.decide(task.run, &row.run_id, &row.spec.limits.trace, &judges, &facts);
     }
     Some(Conclusion { run: task.run, headline_metric: context.row().spec.headline_metric(), facts })
@@ -158,17 +160,17 @@ fn stored_answer(task: &ClaimedTask, input: &TaskInput) -> Option<String> {
 }
 
 async fn read_hits_again(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
 ) -> Result<Option<Vec<RetrievedHit>>, TaskEnd> {
     let again = ClaimedTask { epoch: task.epoch.max(2), ..task };
-    let Some((task, input)) = prepare(shared, vec![again]).await.pop() else { return Ok(None) };
+    let Some((task, input)) = prepare(tools, vec![again]).await.pop() else { return Ok(None) };
     Ok(stored_hits(context, &task, &input?))
 }
 
 async fn recall(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
     data: &BankData,
@@ -177,7 +179,7 @@ async fn recall(
     records: &mut Vec<StepRecord>,
 ) -> Result<Vec<RetrievedHit>, TaskEnd> {
     context.check_running()?;
-    let row = context.current_row(shared, data).await?;
+    let row = context.current_row(tools.store.as_ref(), data).await?;
     let capabilities = context.system().capabilities();
     let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
     let bank = context.bank_ref(&row, data);
@@ -268,7 +270,7 @@ fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[S
 
 /// The memory system's own answer (reflect, ask).
 async fn answer_by_system(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
     data: &BankData,
@@ -276,7 +278,7 @@ async fn answer_by_system(
 ) -> Result<Answered, TaskEnd> {
     context.check_running()?;
     let clock = StepClock::start();
-    let row = context.current_row(shared, data).await?;
+    let row = context.current_row(tools.store.as_ref(), data).await?;
     let query = recall_query(context, question, data);
     let bank = context.bank_ref(&row, data);
     let answer = context.system().answer(&bank, &query).await;

@@ -78,7 +78,7 @@ async fn p20_requests_of_a_traced_step_bring_its_context() {
             .into_response()
     })
     .await;
-    let run = RunTrace::new(&RunId("r".into()), &bench_store::conformance::spec());
+    let run = RunTrace::new(&RunId("r".into()), &bench_store::conformance::spec().limits.trace);
     let step = run.step("q", TaskKey::question(0, 0), StepNo::ANSWER);
     let attempt = ask_traced(address, "", Some(&step)).await;
     let context = TraceContext::parse(&attempt.result.expect("a reply").text).expect("a context");

@@ -7,12 +7,24 @@ use std::{
 
 use async_trait::async_trait;
 use bench_proto::{
+    call::{CallOutcome, Phase},
+    ids::RunNo,
+    money::PicoUsd,
     outage::{RouteKey, RouteKind},
     price::{Rates, Tier},
+    step::Timing,
+    trace::StepTrace,
 };
 
 use super::*;
-use crate::{ChatMessage, MessageRole, PaceHint, budget::LocalBudget, classify, classify::Transport, pace::LocalPace};
+use crate::{
+    Attempt, AttemptError, ChatMessage, MessageRole, PaceHint,
+    budget::{LocalBudget, OverCap},
+    classify,
+    classify::Transport,
+    pace::{LocalPace, Paced},
+    stop::StopCause,
+};
 
 /// A model that plays a script of attempts, then repeats good replies.
 struct Scripted {

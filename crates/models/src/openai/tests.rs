@@ -41,7 +41,7 @@ use crate::{
     backoff::BackoffSettings,
     budget::LocalBudget,
     caller::{CallContext, CallSettings, Caller, CallerParts, Named},
-    gate::Gates,
+    gates::Gates,
     prices, registry,
     stop::StopFlag,
 };
@@ -190,7 +190,7 @@ async fn p20_requests_of_a_traced_step_bring_its_context() {
     })
     .await;
     let model = server.model();
-    let run = RunTrace::new(&RunId("r".into()), &bench_store::conformance::spec());
+    let run = RunTrace::new(&RunId("r".into()), &bench_store::conformance::spec().limits.trace);
     let (task, step) = (TaskKey::question(0, 0), StepNo::ANSWER);
     let replied = |attempt: Attempt| attempt.result.expect("a reply").text;
     for number in 0..2 {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bench_proto::ids::Sha256Hash;
+use serde_json::Value;
 
 use super::{
     call::{Call, Secret},
@@ -175,88 +176,40 @@ fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
 /// What is wrong, with the name of the field.
 pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
     check_name(&spec.name)?;
-    if !spec.env.is_empty() {
-        return Err("env: is for systems with `command`; what the runner starts has `start.env`".to_owned());
-    }
+    check_whole(spec)?;
+    check_ready(spec)?;
     let timeout =
         spec.timeout.as_deref().map_or(Ok(DEFAULT_TIMEOUT), time::parse).map_err(|e| format!("timeout: {e}"))?;
     let vars = |more: &[&'static str]| [BANK_VARS, more].concat();
-    let call = |what: &str, spec: &Option<CallSpec>, known: &[&str]| match spec {
-        None => Ok(None),
-        Some(spec) => {
-            check_fields(what, spec)?;
-            Call::compile(what, spec, known, timeout).map(Some)
-        }
+    let call = |what: &str, call: &Option<CallSpec>, known: &[&str]| {
+        call.as_ref().map(|call| compile_call(what, call, known, timeout)).transpose()
     };
-    let item_vars = vars(ITEM_VARS);
-    let item = spec
-        .item
-        .as_ref()
-        .map(|item| Template::compile(item, &item_vars))
-        .transpose()
-        .map_err(|e| format!("item: {e}"))?;
-    let message = spec
-        .message
-        .as_ref()
-        .map(|m| Template::compile(m, MESSAGE_VARS))
-        .transpose()
-        .map_err(|e| format!("message: {e}"))?;
-    let retain = match (&item, spec.retain.as_ref()) {
-        (_, None) => return Err("retain is missing: how is something stored?".to_owned()),
-        (Some(_), Some(_)) => call("retain", &spec.retain, BATCH_VARS)?,
-        (None, Some(_)) => call("retain", &spec.retain, &item_vars)?,
-    };
-    if item.is_some() && retain.as_ref().is_some_and(|call| !call.uses("items")) {
-        return Err("retain.body: `item` is given, so the body must hold {items}".to_owned());
-    }
-    if item.is_none() && spec.limits.batch.is_some_and(|batch| batch > 1) {
-        return Err("limits.batch: more than one item per request needs `item` and {items} in the body".to_owned());
-    }
-    let searches = spec
-        .recall
-        .iter()
-        .chain(&spec.recall_also)
-        .enumerate()
-        .map(|(at, search)| {
-            let what = if at == 0 { "recall".to_owned() } else { format!("recall_also.{}", at - 1) };
-            check_fields("recall", search)?;
-            if search.hits.is_empty() {
-                return Err(format!("{what}.hits is missing: where are the hits in the response?"));
-            }
-            let call = Call::compile(&what, search, RECALL_VARS, timeout)?;
-            Ok((call, search.hits.iter().map(Hits::new).collect()))
-        })
-        .collect::<Result<Vec<_>, String>>()?;
-    if searches.is_empty() && spec.answer.is_none() {
-        return Err("recall is missing: how is something found? (a system that only answers has `answer`)".to_owned());
-    }
-    if spec.answer.as_ref().is_some_and(|answer| answer.text.is_none()) {
-        return Err("answer.text is missing: where is the answer in the response?".to_owned());
-    }
-    if spec.verify.as_ref().is_some_and(|verify| verify.count.is_none()) {
-        return Err("verify.count is missing: where is the number in the response?".to_owned());
-    }
-    check_ready(spec)?;
-    let ready_vars = match spec.ready.when {
-        ReadyRule::EachDone => item_vars.clone(),
-        _ => vars(&["expected"]),
+    let template = |field: &str, template: &Option<Value>, known: &[&str]| {
+        let compiled = template.as_ref().map(|template| Template::compile(template, known)).transpose();
+        compiled.map_err(|e| format!("{field}: {e}"))
     };
     let duration = |field: &str, text: &Option<String>, default: u64| {
         text.as_deref().map_or(Ok(Duration::from_secs(default)), time::parse).map_err(|e| format!("ready.{field}: {e}"))
     };
-    if spec.limits.max_k == Some(0) || spec.limits.batch == Some(0) || spec.limits.parallel == Some(0) {
-        return Err("limits must be at least 1".to_owned());
+    let item_vars = vars(ITEM_VARS);
+    let item = template("item", &spec.item, &item_vars)?;
+    let retain = call("retain", &spec.retain, if item.is_some() { BATCH_VARS } else { &item_vars })?;
+    if item.is_some() && retain.as_ref().is_some_and(|call| !call.uses("items")) {
+        return Err("retain.body: `item` is given, so the body must hold {items}".to_owned());
     }
-    let bank = Template::text(spec.bank.as_deref().unwrap_or("{name}"), &["name", "slug"])
-        .map_err(|e| format!("bank: {e}"))?;
+    let ready_vars = match spec.ready.when {
+        ReadyRule::EachDone => item_vars.clone(),
+        _ => vars(&["expected"]),
+    };
     Ok(Adapter {
-        bank,
+        bank: Template::text(spec.bank.as_deref().unwrap_or("{name}"), &["name", "slug"])
+            .map_err(|e| format!("bank: {e}"))?,
         open: call("open", &spec.open, BANK_VARS)?,
         retain,
         flush: call("flush", &spec.flush, BANK_VARS)?,
         consolidate: call("consolidate", &spec.consolidate, BANK_VARS)?,
         ready: call("ready.call", &spec.ready.call, &ready_vars)?,
-        searches,
+        searches: compile_searches(spec, timeout)?,
         answer: call("answer", &spec.answer, RECALL_VARS)?,
         verify: call("verify", &spec.verify, &vars(&["expected"]))?,
         statistics: call("statistics", &spec.statistics, BANK_VARS)?,
@@ -271,12 +224,61 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         },
         health: call("health", &spec.health, &[])?,
         item,
-        message,
+        message: template("message", &spec.message, MESSAGE_VARS)?,
         every: duration("every", &spec.ready.every, 1)?,
         stalled_after: duration("stalled_after", &spec.ready.stalled_after, 120)?,
         stable_for: duration("stable_for", &spec.ready.stable_for, 30)?,
         spec: spec.clone(),
     })
+}
+
+fn compile_call(what: &str, spec: &CallSpec, known: &[&str], timeout: Duration) -> Result<Call, String> {
+    check_fields(what, spec)?;
+    Call::compile(what, spec, known, timeout)
+}
+
+/// The searches of a recall, each with the lists of hits in its response.
+fn compile_searches(spec: &AdapterSpec, timeout: Duration) -> Result<Vec<(Call, Vec<Hits>)>, String> {
+    let search = |(at, search): (usize, &CallSpec)| {
+        let what = if at == 0 { "recall".to_owned() } else { format!("recall_also.{}", at - 1) };
+        check_fields("recall", search)?;
+        if search.hits.is_empty() {
+            return Err(format!("{what}.hits is missing: where are the hits in the response?"));
+        }
+        let call = Call::compile(&what, search, RECALL_VARS, timeout)?;
+        Ok((call, search.hits.iter().map(Hits::new).collect()))
+    };
+    spec.recall.iter().chain(&spec.recall_also).enumerate().map(search).collect()
+}
+
+/// What no field can say by itself.
+fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
+    let batches = spec.limits.batch.is_some_and(|batch| batch > 1);
+    let mistakes = [
+        (!spec.env.is_empty(), "env: is for systems with `command`; what the runner starts has `start.env`"),
+        (spec.retain.is_none(), "retain is missing: how is something stored?"),
+        (
+            spec.item.is_none() && batches,
+            "limits.batch: more than one item per request needs `item` and {items} in the body",
+        ),
+        (
+            spec.recall.is_none() && spec.recall_also.is_empty() && spec.answer.is_none(),
+            "recall is missing: how is something found? (a system that only answers has `answer`)",
+        ),
+        (
+            spec.answer.as_ref().is_some_and(|answer| answer.text.is_none()),
+            "answer.text is missing: where is the answer in the response?",
+        ),
+        (
+            spec.verify.as_ref().is_some_and(|verify| verify.count.is_none()),
+            "verify.count is missing: where is the number in the response?",
+        ),
+        ([spec.limits.max_k, spec.limits.batch, spec.limits.parallel].contains(&Some(0)), "limits must be at least 1"),
+    ];
+    match mistakes.iter().find(|(made, _)| *made) {
+        Some((_, mistake)) => Err((*mistake).to_owned()),
+        None => Ok(()),
+    }
 }
 
 fn check_name(name: &str) -> Result<(), String> {

@@ -113,7 +113,7 @@ pub(super) struct Indexes(Mutex<HashMap<Sha256Hash, Arc<BankIndex>>>);
 
 impl Indexes {
     /// The index of a bank, built at its first use.
-    pub(super) fn of(&self, hash: Sha256Hash, content: Option<&BankContent>, unit: Unit) -> Arc<BankIndex> {
+    pub(super) fn find_or_build(&self, hash: Sha256Hash, content: Option<&BankContent>, unit: Unit) -> Arc<BankIndex> {
         let Some(content) = content else { return Arc::default() };
         if let Some(index) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&hash) {
             return Arc::clone(index);

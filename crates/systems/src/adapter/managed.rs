@@ -37,6 +37,7 @@ pub(super) use self::{
     log::{last_words, log_path, secrets_of},
 };
 use super::{
+    AdapterContext,
     file::{env_names, fill, fill_json},
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
@@ -348,7 +349,7 @@ impl Managed {
             let spawned = self.spawn(folder, port).map_err(|error| Failure::terminal("system_start", error));
             let mut child = spawned.inspect_err(|_| remove_secrets(folder, self.secret_files()))?;
             let secret_files = self.secret_files().cloned().collect();
-            let record = InstanceRecord::of(&child, &self.name, &url, &self.host, secret_files);
+            let record = InstanceRecord::new(&child, &self.name, &url, &self.host, secret_files);
             record.write(folder).map_err(|e| cannot(&self.name, &e))?;
             match self.wait_healthy(&mut child, &url, folder, system).await {
                 Ok(version) => {

@@ -1,5 +1,8 @@
 //! Memory systems described by a file: no code per system.
 //!
+//! In: an adapter as JSON, in the settings of its run. Out: a memory system that speaks HTTP, or to a process. Start with `spec`, then
+//! `system`.
+//!
 //! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
 //! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
 //! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file.

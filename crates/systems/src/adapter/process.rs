@@ -33,7 +33,7 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    UNREACHABLE,
+    AdapterContext, UNREACHABLE,
     call::{believed, excerpt},
     file, handle,
     http::SHAPE,
@@ -590,7 +590,7 @@ impl MemorySystem for ProcessSystem {
         };
         let reply = self.ask(op).await?;
         let used = usage(&reply);
-        let index = self.indexes.of(bank.content_hash, bank.content.as_deref(), self.spec.unit);
+        let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
         let place = |(at, hit): (usize, ProcessHit)| {
             index.place(at, Handed { id: hit.id, session: hit.session_id, text: hit.text, score: hit.score })
         };

@@ -96,7 +96,7 @@ pub(super) fn hits_of(
         None if hits.optional => return Ok(Vec::new()),
         None => return Err(call.shape(format!("field '{}' is missing", hits.list.shown()))),
     };
-    let index = indexes.of(bank.content_hash, bank.content.as_deref(), unit);
+    let index = indexes.find_or_build(bank.content_hash, bank.content.as_deref(), unit);
     let mut found = Vec::with_capacity(list.len());
     for (at, element) in list.into_iter().enumerate() {
         let text = match hits.text.first(element) {

@@ -21,6 +21,7 @@ use reqwest::{Url, header::HeaderMap};
 use serde_json::Value;
 
 use super::{
+    AdapterContext,
     call::{Call, Connection, Read, Secret},
     file::{self, Adapter},
     index::Indexes,

@@ -28,7 +28,7 @@ pub struct SystemHash([u8; 32]);
 impl SystemHash {
     /// Of an adapter in the mode of these settings.
     #[must_use]
-    pub fn of(spec: &AdapterSpec, settings: &SystemSettings) -> Self {
+    pub fn compute(spec: &AdapterSpec, settings: &SystemSettings) -> Self {
         let mode = settings.get(adapter::MODE).and_then(Value::as_str).unwrap_or("raw");
         let mut text = format!("{MARK}\n{mode}\n");
         // settings that later builds add are left out while nobody gives them: no hash changes by them
@@ -40,7 +40,7 @@ impl SystemHash {
     #[must_use]
     pub fn of_settings(settings: &SystemSettings) -> Option<Self> {
         let spec = serde_json::from_value(settings.get(adapter::ADAPTER)?.clone()).ok()?;
-        Some(Self::of(&spec, settings))
+        Some(Self::compute(&spec, settings))
     }
 
     /// 64 hexadecimal digits.

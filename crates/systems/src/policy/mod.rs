@@ -139,7 +139,7 @@ impl<'a> Asked<'a> {
         let Some(spec) = settings.get(adapter::ADAPTER) else { return Ok(None) };
         let spec: AdapterSpec =
             serde_json::from_value(spec.clone()).map_err(|error| Box::new(Refusal::unreadable(error.to_string())))?;
-        let hash = SystemHash::of(&spec, settings);
+        let hash = SystemHash::compute(&spec, settings);
         let moved = settings.get(adapter::URL).and_then(Value::as_str).filter(|_| spec.command.is_none());
         Ok(Some(Self { spec, hash, moved }))
     }

@@ -107,7 +107,7 @@ impl VectorSearch {
         content: &Arc<BankContent>,
         query: &RecallQuery<'_>,
     ) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
-        let key = IndexKey::of("vector", bank, content, query, &self.settings_key);
+        let key = IndexKey::new("vector", bank, content, query, &self.settings_key);
         let (content, embed, model) = (content.clone(), Arc::clone(self.embed(query.step)?), self.model.clone());
         let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
         let runtime = tokio::runtime::Handle::current();

@@ -43,7 +43,7 @@ pub struct InstanceRecord {
 }
 
 impl InstanceRecord {
-    pub(super) fn of(child: &Child, system: &str, url: &Url, host: &str, secret_files: Vec<String>) -> Self {
+    pub(super) fn new(child: &Child, system: &str, url: &Url, host: &str, secret_files: Vec<String>) -> Self {
         Self {
             secret_files,
             system: system.to_owned(),

@@ -1,7 +1,4 @@
-//! The routes of a worker's runs (P39, P40): which of them a run needs, and what `bench_models::routes`, which looks after them,
-//! wants to know of a worker.
-
-mod needs;
+//! What `bench_models::routes`, which looks after the routes of a worker's runs (P39, P40), wants to know of the worker.
 
 use std::sync::Arc;
 
@@ -13,35 +10,34 @@ use bench_proto::{
 };
 use bench_store::{SessionId, Store, StoreResult};
 
-pub use needs::{chat_route, memory_route, needs, routes_of};
 use tracing::{debug, warn};
 
-use crate::engine::Shared;
+use super::Shared;
 
 #[async_trait]
 impl RouteHost for Shared {
     fn store(&self) -> &dyn Store {
-        self.store.as_ref()
+        self.tools.store.as_ref()
     }
 
     fn routes(&self) -> &Arc<Routes> {
-        self.routes()
+        &self.runs.routes
     }
 
     fn domain(&self) -> &str {
-        self.domain()
+        &self.session.domain
     }
 
     fn name(&self) -> &str {
-        self.name()
+        &self.session.name
     }
 
     fn session(&self) -> SessionId {
-        self.session()
+        self.session.id()
     }
 
     fn is_served(&self) -> bool {
-        self.is_served()
+        self.session.is_served()
     }
 
     async fn renew_now(&self) -> StoreResult<bool> {
@@ -71,9 +67,9 @@ impl RouteHost for Shared {
             // the look at the runs at hand pauses it, and says so
             let RouteKey::Model { account, model, .. } = key else { continue };
             let model = (failure.code == MODEL_NOT_FOUND).then_some(model.as_str());
-            let stopped = self.store.stop_account(context.run_no(), account, model, &failure.message).await;
+            let stopped = self.tools.store.stop_account(context.run_no(), account, model, &failure.message).await;
             match stopped {
-                Ok(paused) if self.is_served() && !paused.is_empty() => {
+                Ok(paused) if self.session.is_served() && !paused.is_empty() => {
                     let (run, others) = (context.row().run_id.0.as_str(), paused.len() - 1);
                     let (code, message) = (failure.code.as_str(), &failure.message);
                     warn!(

@@ -76,8 +76,8 @@ mod tests {
     use super::*;
 
     fn run(adapter: &Value, url: Option<&str>, answerer: &str) -> RunSpec {
-        let mut spec: RunSpec = serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json"))
-            .expect("the golden file reads");
+        let mut spec: RunSpec =
+            serde_json::from_str(include_str!("../../proto/golden/run_spec.v1.json")).expect("the golden file reads");
         spec.system.name = "mine".to_owned();
         spec.system.settings = [(adapter::ADAPTER.to_owned(), adapter.clone())].into();
         spec.system.settings.extend(url.map(|url| (adapter::URL.to_owned(), url.into())));

@@ -22,11 +22,11 @@ struct Holder {
 
 /// The tasks that are being claimed or worked on.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Active(Arc<Mutex<Holders>>);
+pub(crate) struct Active(Arc<Mutex<Holders>>);
 
 /// Keeps a task among the active ones until it is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     active: Active,
     task: (RunNo, TaskKey),
 }
@@ -37,20 +37,20 @@ impl Active {
     }
 
     /// Notes a task; a second holder of the same one is counted.
-    pub(super) fn hold(&self, task: (RunNo, TaskKey)) -> Held {
+    pub(crate) fn hold(&self, task: (RunNo, TaskKey)) -> Held {
         self.lock().entry(task).or_default().count += 1;
         Held { active: self.clone(), task }
     }
 
     /// Notes the claim of a task that is held.
-    pub(super) fn claimed(&self, claim: ClaimedTask) {
+    pub(crate) fn claimed(&self, claim: ClaimedTask) {
         if let Some(holder) = self.lock().get_mut(&(claim.run, claim.task)) {
             (holder.claim, holder.overtaken) = (Some(claim), false);
         }
     }
 
     /// Notes which of the claims the store still knows of; the others are somebody else's by now.
-    pub(super) fn overtake(&self, claims: &[ClaimedTask], known: &[ClaimedTask]) {
+    pub(crate) fn overtake(&self, claims: &[ClaimedTask], known: &[ClaimedTask]) {
         let known: BTreeSet<_> = known.iter().map(|lease| (lease.run, lease.task, lease.epoch)).collect();
         let mut holders = self.lock();
         for claim in claims.iter().filter(|claim| !known.contains(&(claim.run, claim.task, claim.epoch))) {
@@ -61,17 +61,17 @@ impl Active {
     }
 
     /// Whether a claim is somebody else's.
-    pub(super) fn is_overtaken(&self, claim: ClaimedTask) -> bool {
+    pub(crate) fn is_overtaken(&self, claim: ClaimedTask) -> bool {
         self.lock().get(&(claim.run, claim.task)).is_some_and(|holder| holder.overtaken && holder.claim == Some(claim))
     }
 
     /// The tasks that are worked on.
-    pub(super) fn claims(&self) -> Vec<ClaimedTask> {
+    pub(crate) fn claims(&self) -> Vec<ClaimedTask> {
         self.lock().values().filter_map(|holder| holder.claim).collect()
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
 
@@ -82,7 +82,7 @@ impl Active {
 
 impl Held {
     /// The task that is held.
-    pub(super) fn task(&self) -> (RunNo, TaskKey) {
+    pub(crate) fn task(&self) -> (RunNo, TaskKey) {
         self.task
     }
 }
@@ -102,11 +102,11 @@ impl Drop for Held {
 /// Finds leases that nobody works on: those that were unknown at two looks in a row, under the same epoch. At a single look
 /// a task may be between its claim and its start.
 #[derive(Debug, Default)]
-pub(super) struct LostLeases(BTreeSet<(RunNo, TaskKey, i64)>);
+pub(crate) struct LostLeases(BTreeSet<(RunNo, TaskKey, i64)>);
 
 impl LostLeases {
     /// The lost ones among the leases that the store holds for this session.
-    pub(super) fn see(&mut self, leases: Vec<ClaimedTask>, active: &Active) -> Vec<ClaimedTask> {
+    pub(crate) fn see(&mut self, leases: Vec<ClaimedTask>, active: &Active) -> Vec<ClaimedTask> {
         let unknown: Vec<_> = leases.into_iter().filter(|lease| !active.knows((lease.run, lease.task))).collect();
         let key = |lease: &ClaimedTask| (lease.run, lease.task, lease.epoch);
         let before = std::mem::replace(&mut self.0, unknown.iter().map(key).collect());
