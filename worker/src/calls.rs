@@ -109,8 +109,8 @@ impl<'a> RunCallers<'a> {
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
         let trace =
             self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec.limits.trace));
-        let of = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
-        Ok(RunCaller { trace, ..self.make_caller(chat, account, of, self.stored.clone()) })
+        let asked = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
+        Ok(RunCaller { trace, ..self.make_caller(chat, account, asked, self.stored.clone()) })
     }
 
     /// A caller of the run's embedding model. What it sends carries the trace of the step that it is sent for.
@@ -127,8 +127,8 @@ impl<'a> RunCallers<'a> {
         let model = build_embeddings(&model.name, account, &self.environment.http)?;
         // as traces have it: an account of Azure's is named so
         let provider = if account.name == "azure" { "azure" } else { "openai" };
-        let of = (CallKind::Embeddings, provider, phase, embedding_request(&["yes".to_owned()]));
-        Ok(self.make_caller(model, account, of, Some(Arc::clone(stored))))
+        let asked = (CallKind::Embeddings, provider, phase, embedding_request(&["yes".to_owned()]));
+        Ok(self.make_caller(model, account, asked, Some(Arc::clone(stored))))
     }
 
     /// Embeddings that this run may use.
@@ -161,19 +161,17 @@ impl<'a> RunCallers<'a> {
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
         let server = ServerAddress::named_in(model.endpoint());
+        let (operation, route_kind) = match kind {
+            CallKind::Chat => ("chat", RouteKind::Chat),
+            CallKind::Embeddings => ("embeddings", RouteKind::Embeddings),
+        };
         let named = Named {
-            operation: match kind {
-                CallKind::Chat => "chat",
-                CallKind::Embeddings => "embeddings",
-            },
+            operation,
             provider: conventional_provider(provider).to_owned(),
             server: server.as_ref().map(|at| (at.name.clone(), at.port.to_string())).unwrap_or_default(),
         };
         let route = self.routes.route(&RouteKey::Model {
-            kind: match kind {
-                CallKind::Chat => RouteKind::Chat,
-                CallKind::Embeddings => RouteKind::Embeddings,
-            },
+            kind: route_kind,
             account: account.name.clone(),
             model: model.model().to_owned(),
         });

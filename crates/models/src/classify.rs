@@ -171,7 +171,7 @@ fn lacks_schemas(words: &Words) -> bool {
 #[must_use]
 pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Option<&str>) -> AttemptError {
     let words = Words::read(body);
-    let (class, code, hint) = judge(status, &words);
+    let (class, code, hint) = class_of(status, &words);
     let mut message = format!("the provider answered {status}");
     let said = one_line(&words.message, key);
     if !said.is_empty() {
@@ -192,7 +192,7 @@ pub fn is_schema_refusal(status: u16, body: &[u8]) -> bool {
 }
 
 /// Class, code and what to do next.
-fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
+fn class_of(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
     use FailureClass::{Permanent, Terminal, Transient};
     let say = |class, code: &str, hint| (class, code.to_owned(), hint);
     let bad_key = || say(Terminal, "invalid_api_key", "; check the key of this account and resume");

@@ -40,7 +40,6 @@ pub(crate) const K1: Setting =
 pub(crate) const B: Setting =
     Setting { name: "bm25.b", description: "how much long turns are marked down, 0 to 1", default: "0.4" };
 
-/// The settings of the system.
 pub(crate) const SETTINGS: &[Setting] = &[K1, B];
 
 /// Words that carry no topic, question words among them: they match everywhere and only add noise.
@@ -71,7 +70,6 @@ pub(crate) struct Bm25 {
     cache: IndexCache,
 }
 
-/// Builds the system.
 pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     Ok(FromItems::system(Capabilities::from_items(VERSION), Bm25::new(settings, context)?))
 }

@@ -20,14 +20,12 @@ const VERSION: &str = "1.0.0";
 
 const SEED: Setting = Setting { name: "random.seed", description: "seed of the lot", default: "0" };
 
-/// The settings of the system.
 pub(crate) const SETTINGS: &[Setting] = &[SEED];
 
 struct Lot {
     seed: String,
 }
 
-/// Builds the system.
 pub(crate) fn build(settings: &SystemSettings, _: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let seed = text(settings, &SEED)?;
     Ok(FromItems::system(Capabilities::from_items(VERSION), Lot { seed }))

@@ -32,7 +32,7 @@ const STATE_POLL: Duration = Duration::from_millis(400);
 
 /// When the session was last known to be alive. The clock is monotonic and goes on while the process is frozen.
 #[derive(Debug)]
-pub struct Heartbeat {
+pub(super) struct Heartbeat {
     origin: Instant,
     renewed_ms: AtomicU64,
 }

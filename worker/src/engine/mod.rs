@@ -128,6 +128,31 @@ struct Session {
 }
 
 impl Session {
+    /// Opens the first session of a worker.
+    async fn open(
+        config: &WorkerConfig,
+        environment: &WorkerEnvironment,
+        store: &dyn Store,
+    ) -> Result<Self, StoreError> {
+        let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
+        let mut info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host);
+        info.policy = Some(environment.systems.policy.told());
+        let info = info.to_json();
+        let heartbeat = Arc::new(Heartbeat::default());
+        let confirmed = AtomicU64::new(store.interruptions());
+        let opened = store.open_session(&config.name, &config.domain, &info).await?;
+        Ok(Self {
+            name: config.name.clone(),
+            domain: config.domain.clone(),
+            info,
+            number: Arc::new(AtomicI64::new(opened.0)),
+            beginning: Mutex::default(),
+            renewing: Mutex::default(),
+            confirmed,
+            heartbeat,
+        })
+    }
+
     /// Its number now, as the store names it.
     fn id(&self) -> SessionId {
         SessionId(self.number.load(Ordering::SeqCst))
@@ -295,12 +320,7 @@ impl Worker {
             // what a worker that was killed here has left behind
             adapter::end_orphans(home).await;
         }
-        let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
-        let mut info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host);
-        info.policy = Some(environment.systems.policy.told());
-        let info = info.to_json();
-        let confirmed = AtomicU64::new(store.interruptions());
-        let session = store.open_session(&config.name, &config.domain, &info).await?;
+        let session = Session::open(&config, &environment, store.as_ref()).await?;
         let keeper = environment.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
         let with_permits = |(role, all): &(Role, usize)| {
             let (role, all) = (*role, *all);
@@ -311,8 +331,7 @@ impl Worker {
         let (broken_sender, broken) = watch::channel(None);
         let (ended, concluded) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         // a file that is restored has no living processes beside it
-        let journal = (config.domain == CLUSTER_DOMAIN).then(|| Arc::new(Journal::default()));
-        let session_no = Arc::new(AtomicI64::new(session.0));
+        let journal = session.is_served().then(|| Arc::new(Journal::default()));
         let hooks = WriterHooks {
             to_conclude: to_conclude.clone(),
             opened: Arc::clone(&opened),
@@ -320,22 +339,12 @@ impl Worker {
             concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
             keeper: keeper.clone(),
-            journal: journal.clone().map(|journal| (journal, Arc::clone(&session_no))),
+            journal: journal.clone().map(|journal| (journal, Arc::clone(&session.number))),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
         let banks = Arc::new(BankCache::new(Arc::clone(&store)));
         let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks), keeper.clone()));
         let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
-        let session = Session {
-            name: config.name,
-            domain: config.domain,
-            info,
-            number: session_no,
-            beginning: Mutex::default(),
-            renewing: Mutex::default(),
-            confirmed,
-            heartbeat: Arc::new(Heartbeat::default()),
-        };
         let runs = Runs {
             environment,
             routes: Routes::new(!session.is_served()),

@@ -28,18 +28,18 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, 
     let question = data.question(task.task.index()).ok_or_else(missing)?;
     let gold = data.gold(&question.question_id).ok_or_else(missing)?;
 
+    let asked = Asked { tools, context, task, data: &data, question };
     let mut records = Vec::with_capacity(3);
     let stored_answer = stored_answer(&task, input);
     let hits = match stored_hits(context, &task, input) {
         Some(hits) => hits,
         // an answer that is stored needs no hits, least of all of a forked run whose system is not there
         None if stored_answer.is_some() => Vec::new(),
-        None => recall(tools, context, task, &data, question, gold, &mut records).await?,
+        None => asked.recall(gold, &mut records).await?,
     };
     let answer = match stored_answer {
         Some(answer) => answer,
         None => {
-            let asked = Asked { tools, context, task, data: &data, question };
             let is_paid = context.answerer().is_remote() || context.answerer().is_system();
             let answered = if is_paid && !records.is_empty() {
                 asked.answer_while_storing(std::mem::take(&mut records), &hits).await?
@@ -57,7 +57,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, 
     Ok(())
 }
 
-/// A question that is to be answered.
+/// A question that a task asks.
 struct Asked<'a> {
     tools: &'a Tools,
     context: &'a RunContext,
@@ -67,6 +67,69 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// Recalls for the question; the step is added to its records.
+    async fn recall(&self, gold: &GoldRecord, records: &mut Vec<StepRecord>) -> Result<Vec<RetrievedHit>, TaskEnd> {
+        let Self { tools, context, task, data, question } = *self;
+        context.check_running()?;
+        let row = context.current_row(tools.store.as_ref(), data).await?;
+        let capabilities = context.system().capabilities();
+        let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
+        let bank = context.bank_ref(&row, data);
+        let clock = StepClock::start();
+        let trace = context.trace().map(|trace| trace.step(&question.question_id, task.task, StepNo::RECALL));
+        let payer = context.payer(task, trace);
+        let query = RecallQuery { evidence, step: payer.step(), ..recall_query(context, question, data) };
+        let visible_entries = query.visible_entries;
+        let recalled = recall_prepared(context, &bank, &query).await;
+        let ((mut recall, own), paid) = context.settle(payer, recalled)?;
+        recall.usage += paid.usage;
+        let spent = clock.timing(&task, 0);
+        let timing = Timing {
+            rate_wait_us: paid.timing.rate_wait_us,
+            calls: paid.timing.calls,
+            replies: paid.timing.replies,
+            waits: paid.timing.waits,
+            server: context.server(&bank, paid.timing.server).await,
+            provider_us: spent.total_us.saturating_sub(own.build_us + own.build_wait_us),
+            build_us: own.build_us,
+            build_wait_us: own.build_wait_us,
+            in_flight: own.in_flight,
+            ..spent
+        };
+        let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+        let retrieval = Retrieval {
+            unretained: unretained(context, data, visible_entries, &gold.evidence_turns),
+            ..Retrieval::of(hits, &gold.evidence_turns, &gold.evidence_sessions)
+        };
+        let stored = |hit: &RetrievedHit| RetrievedHit {
+            text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
+            id: hit.id.clone(),
+            session_id: hit.session_id.clone(),
+            ..*hit
+        };
+        let hits = recall.hits.iter().map(stored).collect();
+        records.push(StepRecord {
+            run: task.run,
+            task: task.task,
+            step: StepNo::RECALL,
+            epoch: task.epoch,
+            facts: StepFacts::Recalled {
+                generation: row.generation,
+                hits: u32::try_from(recall.hits.len()).unwrap_or(u32::MAX),
+                effective_k: recall.effective_k,
+                context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
+                top1_score: recall.hits.first().and_then(|hit| hit.score).filter(|score| score.is_finite()),
+                retrieval,
+                usage: recall.usage,
+                timing,
+            },
+            text: Some(StepText::Recalled { hits }),
+            calls: Vec::new(),
+            effect: Effect::Continue,
+        });
+        Ok(recall.hits)
+    }
+
     async fn answer(&self, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
         let Self { tools, context, task, data, question } = *self;
         let by_system = context.answerer().is_system();
@@ -167,75 +230,6 @@ async fn read_hits_again(
     let again = ClaimedTask { epoch: task.epoch.max(2), ..task };
     let Some((task, input)) = prepare(tools, vec![again]).await.pop() else { return Ok(None) };
     Ok(stored_hits(context, &task, &input?))
-}
-
-async fn recall(
-    tools: &Tools,
-    context: &RunContext,
-    task: ClaimedTask,
-    data: &BankData,
-    question: &Question,
-    gold: &GoldRecord,
-    records: &mut Vec<StepRecord>,
-) -> Result<Vec<RetrievedHit>, TaskEnd> {
-    context.check_running()?;
-    let row = context.current_row(tools.store.as_ref(), data).await?;
-    let capabilities = context.system().capabilities();
-    let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
-    let bank = context.bank_ref(&row, data);
-    let clock = StepClock::start();
-    let trace = context.trace().map(|trace| trace.step(&question.question_id, task.task, StepNo::RECALL));
-    let payer = context.payer(task, trace);
-    let query = RecallQuery { evidence, step: payer.step(), ..recall_query(context, question, data) };
-    let visible_entries = query.visible_entries;
-    let recalled = recall_prepared(context, &bank, &query).await;
-    let ((mut recall, own), paid) = context.settle(payer, recalled)?;
-    recall.usage += paid.usage;
-    let spent = clock.timing(&task, 0);
-    let timing = Timing {
-        rate_wait_us: paid.timing.rate_wait_us,
-        calls: paid.timing.calls,
-        replies: paid.timing.replies,
-        waits: paid.timing.waits,
-        server: context.server(&bank, paid.timing.server).await,
-        provider_us: spent.total_us.saturating_sub(own.build_us + own.build_wait_us),
-        build_us: own.build_us,
-        build_wait_us: own.build_wait_us,
-        in_flight: own.in_flight,
-        ..spent
-    };
-    let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-    let retrieval = Retrieval {
-        unretained: unretained(context, data, visible_entries, &gold.evidence_turns),
-        ..Retrieval::of(hits, &gold.evidence_turns, &gold.evidence_sessions)
-    };
-    let stored = |hit: &RetrievedHit| RetrievedHit {
-        text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
-        id: hit.id.clone(),
-        session_id: hit.session_id.clone(),
-        ..*hit
-    };
-    let hits = recall.hits.iter().map(stored).collect();
-    records.push(StepRecord {
-        run: task.run,
-        task: task.task,
-        step: StepNo::RECALL,
-        epoch: task.epoch,
-        facts: StepFacts::Recalled {
-            generation: row.generation,
-            hits: u32::try_from(recall.hits.len()).unwrap_or(u32::MAX),
-            effective_k: recall.effective_k,
-            context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
-            top1_score: recall.hits.first().and_then(|hit| hit.score).filter(|score| score.is_finite()),
-            retrieval,
-            usage: recall.usage,
-            timing,
-        },
-        text: Some(StepText::Recalled { hits }),
-        calls: Vec::new(),
-        effect: Effect::Continue,
-    });
-    Ok(recall.hits)
 }
 
 /// A recall after what it rests on, which is timed apart: how long that took, and how many recalls were in flight at the system

@@ -60,7 +60,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
         let until = segment.until.min(position + most);
         let built = std::mem::take(&mut built);
         let batch = Batch { from: position, until, end: segment.until, built };
-        retain_batch(tools, context, task, &data, &bank, &row, batch).await?;
+        Filling { tools, context, task, data: &data, bank: &bank, row: &row }.retain(batch).await?;
         position = until;
     }
     if row.position >= segment.until {
@@ -79,74 +79,80 @@ struct Batch {
     built: Timing,
 }
 
-async fn retain_batch(
-    tools: &Tools,
-    context: &RunContext,
+/// A bank that a task fills.
+struct Filling<'a> {
+    tools: &'a Tools,
+    context: &'a RunContext,
     task: ClaimedTask,
-    data: &BankData,
-    bank: &BankRef,
-    row: &BankRow,
-    batch: Batch,
-) -> TaskResult {
-    let Batch { from, until, end, built } = batch;
-    let clock = StepClock::start();
-    let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
-    let entered = context.enter(At::System);
-    let payer = context.payer(task, None);
-    let retaining = async {
-        match context.system().retain(bank, entries, payer.step()).await {
-            Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task).await {
-                // an outage is no failure of the bank: it costs a generation and no attempt
-                true if guard::is_away(&failure) => Err(failure),
-                // what could not be left behind is left behind by the next attempt, so there has to be one
-                false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
-                _ => Err(begun_too_often(context, task, row, failure)),
+    data: &'a BankData,
+    bank: &'a BankRef,
+    row: &'a BankRow,
+}
+
+impl Filling<'_> {
+    /// Retains a batch and stores its steps.
+    async fn retain(&self, batch: Batch) -> TaskResult {
+        let Self { tools, context, task, data, bank, row } = *self;
+        let Batch { from, until, end, built } = batch;
+        let clock = StepClock::start();
+        let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
+        let entered = context.enter(At::System);
+        let payer = context.payer(task, None);
+        let retaining = async {
+            match context.system().retain(bank, entries, payer.step()).await {
+                Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task).await {
+                    // an outage is no failure of the bank: it costs a generation and no attempt
+                    true if guard::is_away(&failure) => Err(failure),
+                    // what could not be left behind is left behind by the next attempt, so there has to be one
+                    false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
+                    _ => Err(begun_too_often(context, task, row, failure)),
+                },
+                receipt => receipt,
+            }
+        };
+        let retained = retaining.await;
+        let (mut receipt, mut paid) = context.settle(payer, retained)?;
+        receipt.usage += paid.usage;
+        let count = u64::from(until - from);
+        let mut spent = clock.timing(&task, clock.elapsed_us());
+        spent.in_flight = entered.in_flight;
+        drop(entered);
+        spent.server = context.server(bank, paid.timing.server.take()).await;
+        let share = Timing {
+            provider_us: spent.provider_us / count,
+            total_us: spent.total_us / count,
+            build_us: receipt.build_us.min(spent.total_us) / count,
+            ..spent
+        };
+        let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
+            run: task.run,
+            task: task.task,
+            step: StepNo::retain(position),
+            epoch: task.epoch,
+            facts: StepFacts::Retained {
+                generation: row.generation,
+                turns: entry.turns() as u64,
+                usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
+                timing: Timing {
+                    queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
+                    rate_wait_us: if position == from { paid.timing.rate_wait_us } else { 0 },
+                    dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
+                    total_us: share.total_us + if position == from { built.build_us + built.build_wait_us } else { 0 },
+                    build_us: share.build_us + if position == from { built.build_us } else { 0 },
+                    build_wait_us: if position == from { built.build_wait_us } else { 0 },
+                    // a batch is paid for at once, with its first entry
+                    calls: if position == from { std::mem::take(&mut paid.timing.calls) } else { Vec::new() },
+                    replies: if position == from { std::mem::take(&mut paid.timing.replies) } else { Vec::new() },
+                    ..share.clone()
+                },
             },
-            receipt => receipt,
-        }
-    };
-    let retained = retaining.await;
-    let (mut receipt, mut paid) = context.settle(payer, retained)?;
-    receipt.usage += paid.usage;
-    let count = u64::from(until - from);
-    let mut spent = clock.timing(&task, clock.elapsed_us());
-    spent.in_flight = entered.in_flight;
-    drop(entered);
-    spent.server = context.server(bank, paid.timing.server.take()).await;
-    let share = Timing {
-        provider_us: spent.provider_us / count,
-        total_us: spent.total_us / count,
-        build_us: receipt.build_us.min(spent.total_us) / count,
-        ..spent
-    };
-    let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
-        run: task.run,
-        task: task.task,
-        step: StepNo::retain(position),
-        epoch: task.epoch,
-        facts: StepFacts::Retained {
-            generation: row.generation,
-            turns: entry.turns() as u64,
-            usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
-            timing: Timing {
-                queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
-                rate_wait_us: if position == from { paid.timing.rate_wait_us } else { 0 },
-                dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
-                total_us: share.total_us + if position == from { built.build_us + built.build_wait_us } else { 0 },
-                build_us: share.build_us + if position == from { built.build_us } else { 0 },
-                build_wait_us: if position == from { built.build_wait_us } else { 0 },
-                // a batch is paid for at once, with its first entry
-                calls: if position == from { std::mem::take(&mut paid.timing.calls) } else { Vec::new() },
-                replies: if position == from { std::mem::take(&mut paid.timing.replies) } else { Vec::new() },
-                ..share.clone()
-            },
-        },
-        text: None,
-        calls: Vec::new(),
-        effect: if position + 1 == end { Effect::Done { opens: Opens::ReadyTask } } else { Effect::Continue },
-    });
-    tools.writer.submit(records.collect()).await?;
-    Ok(())
+            text: None,
+            calls: Vec::new(),
+            effect: if position + 1 == end { Effect::Done { opens: Opens::ReadyTask } } else { Effect::Continue },
+        });
+        tools.writer.submit(records.collect()).await?;
+        Ok(())
+    }
 }
 
 /// Whether it cannot be known after a failure what was written; what never reached the system has changed nothing in it.

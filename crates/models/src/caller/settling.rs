@@ -46,6 +46,15 @@ pub(super) enum Next<T> {
     Stop(CallStop),
 }
 
+/// What an attempt came to.
+pub(super) struct Spent {
+    outcome: CallOutcome,
+    /// Of the prompt and of the completion.
+    tokens: (u64, u64),
+    cost: PicoUsd,
+    duration_us: u64,
+}
+
 impl Call<'_> {
     /// Settles and records an attempt, and decides what follows.
     pub(super) fn settle<T>(
@@ -106,7 +115,8 @@ impl Call<'_> {
         });
         let accepted = accept(&reply);
         let outcome = if accepted.is_ok() { CallOutcome::Accepted } else { CallOutcome::Rejected };
-        self.record(reservation, outcome, &reply, (prompt_tokens, completion_tokens), cost, duration_us);
+        let tokens = (prompt_tokens, completion_tokens);
+        self.record(reservation, &reply, Spent { outcome, tokens, cost, duration_us });
         self.usage.prompt_tokens += prompt_tokens;
         self.usage.completion_tokens += completion_tokens;
         self.note_reply(&reply, (prompt_tokens, completion_tokens));
@@ -167,7 +177,8 @@ impl Call<'_> {
             let price = self.caller.parts.price.as_ref();
             let worst = price.map_or(PicoUsd::ZERO, |price| self.worst_case(price, prompt_tokens));
             let tokens = (prompt_tokens, self.request.output_limit());
-            self.record(reservation, CallOutcome::Uncertain, &ChatReply::default(), tokens, worst, duration_us);
+            let spent = Spent { outcome: CallOutcome::Uncertain, tokens, cost: worst, duration_us };
+            self.record(reservation, &ChatReply::default(), spent);
         } else if let Some(reservation) = reservation {
             reservation.free();
         }
@@ -180,15 +191,8 @@ impl Call<'_> {
     }
 
     /// Records an attempt under the id of its reservation, which the record settles.
-    pub(super) fn record(
-        &mut self,
-        reservation: Option<Reservation>,
-        outcome: CallOutcome,
-        reply: &ChatReply,
-        tokens: (u64, u64),
-        cost: PicoUsd,
-        duration_us: u64,
-    ) {
+    pub(super) fn record(&mut self, reservation: Option<Reservation>, reply: &ChatReply, spent: Spent) {
+        let Spent { outcome, tokens, cost, duration_us } = spent;
         let attempt_id = reservation.as_ref().map_or_else(uuid::Uuid::now_v7, Reservation::id);
         if let Some(reservation) = reservation {
             reservation.settle(cost);

@@ -396,7 +396,7 @@ impl Managed {
             None => Child::command(&words, &env, &dir, &log),
             Some(image) => {
                 let name = format!("bench-{}-{port}-{}", self.name, std::process::id());
-                Child::container(image, &name, port, self.start.image_port.unwrap_or(8000), &env, &dir, &log)
+                Child::container(image, &name, (port, self.start.image_port.unwrap_or(8000)), &env, &dir, &log)
             }
         }
         .map_err(|error| format!("{} cannot be started: {error}", self.name))

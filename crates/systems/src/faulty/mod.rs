@@ -37,7 +37,6 @@ const RETAIN_MS: Setting =
 /// Longest time that an entry may take.
 const LONGEST_RETAIN_MS: f64 = 60_000.0;
 
-/// The settings of the system.
 pub(crate) const SETTINGS: &[Setting] = &[PANIC, ERROR, KILL, MEMORY, RETAIN, RETAIN_MS];
 
 struct Faulty {
@@ -52,7 +51,6 @@ struct Faulty {
     struck: Mutex<HashSet<String>>,
 }
 
-/// Builds the system.
 pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let inner = bm25::build(&SystemSettings::new(), context)?;
     let takes = Duration::from_secs_f64(number(settings, &RETAIN_MS, 0.0, LONGEST_RETAIN_MS)? / 1000.0);

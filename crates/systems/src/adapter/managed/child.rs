@@ -50,8 +50,7 @@ impl Child {
     pub(super) fn container(
         image: &str,
         name: &str,
-        port: u16,
-        image_port: u16,
+        (port, image_port): (u16, u16),
         env: &BTreeMap<String, String>,
         dir: &Path,
         log: &Path,
