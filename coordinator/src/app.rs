@@ -18,15 +18,15 @@ use bench_proto::{
 use bench_queue::{Queue, QueueError};
 use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
 use bench_store::{PaceLimits, RunRow, Store};
+use bench_systems::{
+    SystemSettings, adapter,
+    embed::EmbeddingModel,
+    policy::Policy,
+    registry::{self, Named, SYSTEMS},
+    vector,
+};
 use bench_worker::{
-    context::WorkerEnvironment,
-    environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights},
-    systems::{
-        self, SystemSettings, adapter,
-        policy::Policy,
-        registry::{Named, SYSTEMS},
-        vector::{self, EmbeddingModel},
-    },
+    environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights, WorkerEnvironment},
     traces::ProcessTelemetry,
     transport,
 };
@@ -197,18 +197,17 @@ impl App {
         if !["raw", "consolidated"].contains(&mode) {
             return Err(usage(format!("--mode {mode}: give raw or consolidated")));
         }
-        let (name, mut settings, consolidates) =
-            match systems::registry::named(given).map_err(|e| usage(e.to_string()))? {
-                Named::BuiltIn(entry) => (entry.name.to_owned(), self.system_settings(entry.name), false),
-                Named::Adapter(spec) => {
-                    let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
-                    let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
-                    if let Some(url) = section.get("url") {
-                        settings.insert(adapter::URL.to_owned(), url.clone());
-                    }
-                    (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
+        let (name, mut settings, consolidates) = match registry::named(given).map_err(|e| usage(e.to_string()))? {
+            Named::BuiltIn(entry) => (entry.name.to_owned(), self.system_settings(entry.name), false),
+            Named::Adapter(spec) => {
+                let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
+                let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
+                if let Some(url) = section.get("url") {
+                    settings.insert(adapter::URL.to_owned(), url.clone());
                 }
-            };
+                (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
+            }
+        };
         if mode == "consolidated" {
             if !consolidates {
                 return Err(usage(format!(

@@ -18,7 +18,7 @@ use bench_proto::{
     trace::TracePolicy,
 };
 use bench_settings::ModelRole;
-use bench_worker::systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
+use bench_systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -389,7 +389,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     // who names an adapter on the command line lets it run here
     app.trust(settings)?;
     let policy = Arc::new(app.policy());
-    let context = BuildContext { home: Some(app.home()), policy, ..BuildContext::default() };
+    let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;
     let system = systems::build(name, settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
     let starts = settings[adapter::ADAPTER].get("start").is_some();

@@ -10,7 +10,6 @@ use bench_proto::{
 use serde_json::Value;
 
 use super::AttemptError;
-use crate::routes::Way;
 
 /// Longest message, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -173,7 +172,7 @@ fn lacks_schemas(words: &Words) -> bool {
 #[must_use]
 pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Option<&str>) -> AttemptError {
     let words = Words::read(body);
-    let (class, code, hint) = judge(status, &words);
+    let (class, code, hint) = class_of(status, &words);
     let mut message = format!("the provider answered {status}");
     let said = one_line(&words.message, key);
     if !said.is_empty() {
@@ -194,7 +193,7 @@ pub fn is_schema_refusal(status: u16, body: &[u8]) -> bool {
 }
 
 /// Class, code and what to do next.
-fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
+fn class_of(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
     use FailureClass::{Permanent, Terminal, Transient};
     let say = |class, code: &str, hint| (class, code.to_owned(), hint);
     let bad_key = || say(Terminal, "invalid_api_key", "; check the key of this account and resume");
@@ -280,19 +279,6 @@ const REFUSALS: [&str; 4] = ["invalid_api_key", "forbidden", "not_found", "model
 #[must_use]
 pub fn is_refusal(code: &str) -> bool {
     REFUSALS.contains(&code)
-}
-
-/// What a failed attempt says about the way to the provider (P39, P40).
-#[must_use]
-pub(crate) fn way(error: &AttemptError) -> Way {
-    let Failure { class, code, message, .. } = &error.failure;
-    match (class, code.as_str()) {
-        (FailureClass::Transient, "connect" | "cut") if lacks(message) => Way::OwnFault,
-        (FailureClass::Transient, "connect" | "cut" | "timeout" | "garbage" | "http_408") => Way::Failed,
-        (FailureClass::Transient, code) if code.starts_with("http_5") => Way::Failed,
-        (FailureClass::Terminal, code) if is_refusal(code) => Way::Refused,
-        _ => Way::Other,
-    }
 }
 
 /// Whether a transport's message says that this process lacks something that every request needs. What the system said stands at

@@ -22,6 +22,7 @@ pub mod archive;
 pub mod columns;
 pub mod comparison;
 pub mod csv;
+mod error;
 pub mod export;
 pub mod gate;
 pub mod html;
@@ -37,5 +38,6 @@ mod document;
 mod figures;
 mod words;
 
+pub use error::RenderError;
 pub use questions::QuestionsWriter;
-pub use registry::{FORMATS, Format, Render, RenderError, format_named};
+pub use registry::{FORMATS, Format, Render, format_named};
