@@ -15,8 +15,8 @@ use bench_proto::{
     step::StoredStep,
     trace::TracePolicy,
 };
-use bench_store::{Store, StoreError};
-use bench_telemetry::{outage, process, process_span};
+use bench_store::{Store, StoreResult, retry};
+use bench_telemetry::{process, process_span};
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tracing::{Instrument as _, Span};
 
@@ -159,18 +159,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Repeats a store call while the store is unavailable.
-async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(call: impl Fn() -> F) -> Result<T, Failure> {
-    let (mut delay, mut waiting) = (Duration::from_millis(50), None);
-    loop {
-        match call().await {
-            Err(error) if error.is_transient() => {
-                outage::STORE.met(&mut waiting, &error);
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(Duration::from_secs(2));
-            }
-            Err(error) => return Err(Failure::permanent("store", error.to_string())),
-            Ok(value) => return Ok(value),
-        }
-    }
+/// A store call whose answer is waited for.
+async fn patiently<T, F: Future<Output = StoreResult<T>>>(call: impl FnMut() -> F) -> Result<T, Failure> {
+    retry(call).await.map_err(|error| Failure::permanent("store", error.to_string()))
 }

@@ -4,7 +4,7 @@
 //!
 //! One writer per run commits whatever waits as soon as the previous commit has returned, as that of the checkpoints does.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bench_models::caller::Bookkeeper;
@@ -13,8 +13,7 @@ use bench_proto::{
     failure::Failure,
     ids::{RunNo, TaskKey},
 };
-use bench_store::{Store, StoreError};
-use bench_telemetry::outage;
+use bench_store::{Store, StoreError, retry};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::journal::Journal;
@@ -25,8 +24,6 @@ const MAX_BYTES: usize = 4 << 20;
 const MAX_CALLS: usize = 100;
 /// Submissions that may wait.
 const QUEUE_LENGTH: usize = 1024;
-/// First and longest wait between tries while the store is unavailable.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 struct Submission {
     calls: Vec<(TaskKey, CallRecord)>,
@@ -76,18 +73,8 @@ async fn write_until_closed(
             calls.extend(next.calls);
             waiting.push(next.done);
         }
-        let ((mut delay, longest), mut away) = (STORE_BACKOFF, None);
-        let result = loop {
-            match store.book_calls(run, &calls).await {
-                // every call has an id of its own, so that an unknown commit is simply repeated
-                Err(error) if error.is_transient() => {
-                    outage::STORE.met(&mut away, &error);
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(longest);
-                }
-                result => break result,
-            }
-        };
+        // every call has an id of its own, so a commit of which nobody knows may be repeated
+        let result = retry(|| store.book_calls(run, &calls)).await;
         if let (Ok(()), Some(journal)) = (&result, &journal) {
             journal.calls(run, calls);
         }

@@ -13,8 +13,8 @@ use bench_proto::{
     ids::{Role, RunNo, TaskKey},
     step::{Effect, StepFacts, StepRecord, StepText},
 };
-use bench_store::{CommitMark, CommitOutcome, Conclusion, SessionId, Store, StoreError};
-use bench_telemetry::{outage, process, process_span};
+use bench_store::{CommitOutcome, Conclusion, SessionId, Store, StoreError, retry};
+use bench_telemetry::{process, process_span};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::{Instant as Deadline, timeout_at},
@@ -34,8 +34,6 @@ const MAX_BYTES: usize = 1 << 20;
 const ALONE_AFTER: Duration = Duration::from_millis(20);
 /// Commits that may wait: with the slots as a bound on senders this never fills up.
 const QUEUE_LENGTH: usize = 4096;
-/// First and longest wait between tries while the store is unavailable.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// What became of the records of one submission: for each, `None` when it was stored now, else what was stored before.
 pub(crate) type Committed = Vec<Option<StepFacts>>;
@@ -251,8 +249,9 @@ async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submiss
             None => None,
         };
         let mark = turn.as_ref().map(|(_, mark, _)| *mark);
-        let committing = commit_when_available(store, &part.records, &part.conclusions, mark).instrument(span.clone());
-        let committed = committing.await;
+        // every row is keyed by its own id, so a commit of which nobody knows may be repeated
+        let committing = retry(|| store.commit_marked(&part.records, &part.conclusions, mark));
+        let committed = committing.instrument(span.clone()).await;
         if let Err(error) = &committed {
             process::failed(&span, &error.to_string());
         }
@@ -381,26 +380,6 @@ fn announce(hooks: &WriterHooks, outcome: &CommitOutcome, concluded: bool) {
     }
     if outcome.opened.iter().any(|(_, role)| Role::ALL.contains(role)) {
         hooks.opened.notify_one();
-    }
-}
-
-/// Repeats the commit while the store is unavailable: every row is keyed by its own id, so an unknown commit is harmless.
-async fn commit_when_available(
-    store: &dyn Store,
-    records: &[StepRecord],
-    conclusions: &[Conclusion],
-    mark: Option<CommitMark>,
-) -> Result<CommitOutcome, StoreError> {
-    let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
-    loop {
-        match store.commit_marked(records, conclusions, mark).await {
-            Err(error) if error.is_transient() => {
-                outage::STORE.met(&mut waiting, &error);
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(longest);
-            }
-            result => return result,
-        }
     }
 }
 

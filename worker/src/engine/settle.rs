@@ -1,6 +1,7 @@
-//! How a task's end reaches the store when it is not the commit of its last step.
+//! How a task's end reaches the store when it is not the commit of its last step. A store that is away is waited for: the lease of
+//! a task that is neither ended nor handed back lasts as long as this worker, and nobody else can end it.
 
-use std::{sync::PoisonError, time::Duration};
+use std::sync::PoisonError;
 
 use bench_proto::{
     call::CallRecord,
@@ -13,8 +14,8 @@ use bench_proto::{
     task::TaskEvent,
     trace::{AttemptEnd, AttemptNote},
 };
-use bench_store::{ClaimedTask, Release, StoreError};
-use bench_telemetry::{metrics::catalogue, outage};
+use bench_store::{ClaimedTask, Release, retry};
+use bench_telemetry::metrics::catalogue;
 use tracing::{debug, info, warn};
 
 use super::{STORE, Shared, refused};
@@ -27,8 +28,6 @@ use crate::{
 const CANNOT_SERVE_DELAY_MS: u64 = 1_000;
 /// Wait before a task is offered again that the store has failed.
 const STORE_FAILED_DELAY_MS: u64 = 500;
-/// First and longest wait between tries while the store is unavailable.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// Carries out how a task ended, unless its result is already stored. `clock` began with the task.
 pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock, end: TaskEnd) {
@@ -123,7 +122,7 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
 
 /// Gives a task back in the store.
 async fn hand_over(shared: &Shared, task: ClaimedTask, release: Release) {
-    if let Err(error) = persist(|| shared.store.release(std::slice::from_ref(&release))).await {
+    if let Err(error) = retry(|| shared.store.release(std::slice::from_ref(&release))).await {
         let about = About::of(shared, task).await;
         about.warn(STORE, &format!("could not be handed back, its lease will expire: {error}"));
     }
@@ -236,7 +235,7 @@ fn note(task: ClaimedTask, clock: &StepClock, release: &Release) -> Option<Attem
 
 /// How often the run lets a task fail.
 async fn retries(shared: &Shared, task: ClaimedTask) -> u32 {
-    match persist(|| shared.store.run(task.run)).await {
+    match retry(|| shared.store.run(task.run)).await {
         Ok(row) => row.spec.limits.retries,
         Err(error) => {
             About::of(shared, task)
@@ -247,31 +246,12 @@ async fn retries(shared: &Shared, task: ClaimedTask) -> u32 {
     }
 }
 
-/// Repeats a store call while the store is unavailable. Nobody else can do it: the lease of a task that is neither ended nor
-/// handed back lasts as long as this worker.
-async fn persist<T, F>(call: impl Fn() -> F) -> Result<T, StoreError>
-where
-    F: Future<Output = Result<T, StoreError>>,
-{
-    let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
-    loop {
-        match call().await {
-            Err(error) if error.is_transient() => {
-                outage::STORE.met(&mut waiting, &error);
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(longest);
-            }
-            result => return result,
-        }
-    }
-}
-
 /// Books attempts that belong to no stored step.
 pub(crate) async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) {
     if calls.is_empty() {
         return;
     }
-    if let Err(error) = persist(|| shared.store.put_calls(task.run, task.task, &calls)).await {
+    if let Err(error) = retry(|| shared.store.put_calls(task.run, task.task, &calls)).await {
         let about = About::of(shared, task).await;
         about.warn(STORE, &format!("has {} paid attempts that could not be booked: {error}", calls.len()));
     } else if let Some(journal) = &shared.journal {

@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-models", &["bench-proto", "bench-settings", "bench-store", "bench-telemetry"]),
     ("bench-plan", &["bench-proto"]),
     ("bench-queue", &["bench-proto"]),
-    ("bench-store", &["bench-proto"]),
+    ("bench-store", &["bench-proto", "bench-telemetry"]),
     ("bench-aggregate", &["bench-proto"]),
     ("bench-report", &["bench-proto"]),
     ("bench-sim", &["bench-proto"]),
