@@ -101,7 +101,7 @@ impl Concluder {
         let kept = facts.iter().filter(|facts| facts.kept.is_some());
         let root = |facts: &QuestionFacts| self.keeper.as_ref().and_then(|keeper| keeper.root_of(run, facts));
         link_questions(&Span::current(), kept.filter_map(root));
-        let new = patiently(|| self.store.conclude(run, &headline, &facts)).await?;
+        let new = patiently(|| self.store.store_facts(run, &headline, &facts)).await?;
         // some may have been concluded by others meanwhile: they count there
         facts.truncate(usize::try_from(new).unwrap_or(usize::MAX));
         meter::ended(facts.iter());

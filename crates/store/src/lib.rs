@@ -22,8 +22,7 @@ mod traits;
 pub use error::StoreError;
 pub use pace::LONGEST_RETRY_AFTER;
 pub use registry::{
-    BACKENDS, Backend, COORDINATOR_CONNECTIONS, Transport, WORKER_CONNECTIONS, migrate, name_roles, open, open_with,
-    transport,
+    BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, name_roles, open, open_with, transport,
 };
 pub use retry::{retry, retry_until};
 pub use rows::*;
