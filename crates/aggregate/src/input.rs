@@ -7,10 +7,7 @@ use bench_proto::{
     summary::{ControlScore, GroupSummary},
 };
 
-use crate::instrument::Instrument;
-
-/// Seed of the bootstrap when the user gives none (`stats.seed`).
-pub const DEFAULT_STATS_SEED: u64 = 20_240_229;
+use crate::{bootstrap::DEFAULT_SEED, instrument::Instrument};
 
 /// Identity, status and times of a run, as the store knows them.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,7 +102,7 @@ impl AggregateInput {
             ledger: None,
             group: None,
             calls_of: Vec::new(),
-            stats_seed: DEFAULT_STATS_SEED,
+            stats_seed: DEFAULT_SEED,
         }
     }
 

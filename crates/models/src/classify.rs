@@ -10,7 +10,6 @@ use bench_proto::{
 use serde_json::Value;
 
 use super::AttemptError;
-use crate::routes::Way;
 
 /// Longest message, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -279,6 +278,21 @@ const REFUSALS: [&str; 4] = ["invalid_api_key", "forbidden", "not_found", "model
 #[must_use]
 pub fn is_refusal(code: &str) -> bool {
     REFUSALS.contains(&code)
+}
+
+/// How a call ended, for its route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A reply came.
+    Through,
+    /// It failed on the way, and not because of what was asked.
+    Failed,
+    /// This process lacks something that every call needs: file descriptors, memory.
+    OwnFault,
+    /// The provider refuses this process: its key, its URL, the model's name.
+    Refused,
+    /// A reply came that says nothing about the route (429), or a failure of the request.
+    Other,
 }
 
 /// What a failed attempt says about the way to the provider (P39, P40).

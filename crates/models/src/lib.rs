@@ -35,12 +35,12 @@ use serde_json::Value;
 use self::tokens::Encoding;
 
 /// Somebody who waits, and may have gone away.
-trait Reader {
+trait Waiter {
     /// Whether nobody waits any more.
     fn gone(&self) -> bool;
 }
 
-impl<T> Reader for tokio::sync::oneshot::Sender<T> {
+impl<T> Waiter for tokio::sync::oneshot::Sender<T> {
     fn gone(&self) -> bool {
         self.is_closed()
     }

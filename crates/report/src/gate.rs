@@ -6,9 +6,8 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use crate::{
     comparison,
     document::{Block, heading, table},
-    markdown,
-    registry::RenderError,
-    terminal,
+    error::RenderError,
+    markdown, terminal,
 };
 
 /// The gate for a terminal.

@@ -34,8 +34,10 @@ pub mod svg;
 pub mod terminal;
 
 mod document;
+mod error;
 mod figures;
 mod words;
 
+pub use error::RenderError;
 pub use questions::QuestionsWriter;
-pub use registry::{FORMATS, Format, Render, RenderError, format_named};
+pub use registry::{FORMATS, Format, Render, format_named};

@@ -9,7 +9,7 @@ use bench_proto::{
 
 use crate::{
     document::{Block, Detail, Table, document},
-    registry::RenderError,
+    error::RenderError,
 };
 
 /// The whole report as GitHub-flavoured Markdown.

@@ -1,7 +1,9 @@
-//! Who may depend on whom: the tree is held to the list of docs/ARCHITECTURE.md.
+//! Who may depend on whom: the tree is held to the list of docs/ARCHITECTURE.md. And whoever depends on a crate uses it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
     process::Command,
 };
 
@@ -14,14 +16,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-settings", &["bench-proto"]),
     ("bench-datasets", &["bench-proto"]),
     ("bench-grading", &["bench-proto"]),
-    ("bench-models", &["bench-proto", "bench-settings", "bench-store", "bench-telemetry"]),
+    ("bench-models", &["bench-proto", "bench-store", "bench-telemetry"]),
     ("bench-plan", &["bench-proto"]),
     ("bench-queue", &["bench-proto"]),
     ("bench-store", &["bench-proto", "bench-telemetry"]),
     ("bench-aggregate", &["bench-proto"]),
     ("bench-report", &["bench-proto"]),
     ("bench-sim", &["bench-proto"]),
-    ("bench-testkit", &["bench-proto"]),
+    ("bench-testkit", &[]),
     (
         "bench-worker",
         &[
@@ -73,20 +75,24 @@ const ARROWS: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["bench-proto", "bench-grading", "bench-plan", "bench-aggregate"];
 const IO_CRATES: &[&str] = &["tokio", "reqwest", "sqlx", "lapin", "axum"];
 
-#[test]
-fn the_tree_keeps_its_arrows() {
+fn packages() -> Vec<Value> {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .output()
         .expect("cargo metadata runs");
     assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
-    let metadata: Value = serde_json::from_slice(&metadata.stdout).expect("cargo metadata prints JSON");
+    let mut metadata: Value = serde_json::from_slice(&metadata.stdout).expect("cargo metadata prints JSON");
+    serde_json::from_value(metadata["packages"].take()).expect("packages")
+}
+
+#[test]
+fn the_tree_keeps_its_arrows() {
     let allowed: BTreeMap<&str, BTreeSet<&str>> =
         ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
-    let packages = metadata["packages"].as_array().expect("packages");
+    let packages = packages();
     assert_eq!(packages.len(), ARROWS.len(), "every crate of the workspace has its line");
-    for package in packages {
+    for package in &packages {
         let name = package["name"].as_str().expect("a name");
         let uses: BTreeSet<&str> = package["dependencies"]
             .as_array()
@@ -107,4 +113,52 @@ fn the_tree_keeps_its_arrows() {
             assert!(io.is_empty(), "{name} is pure, but uses {io:?}");
         }
     }
+}
+
+/// Dependencies that no code names, and why they are there.
+const UNNAMED: &[(&str, &str)] = &[
+    // their binaries are what is tested
+    ("bench-e2e", "bench-coord"),
+    ("bench-e2e", "bench-sim"),
+    ("bench-e2e", "bench-worker"),
+];
+
+/// All Rust code of a package.
+fn code_of(folder: &Path) -> String {
+    let mut code = String::new();
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() {
+            code += &code_of(&path);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            code += &fs::read_to_string(&path).expect("the file can be read");
+        }
+    }
+    code
+}
+
+/// Whether code names a crate: before a `::` or a `!`, or as all of what is imported.
+fn names(code: &str, krate: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(krate).any(|(at, _)| {
+        let rest = &code[at + krate.len()..];
+        !code[..at].ends_with(is_part) && ["::", ";", "!", " as "].iter().any(|mark| rest.starts_with(mark))
+    })
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let mut unused = Vec::new();
+    for package in packages() {
+        let name = package["name"].as_str().expect("a name");
+        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
+        let code = code_of(manifest.parent().expect("a folder"));
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let called = dependency["rename"].as_str().or(dependency["name"].as_str()).expect("a name");
+            if !UNNAMED.contains(&(name, called)) && !names(&code, &called.replace('-', "_")) {
+                unused.push(format!("{name} does not use {called}"));
+            }
+        }
+    }
+    assert!(unused.is_empty(), "{}", unused.join("\n"));
 }

@@ -8,7 +8,7 @@ use std::{
 use bench_proto::{call::Phase, ids::RunNo};
 use bench_store::{PaceLimits, SlotAnswer};
 
-use crate::Reader;
+use crate::Waiter;
 
 /// Calls of one run and phase: lanes are served in turn (P11).
 pub type Lane = (RunNo, Phase);
@@ -66,7 +66,7 @@ impl<A> Question<A> {
     }
 }
 
-impl<A: Reader> PaceQueue<A> {
+impl<A: Waiter> PaceQueue<A> {
     pub(super) fn new(limits: PaceLimits) -> Self {
         let each =
             |limit: Option<u64>| limit.map_or(Duration::ZERO, |n| Duration::from_secs_f64(60.0 / n.max(1) as f64));
@@ -221,7 +221,7 @@ impl<A: Reader> PaceQueue<A> {
 mod tests {
     use super::*;
 
-    impl Reader for i32 {
+    impl Waiter for i32 {
         fn gone(&self) -> bool {
             *self < 0
         }

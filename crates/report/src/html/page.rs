@@ -7,8 +7,8 @@ use bench_proto::summary::{Estimator, Percentiles, Summary, Verdict};
 use super::{MOST_QUESTIONS, Page, data::Data};
 use crate::{
     document::{Block, Detail, Table, document},
+    error::RenderError,
     figures::{count, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
-    registry::RenderError,
     svg::{self, escape},
     words,
 };

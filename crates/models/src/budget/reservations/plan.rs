@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{ASK_AGAIN, LOOK};
 use crate::{
-    Reader,
+    Waiter,
     budget::{OverCap, Refusal},
 };
 
@@ -99,7 +99,7 @@ pub(super) struct Plan<A> {
 /// Who is answered with what.
 pub(super) type Answers<A> = Vec<(A, Result<(Uuid, Phase, i64), Refusal>)>;
 
-impl<A: Reader> Plan<A> {
+impl<A: Waiter> Plan<A> {
     /// A plan before the first answer of the store: the day, the phases and other runs of the group are believed to be untouched.
     pub(super) fn new(run: &RunRow) -> Self {
         let state = |scope, cap, spent, reserved| BudgetState { scope, cap, spent, reserved };

@@ -1,0 +1,15 @@
+//! What a format cannot say.
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A value that the format cannot hold.
+    #[error("the report cannot be written as json: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The same for CSV.
+    #[error("the report cannot be written as csv: {0}")]
+    Csv(String),
+    /// The same for JUnit XML.
+    #[error("the report cannot be written as junit xml: {0}")]
+    Junit(String),
+}
