@@ -5,6 +5,7 @@
 
 pub mod answerer;
 pub mod banks;
+mod batch;
 mod calls;
 pub mod concluder;
 pub mod context;
