@@ -148,7 +148,7 @@ pub(super) async fn go_on(
     let end = executor.execute(app, &store, &row, planner, &watching).await?;
     controls::planned(plans_of_controls).await?;
     if end == RunEnd::Finished && !executor.is_cluster() {
-        controls::carry(app, &store, &row, None, &watching).await?;
+        controls::execute(app, &store, &row, None, &watching).await?;
     }
     let ending = Ending {
         json: args.output.json,
