@@ -33,5 +33,5 @@ bench:
 
 # `vector` with a model in a folder: builds the feature `local-embeddings` (3 minutes) and runs it with a real model from PyPI
 test-local-embeddings:
-	cargo clippy --package bench-worker --features local-embeddings --all-targets --locked -- -D warnings
-	cargo test --package bench-worker --features local-embeddings --locked --lib local
+	cargo clippy --package bench-systems --features local-embeddings --all-targets --locked -- -D warnings
+	cargo test --package bench-systems --features local-embeddings --locked --lib local

@@ -18,15 +18,15 @@ use bench_proto::{
 use bench_queue::{Queue, QueueError};
 use bench_settings::{Account, ApiKey, CommandLine, FlagValue, ModelRole, Settings};
 use bench_store::{PaceLimits, RunRow, Store};
+use bench_systems::{
+    SystemSettings, adapter,
+    embed::EmbeddingModel,
+    policy::Policy,
+    registry::{self, Named, SYSTEMS},
+    vector,
+};
 use bench_worker::{
-    context::WorkerEnvironment,
-    environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights},
-    systems::{
-        self, SystemSettings, adapter,
-        policy::Policy,
-        registry::{Named, SYSTEMS},
-        vector::{self, EmbeddingModel},
-    },
+    environment::{LOCAL_SLOTS, RETAIN_SLOTS, Rights, WorkerEnvironment},
     traces::ProcessTelemetry,
     transport,
 };
@@ -197,18 +197,17 @@ impl App {
         if !["raw", "consolidated"].contains(&mode) {
             return Err(usage(format!("--mode {mode}: give raw or consolidated")));
         }
-        let (name, mut settings, consolidates) =
-            match systems::registry::named(given).map_err(|e| usage(e.to_string()))? {
-                Named::BuiltIn(entry) => (entry.name.to_owned(), self.system_settings(entry.name), false),
-                Named::Adapter(spec) => {
-                    let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
-                    let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
-                    if let Some(url) = section.get("url") {
-                        settings.insert(adapter::URL.to_owned(), url.clone());
-                    }
-                    (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
+        let (name, mut settings, consolidates) = match registry::named(given).map_err(|e| usage(e.to_string()))? {
+            Named::BuiltIn(entry) => (entry.name.to_owned(), self.system_settings(entry.name), false),
+            Named::Adapter(spec) => {
+                let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
+                let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
+                if let Some(url) = section.get("url") {
+                    settings.insert(adapter::URL.to_owned(), url.clone());
                 }
-            };
+                (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
+            }
+        };
         if mode == "consolidated" {
             if !consolidates {
                 return Err(usage(format!(
@@ -510,6 +509,7 @@ fn sample_flags(args: &SampleArgs, flags: &mut Flags) {
     flags.one("run.seed", "--seed", args.seed.as_ref());
     flags.one("run.limit", "--limit", args.limit.as_ref());
     flags.one("run.sample", "--sample", args.sample.as_ref());
+    flags.one("run.sample_total", "--sample-total", args.sample_total.as_ref());
     flags.one("run.per_bank", "--per-bank", args.per_bank.as_ref());
     flags.one("run.max_banks", "--max-banks", args.max_banks.as_ref());
     flags.one("run.max_sessions", "--max-sessions", args.max_sessions.as_ref());

@@ -354,7 +354,8 @@ pub struct SampleArgs {
     /// quick (50), fair (200, stratified) or full [default: fair]
     #[arg(long, value_name = "NAME", help_heading = "Which questions")]
     pub preset: Option<String>,
-    /// hash, or astrocyte (file order; not an estimate of the full score)
+    /// hash; astrocyte (file order, not an estimate of the full score); with --sample-total also go-lcg and astrocyte-lme, the
+    /// samples of two other harnesses
     #[arg(long, value_name = "NAME", help_heading = "Which questions")]
     pub sampler: Option<String>,
     /// The sampler's seed
@@ -366,6 +367,9 @@ pub struct SampleArgs {
     /// N questions per category
     #[arg(long, value_name = "N", help_heading = "Which questions")]
     pub sample: Option<u64>,
+    /// Exactly N questions, spread over the categories of the whole dataset; a smaller N is part of a larger one
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub sample_total: Option<u64>,
     /// N questions per bank, spread over its categories
     #[arg(long, alias = "max-questions-per-conversation", value_name = "N", help_heading = "Which questions")]
     pub per_bank: Option<u64>,

@@ -34,6 +34,7 @@ mod self_check;
 mod tables;
 mod times;
 mod trusted;
+mod waiting;
 mod waterfall;
 
 pub use exit::{CliError, Exit};

@@ -11,8 +11,8 @@ use bench_queue::Queue;
 use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
 use bench_telemetry::{outage, process, process_span};
 use bench_worker::{
-    context::WorkerEnvironment,
     engine::{Worker, WorkerConfig},
+    environment::WorkerEnvironment,
 };
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;

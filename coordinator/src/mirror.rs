@@ -17,6 +17,7 @@ pub(crate) async fn bring(
     on_progress: OnProgress<'_>,
 ) -> Result<(), CliError> {
     use bench_report::archive::{ArchiveError, Place};
+    use bench_worker::transport;
 
     let Some(url) = &app.settings().datasets_url else { return Ok(()) };
     if !url.contains("://") {
@@ -27,6 +28,7 @@ pub(crate) async fn bring(
     let Some(wanted) = bench_datasets::wanted(name, options)? else { return Ok(()) };
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    transport::warn(app.settings(), transport::to_objects("datasets", url));
     let place = Place::open(url, environment).map_err(|e| CliError::usage(format!("BENCH_DATASETS_URL: {e}")))?;
     let source = format!("{}/{}", place.describe(), wanted.object);
     let failed = |error: ArchiveError| match error {

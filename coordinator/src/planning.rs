@@ -18,7 +18,7 @@ use bench_proto::{
     trace::TracePolicy,
 };
 use bench_settings::ModelRole;
-use bench_worker::systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
+use bench_systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -147,7 +147,8 @@ fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u6
 pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleRequest, CliError> {
     let run = &app.settings().run;
     // a count chooses the questions by itself: it takes the place of the preset unless that was typed too
-    let counted = run.per_bank.is_some() || run.sample.is_some() || run.limit.is_some() || !args.question_id.is_empty();
+    let counts = [run.per_bank, run.sample, run.sample_total, run.limit];
+    let counted = counts.iter().any(Option::is_some) || !args.question_id.is_empty();
     let preset = (args.preset.is_some() || !counted).then_some(run.preset.as_str());
     let known = Preset::ALL.map(Preset::name);
     let preset =
@@ -159,6 +160,7 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
         seed: run.seed.clone(),
         limit: run.limit,
         sample_per_category: run.sample,
+        sample_total: run.sample_total,
         per_bank: run.per_bank,
         max_banks: run.max_banks,
         max_sessions: run.max_sessions,
@@ -387,7 +389,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     // who names an adapter on the command line lets it run here
     app.trust(settings)?;
     let policy = Arc::new(app.policy());
-    let context = BuildContext { home: Some(app.home()), policy, ..BuildContext::default() };
+    let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;
     let system = systems::build(name, settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
     let starts = settings[adapter::ADAPTER].get("start").is_some();

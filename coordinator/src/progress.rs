@@ -1,12 +1,12 @@
 //! Progress of a run as numbers, read from its counters; views only show it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bench_proto::{ids::RunId, money::PicoUsd};
 use bench_store::{RunCounters, RunRow};
 use serde::Serialize;
 
-use crate::{latency::Probing, outages::Away};
+use crate::{latency::Probing, outages::Away, waiting::Waiting};
 
 /// What a progress view shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -59,7 +59,13 @@ pub(crate) struct Snapshot {
     /// Providers that the run needs and that are away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Away>,
+    /// What the run waits for when nothing has ended for a while and nothing is away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waiting>,
 }
+
+/// For how long no question has ended when progress begins to say what the run waits for.
+const STILL: Duration = Duration::from_secs(3);
 
 /// Turns successive looks at a run's row into snapshots with a rate.
 #[derive(Debug)]
@@ -67,16 +73,24 @@ pub(crate) struct ProgressMeter {
     began: Instant,
     ended_at_begin: i64,
     last: Option<(Instant, i64)>,
+    /// When a question was last seen to have ended.
+    moved: Instant,
     per_second: f64,
 }
 
 impl Default for ProgressMeter {
     fn default() -> Self {
-        Self { began: Instant::now(), ended_at_begin: 0, last: None, per_second: 0.0 }
+        let now = Instant::now();
+        Self { began: now, ended_at_begin: 0, last: None, moved: now, per_second: 0.0 }
     }
 }
 
 impl ProgressMeter {
+    /// Whether no question has ended for some seconds, so that people ask why.
+    pub(crate) fn is_still(&self) -> bool {
+        self.moved.elapsed() >= STILL
+    }
+
     /// The snapshot at this look.
     pub(crate) fn look(&mut self, run: &RunRow) -> Snapshot {
         let now = Instant::now();
@@ -88,6 +102,9 @@ impl ProgressMeter {
             }
             Some((then, before)) => {
                 let seconds = now.duration_since(then).as_secs_f64();
+                if ended > before {
+                    self.moved = now;
+                }
                 if seconds >= 0.5 {
                     let current = (ended - before).max(0) as f64 / seconds;
                     // half-life of about two looks: steady to read, quick to follow
@@ -99,7 +116,9 @@ impl ProgressMeter {
         }
         let overall = match self.last {
             // a single look: the mean over the run's active time
-            Some((first, _)) if first == now => ended.max(0) as f64 / active_seconds(run).max(1.0),
+            Some((first, _)) if first == now && run.active_since_ms.is_some() => {
+                ended.max(0) as f64 / active_seconds(run).max(1.0)
+            }
             _ => (ended - self.ended_at_begin).max(0) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-3),
         };
         snapshot(run, if self.per_second > 0.0 { self.per_second } else { overall }, self.began.elapsed().as_secs_f64())
@@ -154,6 +173,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         workers: None,
         latency_probe: None,
         outages: Vec::new(),
+        waits: None,
     }
 }
 
@@ -192,6 +212,7 @@ pub(crate) fn line(s: &Snapshot) -> String {
         parts.push(format!("{alive} workers, {busy} busy"));
     }
     parts.extend(s.outages.iter().map(Away::line));
+    parts.extend(s.waits.as_ref().map(Waiting::line));
     parts.join(" · ")
 }
 
@@ -242,6 +263,7 @@ mod tests {
             workers: Some((4, 3)),
             latency_probe: Some(Probing { made: 57, of: 200 }),
             outages: Vec::new(),
+            waits: None,
         };
         assert_eq!(
             line(&snapshot),

@@ -10,7 +10,7 @@ use bench_models::{
 };
 use bench_proto::spec::RunSpec;
 use bench_settings::{Account, ApiKey, ModelRole};
-use bench_worker::systems::vector;
+use bench_systems::vector;
 
 use crate::{app::App, exit::CliError};
 
@@ -195,5 +195,5 @@ async fn ask_for_a_token(
         schema: None,
         max_output_tokens: 1,
     };
-    model.attempt(&request).await.result.map(drop).map_err(|error| error.failure.message)
+    model.attempt(&request, None).await.result.map(drop).map_err(|error| error.failure.message)
 }

@@ -12,10 +12,8 @@ use bench_proto::{
     dataset::{Bank, Gold},
     ids::Sha256Hash,
 };
-use bench_worker::{
-    answerer::answer_prompt,
-    systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector},
-};
+use bench_systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector};
+use bench_worker::answerer::answer_prompt;
 use futures::FutureExt;
 
 use crate::planning::PlannedRun;
@@ -198,6 +196,7 @@ async fn answer_messages(
         k,
         visible_entries: question.ask_after.min(u32::try_from(content.entries.len()).unwrap_or(u32::MAX)),
         evidence: system.capabilities().sees_gold.then(|| gold.map_or(&[][..], |gold| gold.evidence_turns.as_slice())),
+        ..RecallQuery::default()
     };
     let recall = system.recall(place, &query).await.ok()?;
     Some(answer_prompt(question, &recall.hits, content))

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bench_settings::private;
-use bench_worker::systems::{
+use bench_systems::{
     SystemSettings, adapter,
     policy::{Policy, SystemHash},
 };

@@ -1,33 +1,23 @@
 //! Downloads a dataset into the cache: bounded by the manifest's size, checked by its sha256, there whole or not at all.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use crate::{
-    DatasetError, Manifest, OnProgress, OpenOptions,
+    DatasetError, Manifest, OnProgress,
     incoming::{Incoming, Problem},
-    locate,
 };
 
 /// No byte for this long is a failure: downloads are small, a hanging one is to be reported.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Downloads the published file into the cache, whatever is there already, and returns its path.
+/// Downloads the published file to a place, whatever is there already.
 ///
 /// Works with and without a runtime around it: the transfer has a thread and a runtime of its own.
 ///
 /// # Errors
 /// When the file cannot be had or is not the published one. Nothing is left behind then.
-pub(crate) fn fetch(
-    manifest: &Manifest,
-    options: &OpenOptions,
-    on_progress: OnProgress<'_>,
-) -> Result<PathBuf, DatasetError> {
-    let path = locate::cache_path(manifest, options);
-    fetch_from(manifest.source, manifest.bytes, manifest.sha256, &path, on_progress)?;
-    Ok(path)
+pub(crate) fn fetch(manifest: &Manifest, path: &Path, on_progress: OnProgress<'_>) -> Result<(), DatasetError> {
+    fetch_from(manifest.source, manifest.bytes, manifest.sha256, path, on_progress)
 }
 
 /// As [`fetch`], from any URL.

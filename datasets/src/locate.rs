@@ -34,7 +34,11 @@ pub(crate) fn find_or_fetch(
             exists(manifest, &path)?;
             Ok(path)
         }
-        None if options.allow_download => fetch::fetch(manifest, options, on_progress),
+        None if options.allow_download => {
+            let path = cache_path(manifest, options);
+            fetch::fetch(manifest, &path, on_progress)?;
+            Ok(path)
+        }
         None => Err(nowhere(manifest, options)),
     }
 }

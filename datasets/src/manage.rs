@@ -131,7 +131,8 @@ pub fn fetch(name: &str, options: &OpenOptions, on_progress: OnProgress<'_>) -> 
     if cached.is_file() && checksum::of_file(&cached)?.1 == manifest.sha256 {
         return Ok(cached);
     }
-    crate::fetch::fetch(manifest, options, on_progress)
+    crate::fetch::fetch(manifest, &cached, on_progress)?;
+    Ok(cached)
 }
 
 fn published(name: &str, verb: &str) -> Result<&'static Manifest, DatasetError> {

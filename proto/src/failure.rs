@@ -1,6 +1,12 @@
 //! Failures as data: what went wrong, whether trying again can help, and when.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+/// Longest `Retry-After` that is believed, wherever it is read: a provider that names a day may be back in a minute, and
+/// whoever asks every five minutes does no harm.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// Whether repeating the same thing can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -24,6 +30,8 @@ pub mod code {
     pub const MODEL_NOT_FOUND: &str = "model_not_found";
     /// A request never reached the memory server, which is away: the task is put off, nothing is counted.
     pub const SYSTEM_UNAVAILABLE: &str = "system_unavailable";
+    /// The store did not take or bring what was asked of it.
+    pub const STORE: &str = "store";
     /// A memory server holds less than was stored in it.
     pub const MEMORIES_LOST: &str = "memories_lost";
 }

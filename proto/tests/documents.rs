@@ -187,6 +187,26 @@ fn every_row_about_security_has_its_tests() {
     assert!(tests > 30, "only {tests} tests were found");
 }
 
+#[test]
+fn files_that_the_pages_name_are_there() {
+    let (mut named, mut missing) = (0, Vec::new());
+    for page in ["docs/ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = read(page);
+        let is_path = |word: &&str| {
+            let (folder, _) = word.split_once('/').unwrap_or_default();
+            FOLDERS.contains(&folder) && !word.contains(['<', ' '])
+        };
+        for path in quoted(&text).into_iter().filter(is_path) {
+            named += 1;
+            if !root().join(path).exists() {
+                missing.push(format!("{page} names {path}, which is not there"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(named > 50, "only {named} files were found");
+}
+
 /// The arrows of the diagram below a heading.
 fn arrows(heading: &str) -> Vec<Arrow> {
     let section = section(heading);

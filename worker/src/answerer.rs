@@ -1,7 +1,7 @@
 //! Who answers: nobody, the demo extractor, or a chat model.
 
 use bench_grading::prompts::{self, Messages, answer::AnswerInput};
-use bench_models::{ChatMessage, ChatReply, ChatRequest, MessageRole, ReplySchema, capabilities, extractive};
+use bench_models::{ChatReply, extractive};
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
     dataset::{BankContent, Question, StreamEntry},
@@ -12,8 +12,9 @@ use bench_proto::{
 use bench_store::ClaimedTask;
 
 use crate::{
-    calls::{RunCaller, RunCallers},
-    tasks::{StepClock, TaskEnd},
+    calls::{AskedFor, RunCaller, RunCallers, chat_request},
+    clock::StepClock,
+    ending::TaskEnd,
 };
 
 /// Output limit of answers when the parameters have none.
@@ -103,7 +104,8 @@ impl Answerer {
             Self::Chat(chat) => {
                 let ChatAnswerer { caller, spec } = chat.as_ref();
                 let request = chat_request(spec, answer_prompt(question, hits, bank), None, MAX_ANSWER_TOKENS);
-                let called = caller.call(task, &question.question_id, 0, &request, &usable_answer).await?;
+                let asked = AskedFor { task, question_id: &question.question_id, draw: 0, trace: None };
+                let called = caller.call(asked, &request, &usable_answer).await?;
                 let mut timing = called.timing;
                 (timing.queue_wait_us, timing.dispatch_us) = (0, 0);
                 let silent = called.value.is_empty() && called.reply.finish == "stop";
@@ -147,22 +149,6 @@ fn session_time<'a>(bank: &'a BankContent, session_id: &str) -> Option<&'a str> 
         StreamEntry::Session(session) if session.id == session_id => session.time_text.as_deref(),
         _ => None,
     })
-}
-
-/// A request with a model's parameters as sent.
-pub(crate) fn chat_request(
-    spec: &ModelSpec,
-    messages: Messages,
-    schema: Option<ReplySchema>,
-    max_output_tokens: u32,
-) -> ChatRequest {
-    let messages = vec![
-        ChatMessage { role: MessageRole::System, text: messages.system },
-        ChatMessage { role: MessageRole::User, text: messages.user },
-    ];
-    let max_output_tokens =
-        capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
-    ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }
 }
 
 /// An answer is whatever the model says, trimmed. An empty reply that the model ended freely is an answer too (an

@@ -11,18 +11,18 @@ use std::{
 use async_trait::async_trait;
 use bench_grading::prompts::Messages;
 use bench_models::{
-    ChatModel, ChatReply, ChatRequest,
+    ChatMessage, ChatModel, ChatReply, ChatRequest, MessageRole, ReplySchema,
     budget::{Budget, reservations::Reservations},
     call_store::{CallStore, StoredCalls, StoredEmbeddings},
     caller::{
-        Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named, PROBE_PATIENCE,
+        Accept, Bookkeeper as _, CallContext, CallResult, CallSettings, CallStop, Caller, CallerParts, Named,
+        PROBE_PATIENCE,
     },
     capabilities,
     openai::embeddings::request as embedding_request,
     prices,
     registry::{Account, build_chat, build_embeddings, embedding_account},
     routes::{Probed, Prober, Routes},
-    step_trace::{RunTrace, traced},
     stop::{StopCause, StopFlag},
 };
 use bench_proto::{
@@ -38,20 +38,19 @@ use bench_proto::{
     server::ServerAddress,
     spec::ModelSpec,
     step::{Served, StepNo, Timing},
-    trace::conventional_provider,
+    trace::{RunTrace, StepTrace, conventional_provider},
 };
 use bench_store::{Allowance, CallKind, Calls, ClaimedTask, Money, PaceLimits, Paces, RunRow, Runs, SessionId, Store};
+use bench_systems::embed::EmbeddingModel;
 use tracing::{debug, warn};
 
 use crate::{
-    answerer::chat_request,
-    context::WorkerEnvironment,
+    clock::StepClock,
     cost_ledger::CostLedger,
+    ending::{GivenUp, TaskEnd},
+    environment::WorkerEnvironment,
     journal::Journal,
     served::ServedNotes,
-    systems::vector::EmbeddingModel,
-    tasks::{GivenUp, StepClock, TaskEnd},
-    traces::server_of_text,
 };
 
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
@@ -84,9 +83,7 @@ impl<'a> RunCallers<'a> {
         let scope = row.spec.limits.cache;
         let known = match scope {
             CacheScope::Shared => true,
-            CacheScope::Lineage => {
-                store.call_count(&row.lineage).await.map_err(|e| crate::engine::store_failure(&e))? > 0
-            }
+            CacheScope::Lineage => store.call_count(&row.lineage).await? > 0,
             CacheScope::Off | CacheScope::Refresh => false,
         };
         let money = Arc::clone(&store) as Arc<dyn Money>;
@@ -110,9 +107,10 @@ impl<'a> RunCallers<'a> {
             Failure::terminal(CANNOT_SERVE, format!("account '{}' is not configured on this worker", model.account))
         })?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
-        let trace = self.environment.spans.as_ref().map(|_| RunTrace::of(&self.row.run_id, &self.row.spec));
-        let of = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
-        Ok(RunCaller { trace, ..self.of(chat, account, of, self.stored.clone()) })
+        let trace =
+            self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec.limits.trace));
+        let asked = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
+        Ok(RunCaller { trace, ..self.make_caller(chat, account, asked, self.stored.clone()) })
     }
 
     /// A caller of the run's embedding model. What it sends carries the trace of the step that it is sent for.
@@ -129,8 +127,8 @@ impl<'a> RunCallers<'a> {
         let model = build_embeddings(&model.name, account, &self.environment.http)?;
         // as traces have it: an account of Azure's is named so
         let provider = if account.name == "azure" { "azure" } else { "openai" };
-        let of = (CallKind::Embeddings, provider, phase, embedding_request(&["yes".to_owned()]));
-        Ok(self.of(model, account, of, Some(Arc::clone(stored))))
+        let asked = (CallKind::Embeddings, provider, phase, embedding_request(&["yes".to_owned()]));
+        Ok(self.make_caller(model, account, asked, Some(Arc::clone(stored))))
     }
 
     /// Embeddings that this run may use.
@@ -147,7 +145,7 @@ impl<'a> RunCallers<'a> {
         self.ledger.clone()
     }
 
-    fn of(
+    fn make_caller(
         &self,
         model: Arc<dyn ChatModel>,
         account: &Account,
@@ -166,20 +164,18 @@ impl<'a> RunCallers<'a> {
         let allowed =
             PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
-        let server = server_of_text(model.endpoint());
+        let server = ServerAddress::named_in(model.endpoint());
+        let (operation, route_kind) = match kind {
+            CallKind::Chat => ("chat", RouteKind::Chat),
+            CallKind::Embeddings => ("embeddings", RouteKind::Embeddings),
+        };
         let named = Named {
-            operation: match kind {
-                CallKind::Chat => "chat",
-                CallKind::Embeddings => "embeddings",
-            },
+            operation,
             provider: conventional_provider(provider).to_owned(),
             server: server.as_ref().map(|at| (at.name.clone(), at.port.to_string())).unwrap_or_default(),
         };
         let route = self.routes.route(&RouteKey::Model {
-            kind: match kind {
-                CallKind::Chat => RouteKind::Chat,
-                CallKind::Embeddings => RouteKind::Embeddings,
-            },
+            kind: route_kind,
             account: account.name.clone(),
             model: model.model().to_owned(),
         });
@@ -278,6 +274,7 @@ impl Prober for RouteProbe {
             lineage: &self.lineage,
             known_calls: false,
             failed_attempts: 0,
+            trace: None,
         };
         let (probed, records) = self.caller.probe(context, &self.request).await;
         if let Err(failure) = self.ledger.put(TaskKey::OVERHEAD, records).await {
@@ -305,6 +302,44 @@ fn probe_request(model: &ModelSpec) -> ChatRequest {
     request
 }
 
+/// A request with a model's parameters as sent.
+pub(crate) fn chat_request(
+    spec: &ModelSpec,
+    messages: Messages,
+    schema: Option<ReplySchema>,
+    max_output_tokens: u32,
+) -> ChatRequest {
+    let messages = vec![
+        ChatMessage { role: MessageRole::System, text: messages.system },
+        ChatMessage { role: MessageRole::User, text: messages.user },
+    ];
+    let max_output_tokens =
+        capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
+    ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }
+}
+
+/// What a call is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct AskedFor<'a> {
+    pub(crate) task: &'a ClaimedTask,
+    /// The dataset's id, where the call belongs to a question.
+    pub(crate) question_id: &'a str,
+    /// Repeat or vote: independent draws never share a reply.
+    pub(crate) draw: u32,
+    /// The step that the call is a part of; where it is none, the call is a step of its own.
+    pub(crate) trace: Option<&'a StepTrace>,
+}
+
+/// The step that a call of a phase is, when it is one by itself.
+const fn step_of(phase: Phase) -> StepNo {
+    match phase {
+        Phase::Judge => StepNo::JUDGE,
+        Phase::Answer => StepNo::ANSWER,
+        Phase::Recall => StepNo::RECALL,
+        Phase::Retain => StepNo::retain(0),
+    }
+}
+
 /// A call that brought a value, as a step needs it.
 pub(crate) struct Called<T> {
     pub(crate) value: T,
@@ -328,13 +363,13 @@ impl RunCaller {
     /// Calls the model for a task; a call that brings nothing is how the task ends.
     pub(crate) async fn call<T: Send>(
         &self,
-        task: &ClaimedTask,
-        question_id: &str,
-        draw: u32,
+        asked: AskedFor<'_>,
         request: &ChatRequest,
-        accept: &(dyn Fn(&ChatReply) -> Result<T, String> + Sync),
+        accept: Accept<'_, T>,
     ) -> Result<Called<T>, TaskEnd> {
         let clock = StepClock::start();
+        let AskedFor { task, question_id, draw, trace } = asked;
+        let own = self.trace.as_ref().map(|trace| trace.step(question_id, task.task, step_of(self.phase)));
         let context = CallContext {
             run: task.run,
             task: task.task,
@@ -344,16 +379,9 @@ impl RunCaller {
             lineage: &self.lineage,
             known_calls: true,
             failed_attempts: 0,
+            trace: trace.or(own.as_ref()),
         };
-        let step = match self.phase {
-            Phase::Judge => StepNo::JUDGE,
-            Phase::Answer => StepNo::ANSWER,
-            Phase::Recall => StepNo::RECALL,
-            Phase::Retain => StepNo::retain(0),
-        };
-        // in a box, because the scope around it would keep room for it twice while the provider thinks
-        let calling = Box::pin(self.caller.call(context, request, accept));
-        let called = traced(self.trace.as_ref(), question_id, task.task, step, calling).await;
+        let called = self.caller.call(context, request, accept).await;
         let CallResult { outcome, records, usage, timing: spent } = called;
         let mut timing = clock.timing(task, 0);
         timing.attempts = 0;

@@ -1,23 +1,15 @@
 //! What the tasks of one run share in a process: system, answerer, judges, scorers, stop flag.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 use bench_grading::scorers::{self, Scorer};
 use bench_models::{
     budget::reservations::Reservations,
-    caller::CallSettings,
-    gate::Gates,
-    openai::SharedHttp,
-    registry::Account,
     routes::{Needs, Routes},
-    step_trace::RunTrace,
-    stop::{StopCause, StopFlag},
+    stop::{Liveness, StopCause, StopFlag},
 };
 use bench_proto::{
     failure::{
@@ -27,48 +19,32 @@ use bench_proto::{
     ids::RunNo,
     server::ServerAddress,
     spec::{IMPORTED_SYSTEM, SystemSpec, check_grading},
+    trace::{RunTrace, StepTrace},
 };
-use bench_store::{BankRow, RunRow, SessionId, Store};
-use bench_telemetry::spans::SpanSink;
+use bench_store::{BankRow, ClaimedTask, RunRow, SessionId, Store};
+use bench_systems::{BankRef, BuildError, Embeddings, MemorySystem, SystemSettings, policy::RefusedSystem, vector};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     answerer::Answerer,
-    banks::{BankCache, BankData},
+    banks::BankData,
     calls::RunCallers,
-    embedder::{NOT_MADE, NOT_MADE_DELAY_MS, PaidEmbeddings},
-    engine::{Heartbeat, Shared, store_failure},
+    embedder::{NOT_MADE, NOT_MADE_DELAY_MS, Paid, PaidEmbeddings, Payer},
+    ending::TaskEnd,
+    environment::WorkerEnvironment,
     guard::{self, Guarded, Surroundings},
-    journal::Journal,
     judge::Judge,
     routes,
-    systems::{self, BankRef, BuildContext, BuildError, MemorySystem, SystemSettings, policy::RefusedSystem, vector},
-    tasks::TaskEnd,
+    tools::Tools,
 };
-
-/// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
-pub struct WorkerEnvironment {
-    /// Accounts by name: base URL and key belong together (P32).
-    pub accounts: BTreeMap<String, Account>,
-    /// The HTTP client of the process.
-    pub http: SharedHttp,
-    /// One limiter per endpoint, account and limit group.
-    pub gates: Gates,
-    /// Delays between attempts and the longest wait in place; `retries` is each run's own.
-    pub calls: CallSettings,
-    /// What built-in memory systems share (index cache).
-    pub systems: BuildContext,
-    /// Where traces go; nobody traces without it.
-    pub spans: Option<Arc<dyn SpanSink>>,
-}
 
 /// Why a run stopped by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StopReason {
+pub(crate) struct StopReason {
     /// Short stable word.
-    pub code: String,
+    pub(crate) code: String,
     /// One line, with the provider's own words where they are the cause.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// At whom an operation is in flight.
@@ -95,10 +71,24 @@ impl Drop for Entered<'_> {
     }
 }
 
+/// What the context of a run is built of.
+pub(crate) struct Building<'a> {
+    pub(crate) environment: &'a WorkerEnvironment,
+    pub(crate) tools: &'a Tools,
+    pub(crate) routes: &'a Arc<Routes>,
+    /// The session under which the run's money is reserved.
+    pub(crate) session: SessionId,
+    /// Whether that session is known to be alive: no call starts without.
+    pub(crate) liveness: Arc<dyn Liveness>,
+    pub(crate) row: RunRow,
+}
+
 /// Everything that the tasks of a run need besides the task.
-pub struct RunContext {
+pub(crate) struct RunContext {
     row: RunRow,
     system: Arc<dyn MemorySystem>,
+    /// Makes the system's embeddings, where it wants any of a server.
+    embeddings: Option<Arc<PaidEmbeddings>>,
     /// Why the system is not asked here, when that is so.
     refused: Option<Failure>,
     answerer: Answerer,
@@ -119,14 +109,8 @@ impl RunContext {
     ///
     /// # Errors
     /// When this worker cannot serve the run: an unknown name, a missing account or key.
-    pub(crate) async fn build(
-        environment: &WorkerEnvironment,
-        store: Arc<dyn Store>,
-        row: RunRow,
-        session: SessionId,
-        heartbeat: Arc<Heartbeat>,
-        (routes, journal, banks): (&Arc<Routes>, Option<Arc<Journal>>, &Arc<BankCache>),
-    ) -> Result<Self, Failure> {
+    pub(crate) async fn build(building: Building<'_>) -> Result<Self, Failure> {
+        let Building { environment, tools, routes, session, liveness, row } = building;
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
         // whoever wrote the run chose it: a vote beyond the keys of its question has no task
@@ -136,14 +120,18 @@ impl RunContext {
         let nothing = SystemSettings::new();
         let (name, settings) =
             if imported { ("none", &nothing) } else { (spec.system.name.as_str(), &spec.system.settings) };
-        let stop = StopFlag::guarded(heartbeat);
-        let shared = (routes, journal);
-        let callers = RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), shared).await?;
-        let mut building = BuildContext { run: Some(row.run_id.to_string()), ..environment.systems.clone() };
-        if let Some(model) = vector::remote_model(name, settings) {
-            building.embeddings = Some(Arc::new(PaidEmbeddings::build(&callers, &model)?));
-        }
-        let built = systems::registry::build(name, settings, &building);
+        let stop = StopFlag::guarded(liveness);
+        let store = Arc::clone(&tools.store);
+        let journal = tools.journal.clone();
+        let callers =
+            RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), (routes, journal)).await?;
+        let mut building = environment.systems.for_run(row.run_id.to_string());
+        let embeddings = match vector::remote_model(name, settings) {
+            Some(model) => Some(Arc::new(PaidEmbeddings::build(&callers, &model)?)),
+            None => None,
+        };
+        building.embeddings = Embeddings::OfStep;
+        let built = bench_systems::registry::build(name, settings, &building);
         let refused = match &built {
             Err(error @ BuildError::NotAllowed(_)) => Some(Failure::terminal(NOT_ALLOWED, error.to_string())),
             _ => None,
@@ -152,8 +140,8 @@ impl RunContext {
             None => built.map_err(|e| cannot(e.to_string()))?,
             Some(failure) => {
                 // nothing is done by it
-                let asked = BuildContext { apart: false, ..building.clone() };
-                let capabilities = systems::registry::capabilities(name, settings, &asked);
+                building.adapters.apart = false;
+                let capabilities = bench_systems::registry::capabilities(name, settings, &building);
                 RefusedSystem::instead(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
             }
         };
@@ -161,7 +149,7 @@ impl RunContext {
         let around = Surroundings {
             run: &row,
             store,
-            banks: Arc::clone(banks),
+            banks: Arc::clone(&tools.banks),
             routes,
             stop: stop.clone(),
             calls: environment.calls,
@@ -172,6 +160,7 @@ impl RunContext {
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
             system,
+            embeddings,
             refused,
             answerer,
             judges,
@@ -179,7 +168,7 @@ impl RunContext {
             stop,
             drop: CancellationToken::new(),
             reservations: callers.reservations(),
-            trace: environment.spans.as_ref().map(|_| RunTrace::of(&row.run_id, &row.spec)),
+            trace: environment.spans.as_ref().map(|_| RunTrace::new(&row.run_id, &row.spec.limits.trace)),
             session,
             needs: routes::needs(&row.spec),
             doubted: AtomicBool::new(false),
@@ -189,14 +178,12 @@ impl RunContext {
     }
 
     /// Number of the run.
-    #[must_use]
-    pub fn run_no(&self) -> RunNo {
+    pub(crate) fn run_no(&self) -> RunNo {
         self.row.run_no
     }
 
     /// The run as it was when the context was built.
-    #[must_use]
-    pub fn row(&self) -> &RunRow {
+    pub(crate) fn row(&self) -> &RunRow {
         &self.row
     }
 
@@ -287,8 +274,7 @@ impl RunContext {
     }
 
     /// Why the run has to stop by itself, when it has to.
-    #[must_use]
-    pub fn stop_reason(&self) -> Option<StopReason> {
+    pub(crate) fn stop_reason(&self) -> Option<StopReason> {
         match self.stop.cause()? {
             StopCause::Asked(_) => None,
             StopCause::Terminal(failure) => Some(StopReason { code: failure.code, message: failure.message }),
@@ -321,13 +307,22 @@ impl RunContext {
         TaskEnd::Failed(failure)
     }
 
+    /// A step of a task that begins now, at whose expense the system may embed.
+    pub(crate) fn payer(&self, task: ClaimedTask, trace: Option<StepTrace>) -> Payer {
+        Payer::begin(task, trace, self.embeddings.as_ref())
+    }
+
+    /// What became of an operation of the system that a step has paid for.
+    pub(crate) fn settle<T>(&self, payer: Payer, result: Result<T, Failure>) -> Result<(T, Paid), TaskEnd> {
+        payer.settle(result, |failure| self.system_end(failure))
+    }
+
     /// The bank's row as it is now. Systems that are computed from items have nothing in it that changes.
-    pub(crate) async fn current_row(&self, shared: &Shared, data: &BankData) -> Result<BankRow, Failure> {
+    pub(crate) async fn current_row(&self, store: &dyn Store, data: &BankData) -> Result<BankRow, Failure> {
         if self.system.capabilities().from_items {
             return Ok(data.row.clone());
         }
-        let mut rows =
-            shared.store.banks(self.run_no(), Some(&[data.row.bank_no])).await.map_err(|e| store_failure(&e))?;
+        let mut rows = store.banks(self.run_no(), Some(&[data.row.bank_no])).await?;
         rows.pop().ok_or_else(|| Failure::permanent("store", format!("bank {} is missing", data.row.bank_no)))
     }
 

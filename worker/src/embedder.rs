@@ -19,17 +19,19 @@ use bench_models::{
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
     failure::Failure,
-    ids::TaskKey,
     step::Timing,
+    trace::StepTrace,
 };
 use bench_store::ClaimedTask;
 
 use crate::{
-    calls::{RunCaller, RunCallers},
-    context::RunContext,
+    calls::{AskedFor, RunCaller, RunCallers},
     cost_ledger::CostLedger,
-    systems::vector::{Embed, EmbeddingModel},
-    tasks::TaskEnd,
+    ending::TaskEnd,
+};
+use bench_systems::{
+    StepContext,
+    embed::{Embed, EmbeddingModel},
 };
 
 /// Code of the failure of an index that waited for embeddings that another task could not get: its own turn may do better.
@@ -37,13 +39,20 @@ pub(crate) const NOT_MADE: &str = "embedding_not_made";
 /// Wait before such a task looks again, in milliseconds.
 pub(crate) const NOT_MADE_DELAY_MS: u64 = 500;
 
-/// The step that embeddings are made for, and what it has to say of them.
-#[derive(Clone)]
-pub struct Payer(Arc<Inner>);
+/// The step of a task that pays for the embeddings that are made for it.
+pub(crate) struct Payer {
+    step: Arc<PayingStep>,
+    /// The same, as memory systems know it.
+    embeddings: Arc<dyn Embed>,
+}
 
-struct Inner {
+struct PayingStep {
     task: ClaimedTask,
     begun: Instant,
+    /// What its requests bring along.
+    trace: Option<StepTrace>,
+    /// The embeddings of the run, where its system wants any of a server.
+    run: Option<Arc<PaidEmbeddings>>,
     paid: Mutex<Paid>,
     end: Mutex<Option<TaskEnd>>,
 }
@@ -56,52 +65,50 @@ pub(crate) struct Paid {
     pub(crate) timing: Timing,
 }
 
-tokio::task_local! {
-    static PAYER: Payer;
-}
-
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     // nothing is left half changed under these locks
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Payer {
-    /// A step of a task that begins now.
-    pub(crate) fn of(task: ClaimedTask) -> Self {
-        Self(Arc::new(Inner { task, begun: Instant::now(), paid: Mutex::default(), end: Mutex::default() }))
+    /// A step of a task that begins now; `run` makes its embeddings.
+    pub(crate) fn begin(task: ClaimedTask, trace: Option<StepTrace>, run: Option<&Arc<PaidEmbeddings>>) -> Self {
+        let (run, begun) = (run.cloned(), Instant::now());
+        let step = Arc::new(PayingStep { task, begun, trace, run, paid: Mutex::default(), end: Mutex::default() });
+        Self { embeddings: Arc::<PayingStep>::clone(&step), step }
     }
 
-    /// The step that is being carried out; hand it on to other threads.
-    #[must_use]
-    pub fn current() -> Option<Self> {
-        PAYER.try_with(Clone::clone).ok()
+    /// What an operation of a memory system is told of the step.
+    pub(crate) fn step(&self) -> StepContext<'_> {
+        StepContext { embeddings: Some(&self.embeddings), trace: self.step.trace.as_ref() }
     }
 
-    /// Carries out an operation of a memory system, which may embed. Brings what it returned and what was paid, or how the task
-    /// ends: as a call says, else as the system's failure does.
-    pub(crate) async fn pays<T>(
+    /// What became of an operation that may have embedded: what it returned and what was paid, or how the task ends: as a call
+    /// says, else as the system's failure does.
+    pub(crate) fn settle<T>(
         self,
-        context: &RunContext,
-        work: impl Future<Output = Result<T, Failure>>,
+        result: Result<T, Failure>,
+        system_end: impl FnOnce(Failure) -> TaskEnd,
     ) -> Result<(T, Paid), TaskEnd> {
-        let result = PAYER.scope(self.clone(), work).await;
-        let paid = std::mem::take(&mut *lock(&self.0.paid));
+        let paid = std::mem::take(&mut *lock(&self.step.paid));
         match result {
             Ok(value) => Ok((value, paid)),
-            Err(failure) => match lock(&self.0.end).take() {
+            Err(failure) => match lock(&self.step.end).take() {
                 Some(TaskEnd::GiveUp(mut given_up)) => {
                     given_up.usage += paid.usage;
                     Err(TaskEnd::GiveUp(given_up))
                 }
                 Some(end) => Err(end),
-                None => Err(context.system_end(failure)),
+                None => Err(system_end(failure)),
             },
         }
     }
+}
 
+impl PayingStep {
     fn add(&self, begun: Instant, usage: Usage, spent: &Timing) {
-        let offset_us = begun.saturating_duration_since(self.0.begun).as_micros() as u64;
-        let mut paid = lock(&self.0.paid);
+        let offset_us = begun.saturating_duration_since(self.begun).as_micros() as u64;
+        let mut paid = lock(&self.paid);
         paid.usage += usage;
         let timing = &mut paid.timing;
         timing.rate_wait_us += spent.rate_wait_us;
@@ -122,13 +129,13 @@ impl Payer {
             TaskEnd::Failed(failure) => (Vec::new(), failure.message.clone()),
             TaskEnd::Stored | TaskEnd::Overtaken => (Vec::new(), "the task has ended".to_owned()),
         };
-        lock(&self.0.end).get_or_insert(end);
+        lock(&self.end).get_or_insert(end);
         (not_made(&words), calls)
     }
 
     /// Refuses further calls once one has ended the step.
     fn check(&self) -> Result<(), Failure> {
-        match &*lock(&self.0.end) {
+        match &*lock(&self.end) {
             Some(_) => Err(not_made("the step has ended")),
             None => Ok(()),
         }
@@ -161,29 +168,33 @@ impl PaidEmbeddings {
             ledger: callers.ledger(),
         })
     }
+}
 
-    async fn call(
-        &self,
-        caller: &RunCaller,
-        payer: Option<&Payer>,
-        texts: &[String],
-    ) -> Result<Vec<Vec<f32>>, Failure> {
-        let payer = payer.ok_or_else(|| {
-            Failure::permanent("embedding_payer", "embeddings of a run are made within its steps; report this as a bug")
-        })?;
-        payer.check()?;
-        let begun = Instant::now();
+impl PayingStep {
+    fn run(&self) -> Result<&PaidEmbeddings, Failure> {
+        self.run.as_deref().ok_or_else(|| {
+            Failure::permanent(
+                "embedding_payer",
+                "the run's system has no embeddings of a server; report this as a bug",
+            )
+        })
+    }
+
+    async fn call(&self, caller: &RunCaller, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        self.check()?;
+        let (begun, task) = (Instant::now(), self.task);
         let accept = |reply: &ChatReply| vectors(&reply.text, texts.len());
-        let task = payer.0.task;
-        match caller.call(&task, "", 0, &request(texts), &accept).await {
+        let asked = AskedFor { task: &task, question_id: "", draw: 0, trace: self.trace.as_ref() };
+        let ledger = &self.run()?.ledger;
+        match caller.call(asked, &request(texts), &accept).await {
             Ok(called) => {
-                self.ledger.put(task.task, called.records).await?;
-                payer.add(begun, called.usage, &called.timing);
+                ledger.put(task.task, called.records).await?;
+                self.add(begun, called.usage, &called.timing);
                 Ok(called.value)
             }
             Err(end) => {
-                let (failure, calls) = payer.ended(end);
-                self.ledger.put(task.task, calls).await?;
+                let (failure, calls) = self.ended(end);
+                ledger.put(task.task, calls).await?;
                 Err(failure)
             }
         }
@@ -191,28 +202,23 @@ impl PaidEmbeddings {
 }
 
 #[async_trait]
-impl Embed for PaidEmbeddings {
-    async fn embed(&self, _model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
-        self.call(&self.recall, Payer::current().as_ref(), texts).await
+impl Embed for PayingStep {
+    async fn embed(&self, _: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        self.call(&self.run()?.recall, texts).await
     }
 
     async fn ahead(&self, _: &EmbeddingModel, texts: &[String]) -> Result<(), Failure> {
-        self.call(&self.retain, Payer::current().as_ref(), texts).await.map(drop)
+        self.call(&self.run()?.retain, texts).await.map(drop)
     }
 
-    async fn of_bank(
-        &self,
-        payer: Option<&Payer>,
-        _: &EmbeddingModel,
-        texts: &[String],
-    ) -> Result<Vec<Vec<f32>>, Failure> {
+    async fn of_bank(&self, _: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        let PaidEmbeddings { recall, stored, .. } = self.run()?;
         // reading back what the bank was given is no call: neither usage nor savings
-        let key = self.recall.key(&request(texts), "", 0);
-        let task = payer.map_or(TaskKey(0), |payer| payer.0.task.task);
-        let stored = self.stored.find(self.recall.lineage(), key, task).await?;
+        let key = recall.key(&request(texts), "", 0);
+        let stored = stored.find(recall.lineage(), key, self.task.task).await?;
         match stored.and_then(|found| vectors(&found.record.reply, texts.len()).ok()) {
             Some(vectors) => Ok(vectors),
-            None => self.call(&self.recall, payer, texts).await,
+            None => self.call(recall, texts).await,
         }
     }
 }
@@ -220,15 +226,15 @@ impl Embed for PaidEmbeddings {
 #[cfg(test)]
 mod tests {
     use bench_proto::{
-        ids::{RunNo, Sha256Hash},
+        ids::{RunNo, Sha256Hash, TaskKey},
         money::PicoUsd,
     };
     use bench_store::SessionId;
 
     use super::*;
 
-    fn payer() -> Payer {
-        Payer::of(ClaimedTask {
+    fn step() -> Arc<PayingStep> {
+        let task = ClaimedTask {
             run: RunNo(1),
             task: TaskKey::question(0, 0),
             epoch: 1,
@@ -237,7 +243,8 @@ mod tests {
             queue_wait_us: 0,
             dispatch_us: 0,
             session: SessionId(1),
-        })
+        };
+        Payer::begin(task, None, None).step
     }
 
     fn record() -> CallRecord {
@@ -258,27 +265,27 @@ mod tests {
 
     #[test]
     fn the_first_call_decides_how_the_task_ends_and_all_of_them_are_booked() {
-        let payer = payer();
-        assert_eq!(payer.check(), Ok(()));
+        let step = step();
+        assert_eq!(step.check(), Ok(()));
         let park = TaskEnd::Park { delay_ms: 7_000, reason: "waits for pace".to_owned(), calls: vec![record()] };
-        let (failure, calls) = payer.ended(park);
+        let (failure, calls) = step.ended(park);
         assert_eq!((failure.code.as_str(), failure.message.as_str()), (NOT_MADE, "embeddings: waits for pace"));
         assert_eq!(calls.len(), 1);
         let stop = TaskEnd::HandBack { reason: "stopped".to_owned(), calls: vec![record(), record()] };
-        assert_eq!(payer.ended(stop).1.len(), 2);
-        assert!(payer.check().is_err(), "no further calls");
-        let end = lock(&payer.0.end).take();
+        assert_eq!(step.ended(stop).1.len(), 2);
+        assert!(step.check().is_err(), "no further calls");
+        let end = lock(&step.end).take();
         assert!(matches!(&end, Some(TaskEnd::Park { delay_ms: 7_000, calls, .. }) if calls.is_empty()), "{end:?}");
     }
 
     #[test]
     fn what_a_step_spent_adds_up_from_its_beginning() {
-        let payer = payer();
+        let step = step();
         let spent = Timing { rate_wait_us: 5, calls: vec![(1, 10, 200)], ..Timing::default() };
         for calls in [1, 2] {
-            payer.add(payer.0.begun, Usage { calls, ..Usage::default() }, &spent);
+            step.add(step.begun, Usage { calls, ..Usage::default() }, &spent);
         }
-        let paid = std::mem::take(&mut *lock(&payer.0.paid));
+        let paid = std::mem::take(&mut *lock(&step.paid));
         assert_eq!((paid.usage.calls, paid.timing.rate_wait_us), (3, 10));
         assert_eq!(paid.timing.calls, [(1, 10, 200), (1, 10, 200)]);
     }

@@ -6,19 +6,37 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_models::{
     backoff::BackoffSettings,
     caller::CallSettings,
-    gate::Gates,
+    gates::Gates,
     openai::{HttpSettings, SharedHttp},
     registry::Account,
 };
 use bench_proto::{failure::Failure, ids::Role};
 use bench_settings::{ExtraKey, ModelRole, Settings};
 use bench_store::PaceLimits;
+use bench_systems::{
+    BuildContext, Embeddings,
+    adapter::{self, AdapterContext},
+    embed::HttpEmbeddings,
+    policy::Policy,
+    registry::SYSTEMS,
+};
 use bench_telemetry::spans::SpanSink;
 
-use crate::{
-    context::WorkerEnvironment,
-    systems::{BuildContext, adapter, policy::Policy, registry::SYSTEMS, vector::HttpEmbeddings},
-};
+/// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
+pub struct WorkerEnvironment {
+    /// Accounts by name: base URL and key belong together (P32).
+    pub accounts: BTreeMap<String, Account>,
+    /// The HTTP client of the process.
+    pub http: SharedHttp,
+    /// One limiter per endpoint, account and limit group.
+    pub gates: Gates,
+    /// Delays between attempts and the longest wait in place; `retries` is each run's own.
+    pub calls: CallSettings,
+    /// What built-in memory systems share (index cache).
+    pub systems: BuildContext,
+    /// Where traces go; nobody traces without it.
+    pub spans: Option<Arc<dyn SpanSink>>,
+}
 
 /// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in
 /// flight, and tasks that only compute make large commits together.
@@ -107,10 +125,13 @@ pub fn traced_environment(
     let http = SharedHttp::new(http)?;
     let embeddings = HttpEmbeddings::new(accounts.clone(), http.clone());
     let systems = BuildContext {
-        home: Some(settings.home.clone()),
         policy: Arc::new(rights.policy),
-        apart: rights.apart,
-        embeddings: Some(Arc::new(embeddings)),
+        adapters: AdapterContext {
+            home: Some(settings.home.clone()),
+            apart: rights.apart,
+            ..AdapterContext::default()
+        },
+        embeddings: Embeddings::Accounts(Arc::new(embeddings)),
         ..BuildContext::default()
     };
     Ok(Arc::new(WorkerEnvironment {

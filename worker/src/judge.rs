@@ -13,9 +13,8 @@ use bench_store::ClaimedTask;
 use serde_json::Value;
 
 use crate::{
-    answerer::chat_request,
-    calls::{RunCaller, RunCallers},
-    tasks::TaskEnd,
+    calls::{AskedFor, RunCaller, RunCallers, chat_request},
+    ending::TaskEnd,
 };
 
 /// Output limit of judgements when the parameters have none.
@@ -67,7 +66,8 @@ impl Judge {
             vary(&mut request.params, question, vote);
         }
         let accept = |reply: &ChatReply| verdict::parse(&reply.text).map_err(|e| e.to_string());
-        let called = self.caller.call(task, &question.question_id, vote, &request, &accept).await?;
+        let asked = AskedFor { task, question_id: &question.question_id, draw: vote, trace: None };
+        let called = self.caller.call(asked, &request, &accept).await?;
         Ok(Judged {
             score: called.value.score(),
             verdict: called.value.word().to_owned(),

@@ -1,16 +1,27 @@
-//! The worker: retain, recall, answer and judge.
+//! The worker: takes tasks and carries out their steps.
 //!
-//! `systems` (memory systems) and `models` (chat models) are registries of small files. The rest is
-//! the loop around them: claim tasks, run their steps, hand every finished step to the one checkpoint writer.
+//! In: messages of the queue, claims and items of the store. Out: steps, calls and facts in the store, each written once. A worker
+//! keeps nothing that lasts.
+//!
+//! Start with `engine`, the loop: receive, claim, run, settle. `tasks` are the kinds of task, one file each; they work with what the
+//! process has (`tools`) and with what their run has (`context`: the memory system behind its `guard`, the `answerer`, each
+//! `judge`). Models are called through `calls`, embeddings are made and paid by `embedder`, attempts that no step holds are booked
+//! by `cost_ledger`. `writer` commits steps, `ending` is how a task ends otherwise, `concluder` makes facts of steps, `journal`
+//! remembers what a store may forget. `environment` is what settings make of a process, `routes` which ways a run needs, `traces`
+//! what can be seen from outside.
 
+mod about;
+mod active;
 pub mod answerer;
 pub mod banks;
 mod batch;
 mod calls;
+mod clock;
 pub mod concluder;
-pub mod context;
+mod context;
 mod cost_ledger;
-pub mod embedder;
+mod embedder;
+mod ending;
 pub mod engine;
 pub mod environment;
 mod guard;
@@ -19,8 +30,8 @@ mod judge;
 mod machine;
 pub mod routes;
 mod served;
-pub mod systems;
 mod tasks;
+mod tools;
 pub mod traces;
 pub mod transport;
 pub mod version;

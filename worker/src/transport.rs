@@ -32,12 +32,26 @@ pub fn to_account(account: &Account) -> Option<Way> {
     Way::of_url(&format!("account {}", account.name), url, "http")
 }
 
+/// The way to an object store that the environment names by `AWS_ENDPOINT_URL`; `None` for a folder, and for one that is reached
+/// at its public address, which is always encrypted.
+#[must_use]
+pub fn to_objects(what: &str, url: &str) -> Option<Way> {
+    url.starts_with("s3").then_some(())?;
+    let endpoint = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .find(|(name, value)| name.starts_with("AWS_ENDPOINT") && !value.is_empty())?;
+    Way::of_url(what, &endpoint.1, "http")
+}
+
 /// All ways of a process that has all of the settings' accounts.
 #[must_use]
 pub fn ways(settings: &Settings) -> Vec<Way> {
     let accounts = settings.accounts.values().filter_map(to_account);
     let of_roles = bench_settings::ModelRole::ALL.map(|role| to_account(&settings.account_of(role)));
-    let mut ways: Vec<Way> = [to_store(settings), to_queue(settings)].into_iter().flatten().chain(accounts).collect();
+    let objects = [("archive", &settings.archive_url), ("datasets", &settings.datasets_url)];
+    let objects = objects.into_iter().filter_map(|(what, url)| to_objects(what, url.as_deref()?));
+    let of_services = [to_store(settings), to_queue(settings)].into_iter().flatten();
+    let mut ways: Vec<Way> = of_services.chain(objects).chain(accounts).collect();
     for way in of_roles.into_iter().flatten() {
         if !ways.contains(&way) {
             ways.push(way);

@@ -11,6 +11,7 @@ pub(crate) mod bundle;
 pub(crate) mod restore;
 
 use bench_report::archive::{ArchiveError, Place};
+use bench_worker::transport;
 
 use crate::{
     app::App,
@@ -36,7 +37,9 @@ impl From<ArchiveError> for CliError {
 pub(crate) fn open(app: &App, named: Option<&str>) -> Result<Place, CliError> {
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Place::open(&url(app, named)?, environment)?)
+    let url = url(app, named)?;
+    transport::warn(app.settings(), transport::to_objects("archive", &url));
+    Ok(Place::open(&url, environment)?)
 }
 
 /// The same for whoever only reads: a folder that is not there is an error, most likely a wrong name, and is not made.

@@ -8,7 +8,7 @@ use bench_proto::{
     spec::{IMPORTED_SYSTEM, RunSpec},
 };
 use bench_store::Store;
-use bench_worker::systems::policy::{Policy, Refusal, would_take};
+use bench_systems::policy::{Policy, Refusal, would_take};
 
 use crate::{exit::CliError, out};
 

@@ -38,7 +38,7 @@ pub(super) fn plans(app: &App, planned: &PlannedRun) -> Result<Vec<PlannedRun>, 
     let others = SYSTEMS.into_iter().filter(|system| *system != planned.spec.system.name);
     let plan = |system: &str| {
         let settings = app.system_settings(system);
-        let built = bench_worker::systems::registry::build(system, &settings, &Default::default())
+        let built = bench_systems::registry::build(system, &settings, &Default::default())
             .map_err(|e| CliError::usage(e.to_string()))?;
         let mut spec = planned.spec.clone();
         spec.system.name = system.to_owned();

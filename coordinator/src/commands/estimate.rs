@@ -12,13 +12,12 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
 };
 use bench_store::CallProfile as CallProfileOfStore;
-use bench_worker::{
-    answerer::answer_prompt as answer_prompt_of,
-    systems::{
-        canary::{self, CANARY_BANKS, CANARY_RECALLS},
-        vector::{self, EmbeddingModel},
-    },
+use bench_systems::{
+    canary::{self, CANARY_BANKS, CANARY_RECALLS},
+    embed::EmbeddingModel,
+    vector,
 };
+use bench_worker::answerer::answer_prompt as answer_prompt_of;
 use serde_json::json;
 
 use crate::{

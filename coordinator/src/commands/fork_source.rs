@@ -6,10 +6,8 @@ use bench_proto::{
     step::StepNo,
 };
 use bench_store::{RunRow, RunState, Store};
-use bench_worker::{
-    banks::BankData,
-    systems::{BuildContext, registry as systems},
-};
+use bench_systems::{BuildContext, registry as systems};
+use bench_worker::banks::BankData;
 
 use super::fork::{TEXTS_AT_ONCE, phase};
 use crate::{

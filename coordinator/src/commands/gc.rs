@@ -11,7 +11,7 @@ use std::{
 };
 
 use bench_store::{BANKS_GONE_EVENT, BankRow, Right, RunFilter, RunRow, RunState, Store};
-use bench_worker::systems::{BankRef, BuildContext, MemorySystem, adapter, policy::Policy, registry};
+use bench_systems::{BankRef, BuildContext, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
     app::App,
@@ -136,7 +136,7 @@ async fn remove(
     }
     let spec = &run.spec.system;
     let environment = app.environment_for_check(Policy::clone(policy)).map_err(|error| error.message)?;
-    let context = BuildContext { run: Some(run.run_id.0.clone()), ..environment.systems.clone() };
+    let context = environment.systems.for_run(run.run_id.0.clone());
     let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
     let result = reset_all(&system, store, run, all).await;
     system.close().await;

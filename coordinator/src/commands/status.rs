@@ -23,6 +23,7 @@ use crate::{
     progress::{ProgressMeter, Snapshot, dollars, line},
     results,
     runs::{Standing, find_run},
+    waiting::Waiting,
 };
 
 /// Runs the verb.
@@ -131,15 +132,8 @@ impl<'a> RunStatus<'a> {
         if !self.outages.is_empty() {
             return Some(self.outages.iter().map(Away::line).collect::<Vec<_>>().join("; "));
         }
-        let total = |pick: fn(&bench_store::OpenTasks) -> i64| self.open.values().map(pick).sum::<i64>();
-        if total(|o| o.leased + o.queued + o.unpublished) == 0 && total(|o| o.delayed) > 0 {
-            let due = self.open.values().filter_map(|o| o.next_due_ms).min().unwrap_or(0);
-            let reason = self.waits_for.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            return Some(format!(
-                "{} tasks wait for another try, the next one in {:.1} s{reason}",
-                total(|o| o.delayed),
-                due as f64 / 1000.0
-            ));
+        if let Some(waiting) = Waiting::of(&self.open, self.waits_for.clone()) {
+            return Some(waiting.line());
         }
         (!self.run.planned).then(|| "the plan is still being written".to_owned())
     }

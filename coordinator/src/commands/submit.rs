@@ -8,8 +8,8 @@ use bench_proto::{
     trace::{TraceId, span_of_submit},
 };
 use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
+use bench_systems::adapter::{ADAPTER, file::STARTED};
 use bench_telemetry::{process, process_span};
-use bench_worker::systems::adapter::{ADAPTER, file::STARTED};
 use tracing::Instrument as _;
 
 use crate::{

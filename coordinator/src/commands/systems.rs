@@ -1,7 +1,7 @@
 //! `systems`: memory systems, what they can do, and whether a live one does it.
 
 use bench_proto::policy::SystemPolicy;
-use bench_worker::systems::{
+use bench_systems::{
     BuildContext, Capabilities, adapter,
     check::{self, Outcome},
     policy::{Policy, Refusal, SystemHash},
@@ -157,7 +157,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let own = format!("check-{}", std::process::id());
     let folder = app.home().join("systems").join(&own);
     let is_ours = !folder.exists();
-    let context = BuildContext { run: Some(own.clone()), ..environment.systems.clone() };
+    let context = environment.systems.for_run(own.clone());
     let system = registry::build(&name, &settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
     let banks = format!("bench-check-{}", std::process::id());
     let interrupts = app.interrupts();

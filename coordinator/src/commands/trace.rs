@@ -30,7 +30,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
             ))
         })?,
         (None, true) => match store.slowest(run.run_no, 1).await?.first() {
-            Some(facts) => Subject::of(facts),
+            Some(facts) => Subject::from_facts(facts),
             None => return Err(CliError::usage(format!("no question of run {} has ended yet", run.run_id))),
         },
         (None, false) => return overview(store, &run, args.json).await,

@@ -14,6 +14,7 @@ use crate::{
     cli::Display,
     latency, outages,
     progress::{ProgressMeter, Snapshot},
+    waiting::Waiting,
 };
 
 /// A progress view. Everything goes to standard error.
@@ -70,6 +71,9 @@ pub(crate) fn follow(
                 snapshot.workers = workers(store.as_ref(), &row).await;
                 snapshot.outages = outages::away(store.as_ref(), &row).await.unwrap_or_default();
                 snapshot.latency_probe = latency::probing(store.as_ref(), &row).await.unwrap_or_default();
+                if snapshot.outages.is_empty() && meter.is_still() {
+                    snapshot.waits = Waiting::read(store.as_ref(), &row).await.unwrap_or_default();
+                }
                 view.show(&snapshot);
             }
             tokio::select! {

@@ -10,7 +10,7 @@ use bench_proto::{
     summary::{ModelSummary, PromptText, ServedModel, Summary},
 };
 use bench_store::{RunEvent, SERVED_EVENT};
-use bench_worker::systems::vector::remote_model;
+use bench_systems::vector::remote_model;
 use serde_json::Value;
 
 /// Fills in the models and the prompts' texts.

@@ -13,10 +13,8 @@ use bench_proto::{
 };
 use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, RunRow, Store};
-use bench_worker::{
-    banks::{BankData, BankQuestions},
-    systems::adapter::ADAPTER,
-};
+use bench_systems::adapter::ADAPTER;
+use bench_worker::banks::{BankData, BankQuestions};
 use tokio::runtime::Handle;
 
 use super::ahead;

@@ -15,11 +15,9 @@ use bench_proto::{
     summary::{ControlScore, GroupSummary, Summary},
 };
 use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store, StoreError};
+use bench_systems::{BuildContext, canary, registry as systems};
 use bench_telemetry::{process, process_span};
-use bench_worker::{
-    banks::BankData,
-    systems::{BuildContext, canary, registry as systems},
-};
+use bench_worker::banks::BankData;
 
 use tracing::Instrument as _;
 

@@ -10,8 +10,6 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{design::Design, interval::symmetric};
 
-/// Seed when the user gives none (`stats.seed`).
-pub(crate) const DEFAULT_SEED: u64 = 20_240_229;
 /// Up to this many clusters all sign vectors are enumerated.
 pub(crate) const ENUMERATED: usize = 12;
 /// Fewer clusters have too few different |t*| (2^(G−1)) for a 95 % quantile.

@@ -7,7 +7,7 @@ use bench_proto::{
     summary::{ControlScore, GroupSummary},
 };
 
-use crate::{bootstrap::DEFAULT_SEED, instrument::Instrument};
+use crate::{compare::DEFAULT_STATS_SEED, instrument::Instrument};
 
 /// Identity, status and times of a run, as the store knows them.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ impl AggregateInput {
             ledger: None,
             group: None,
             calls_of: Vec::new(),
-            stats_seed: DEFAULT_SEED,
+            stats_seed: DEFAULT_STATS_SEED,
         }
     }
 

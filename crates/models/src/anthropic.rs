@@ -8,7 +8,7 @@ mod wire;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use bench_proto::{failure::Failure, redact};
+use bench_proto::{failure::Failure, redact, trace::StepTrace};
 use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -88,7 +88,7 @@ impl ChatModel for AnthropicChat {
         &self.model
     }
 
-    async fn attempt(&self, request: &ChatRequest) -> Attempt {
+    async fn attempt(&self, request: &ChatRequest, trace: Option<&StepTrace>) -> Attempt {
         let begun = Instant::now();
         let body = match serde_json::to_vec(&WireRequest { model: &self.model, request }) {
             Ok(body) => body,
@@ -97,7 +97,7 @@ impl ChatModel for AnthropicChat {
                 return Attempt { result, pace: Default::default(), duration_us: 0 };
             }
         };
-        let (seen, sent) = self.http.post(&self.url, self.headers.clone(), body).await;
+        let (seen, sent) = self.http.post(&self.url, self.headers.clone(), body, trace).await;
         let duration_us = begun.elapsed().as_micros() as u64;
         let result = match sent {
             Ok(body) => self.read(&body, &seen),

@@ -115,13 +115,14 @@ pub fn one_line(text: &str, key: Option<&str>) -> String {
     for word in text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty()) {
         let word = scrub_word(word);
         let length = word.chars().count();
+        // before the cut too: a key that was sent in two words must not be joined
+        if !line.is_empty() {
+            line.push(' ');
+        }
         if chars + length + 1 > MAX_MESSAGE_CHARS {
             line.extend(word.chars().take(MAX_MESSAGE_CHARS.saturating_sub(chars + 2)));
             line.push('…');
             break;
-        }
-        if !line.is_empty() {
-            line.push(' ');
         }
         line.push_str(&word);
         chars += length + 1;
@@ -171,7 +172,7 @@ fn lacks_schemas(words: &Words) -> bool {
 #[must_use]
 pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Option<&str>) -> AttemptError {
     let words = Words::read(body);
-    let (class, code, hint) = judge(status, &words);
+    let (class, code, hint) = class_of(status, &words);
     let mut message = format!("the provider answered {status}");
     let said = one_line(&words.message, key);
     if !said.is_empty() {
@@ -192,7 +193,7 @@ pub fn is_schema_refusal(status: u16, body: &[u8]) -> bool {
 }
 
 /// Class, code and what to do next.
-fn judge(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
+fn class_of(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
     use FailureClass::{Permanent, Terminal, Transient};
     let say = |class, code: &str, hint| (class, code.to_owned(), hint);
     let bad_key = || say(Terminal, "invalid_api_key", "; check the key of this account and resume");
@@ -278,34 +279,6 @@ const REFUSALS: [&str; 4] = ["invalid_api_key", "forbidden", "not_found", "model
 #[must_use]
 pub fn is_refusal(code: &str) -> bool {
     REFUSALS.contains(&code)
-}
-
-/// How a call ended, for its route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// A reply came.
-    Through,
-    /// It failed on the way, and not because of what was asked.
-    Failed,
-    /// This process lacks something that every call needs: file descriptors, memory.
-    OwnFault,
-    /// The provider refuses this process: its key, its URL, the model's name.
-    Refused,
-    /// A reply came that says nothing about the route (429), or a failure of the request.
-    Other,
-}
-
-/// What a failed attempt says about the way to the provider (P39, P40).
-#[must_use]
-pub(crate) fn way(error: &AttemptError) -> Way {
-    let Failure { class, code, message, .. } = &error.failure;
-    match (class, code.as_str()) {
-        (FailureClass::Transient, "connect" | "cut") if lacks(message) => Way::OwnFault,
-        (FailureClass::Transient, "connect" | "cut" | "timeout" | "garbage" | "http_408") => Way::Failed,
-        (FailureClass::Transient, code) if code.starts_with("http_5") => Way::Failed,
-        (FailureClass::Terminal, code) if is_refusal(code) => Way::Refused,
-        _ => Way::Other,
-    }
 }
 
 /// Whether a transport's message says that this process lacks something that every request needs. What the system said stands at
@@ -467,6 +440,8 @@ mod tests {
     #[test]
     fn what_drives_a_terminal_is_no_part_of_a_message() {
         assert_eq!(one_line("a\u{1b}[2Jb \u{202e}c\u{9b}d", None), "a [2Jb c d");
+        let broken = format!("{}sk-pla\nnted-{}", "word ".repeat(50), "9".repeat(80));
+        assert!(one_line(&broken, None).ends_with("…") && !one_line(&broken, None).contains("sk-planted"));
     }
 
     #[test]

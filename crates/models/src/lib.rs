@@ -15,6 +15,7 @@ pub mod capabilities;
 pub mod classify;
 pub mod extractive;
 pub mod gate;
+pub mod gates;
 pub mod limiter;
 pub mod look;
 pub mod openai;
@@ -22,14 +23,14 @@ pub mod pace;
 pub mod prices;
 pub mod registry;
 pub mod routes;
-pub mod step_trace;
 pub mod stop;
 pub mod tokens;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, trace::StepTrace};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::tokens::Encoding;
@@ -133,7 +134,7 @@ pub struct ChatReply {
 }
 
 /// What the response headers said about pace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaceHint {
     /// Retry-After or `retry-after-ms`, in milliseconds.
     pub retry_after_ms: Option<u64>,
@@ -182,6 +183,6 @@ pub trait ChatModel: Send + Sync {
         encoding.prompt_tokens(request)
     }
 
-    /// Makes one attempt.
-    async fn attempt(&self, request: &ChatRequest) -> Attempt;
+    /// Makes one attempt. Its request carries the trace of the step that asks, where there is one.
+    async fn attempt(&self, request: &ChatRequest, trace: Option<&StepTrace>) -> Attempt;
 }

@@ -1,8 +1,8 @@
 //! `openai:<model>`: chat completions of any OpenAI-compatible server, through async-openai.
 //!
 //! async-openai's own retries are off: its client gets a Tower service of ours that sends once, over one `reqwest` client
-//! that all models of the process share. A Tower layer reads status, pace headers and the bounded body, because
-//! async-openai hands out none of these.
+//! that all models of the process share. The service reads status, pace headers and the bounded body, because async-openai
+//! hands out none of these.
 
 pub mod embeddings;
 pub(super) mod exchange;
@@ -10,20 +10,22 @@ pub(super) mod headers;
 mod wire;
 
 use std::{
-    cell::RefCell,
     sync::atomic::{AtomicU8, Ordering},
     time::{Duration, Instant},
 };
 
-use async_openai::{Client, config::Config, error::OpenAIError};
+use async_openai::{Client, config::Config, error::OpenAIError, traits::RequestOptionsBuilder as _};
 use async_trait::async_trait;
-use bench_proto::{failure::Failure, redact};
+use bench_proto::{
+    failure::Failure,
+    redact,
+    trace::{StepTrace, TRACEPARENT},
+};
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use secrecy::{ExposeSecret, SecretString};
-use tower::ServiceBuilder;
 
 use self::{
-    exchange::{EXCHANGE, Exchange, Fault, ObserveLayer, SendOnce},
+    exchange::{Exchange, Fault, Seen, SendOnce, Unserved},
     wire::{Completion, Format, WireRequest},
 };
 use super::{Attempt, AttemptError, ChatModel, ChatReply, ChatRequest, PaceHint, classify, classify::Transport};
@@ -252,9 +254,11 @@ impl OpenAiChat {
     ) -> Result<Self, Failure> {
         let endpoint = Endpoint::new(checked_url(base_url)?.as_str(), key, scheme, model)?;
         let shown = endpoint.shown();
-        let service = ServiceBuilder::new()
-            .layer(ObserveLayer { max_reply_bytes: http.settings.max_reply_bytes })
-            .service(SendOnce { client: http.client.clone(), timeout: http.settings.request_timeout });
+        let service = SendOnce {
+            client: http.client.clone(),
+            timeout: http.settings.request_timeout,
+            max_reply_bytes: http.settings.max_reply_bytes,
+        };
         let client = Client::build(http.client.clone(), endpoint).with_http_service(service);
         Ok(Self { client, endpoint: shown, model: model.to_owned(), format: AtomicU8::new(Format::Schema as u8) })
     }
@@ -270,27 +274,29 @@ impl OpenAiChat {
         true
     }
 
-    fn failed(&self, error: OpenAIError, seen: &Exchange, asked: Format, structured: bool) -> AttemptError {
-        let key = self.key();
-        match error {
-            OpenAIError::Boxed(error) => match error.downcast::<Fault>().map(|fault| *fault) {
-                Ok(Fault::Response { status, body }) => {
-                    let mut failed = classify::response(status, &body, seen.pace.retry_after_ms, key);
-                    if structured && classify::is_schema_refusal(status, &body) && self.ask_simpler(asked) {
-                        failed.adapted = true;
-                        let words = format!("{}; asking in a simpler way", failed.failure.message);
-                        failed.failure = Failure::transient("no_json_schema", words);
-                    }
-                    failed
-                }
-                Ok(Fault::Broken { kind, detail }) => classify::transport(kind, seen.status, &detail, key),
-                Err(other) => classify::transport(Transport::Unsendable, seen.status, &other.to_string(), key),
-            },
-            OpenAIError::JSONDeserialize(error, _) => {
-                classify::transport(Transport::Garbage, seen.status, &error.to_string(), key)
+    fn failed(&self, fault: Fault, seen: &Exchange, asked: Format, structured: bool) -> AttemptError {
+        let simpler = match &fault {
+            Fault::Response { status, body } => {
+                structured && classify::is_schema_refusal(*status, body) && self.ask_simpler(asked)
             }
-            other => classify::transport(Transport::Unsendable, seen.status, &other.to_string(), key),
+            Fault::Broken { .. } => false,
+        };
+        let mut failed = fault.failed(seen, self.key());
+        if simpler {
+            failed.adapted = true;
+            let words = format!("{}; asking in a simpler way", failed.failure.message);
+            failed.failure = Failure::transient("no_json_schema", words);
         }
+        failed
+    }
+
+    /// Sends the request and reads the completion, through async-openai.
+    async fn send(&self, body: &WireRequest<'_>, trace: Option<&StepTrace>) -> Result<Seen, Unserved> {
+        let mut chat = self.client.chat();
+        if let Some(trace) = trace {
+            chat = chat.header(TRACEPARENT, trace.next_traceparent()).map_err(unserved)?;
+        }
+        chat.create_byot(body).await.map_err(unserved)
     }
 
     fn reply(&self, completion: Completion, seen: &Exchange) -> Result<ChatReply, AttemptError> {
@@ -317,22 +323,32 @@ impl ChatModel for OpenAiChat {
         &self.model
     }
 
-    async fn attempt(&self, request: &ChatRequest) -> Attempt {
+    async fn attempt(&self, request: &ChatRequest, trace: Option<&StepTrace>) -> Attempt {
         let format = Format::from(self.format.load(Ordering::Relaxed));
         let body = WireRequest { model: &self.model, request, format };
         let begun = Instant::now();
-        let (result, seen) = EXCHANGE
-            .scope(RefCell::default(), async {
-                let result = self.client.chat().create_byot::<_, Completion>(&body).await;
-                (result, EXCHANGE.with(RefCell::take))
-            })
-            .await;
+        let sent = self.send(&body, trace).await;
         let duration_us = begun.elapsed().as_micros() as u64;
-        let result = match result {
-            Ok(completion) => self.reply(completion, &seen),
-            Err(error) => Err(self.failed(error, &seen, format, request.schema.is_some())),
+        let (result, pace) = match sent {
+            Ok(Seen { seen, completion }) => (self.reply(completion, &seen), seen.pace),
+            Err(Unserved { seen, fault }) => {
+                (Err(self.failed(fault, &seen, format, request.schema.is_some())), seen.pace)
+            }
         };
-        Attempt { result, pace: seen.pace, duration_us }
+        Attempt { result, pace, duration_us }
+    }
+}
+
+/// What async-openai says of a request: our service's own words, or why there was none.
+fn unserved(error: OpenAIError) -> Unserved {
+    let broken = |kind, error: &dyn std::error::Error| Fault::broken(kind, error.to_string()).into();
+    match error {
+        OpenAIError::Boxed(error) => match error.downcast::<Unserved>() {
+            Ok(unserved) => *unserved,
+            Err(other) => broken(Transport::Unsendable, other.as_ref()),
+        },
+        OpenAIError::JSONDeserialize(error, _) => broken(Transport::Garbage, &error),
+        other => broken(Transport::Unsendable, &other),
     }
 }
 

@@ -12,7 +12,8 @@ use anyhow::Context;
 use bench_models::{
     ChatMessage, ChatRequest, MessageRole,
     budget::{Budget, reservations::Reservations},
-    gate::{Entry, Gates},
+    gate::Entry,
+    gates::Gates,
     limiter::Seen,
     pace::Paced,
     tokens::Encoding,

@@ -18,8 +18,23 @@ pub enum SampleError {
         second: &'static str,
     },
     /// A seed that nothing reads.
-    #[error("--seed has no effect on --sampler astrocyte, which takes questions in file order: leave one of them out")]
-    SeedWithoutEffect,
+    #[error("--seed has no effect on --sampler {sampler}, which takes questions in file order: leave one of them out")]
+    SeedWithoutEffect {
+        /// The sampler.
+        sampler: &'static str,
+    },
+    /// A seed that the sampler cannot use.
+    #[error("--seed {seed}: --sampler go-lcg takes a whole number from 0 to 18446744073709551615")]
+    SeedOfGoLcg {
+        /// What was given.
+        seed: String,
+    },
+    /// A sampler that only knows how to fill a total.
+    #[error("--sampler {sampler} chooses a number of questions over the whole dataset: give it with --sample-total N")]
+    NeedsTotal {
+        /// The sampler.
+        sampler: &'static str,
+    },
     /// No such category.
     #[error("unknown category '{name}'{}; this dataset has {}", hint(.nearest), .known.join(", "))]
     UnknownCategory {

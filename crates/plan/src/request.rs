@@ -53,11 +53,15 @@ pub enum Sampler {
     /// In file order, as the astrocyte harness does. LoCoMo's file order follows the conversation, so such a sample
     /// tests mostly the first sessions and is no estimate of the full score; it exists for comparison with that harness.
     Astrocyte,
+    /// The shuffle of the jeffs-brain harness: with `sample_total` and the same seed it chooses that harness' questions.
+    GoLcg,
+    /// The astrocyte harness' rule for LongMemEval: with `sample_total` it chooses that harness' questions, in file order.
+    AstrocyteLme,
 }
 
 impl Sampler {
     /// All samplers.
-    pub const ALL: [Self; 2] = [Self::Hash, Self::Astrocyte];
+    pub const ALL: [Self; 4] = [Self::Hash, Self::Astrocyte, Self::GoLcg, Self::AstrocyteLme];
 
     /// The name in flags and reports.
     #[must_use]
@@ -65,7 +69,15 @@ impl Sampler {
         match self {
             Self::Hash => "hash",
             Self::Astrocyte => "astrocyte",
+            Self::GoLcg => "go-lcg",
+            Self::AstrocyteLme => "astrocyte-lme",
         }
+    }
+
+    /// Whether it chooses over the whole dataset and knows no cells.
+    #[must_use]
+    pub const fn is_of_totals(self) -> bool {
+        matches!(self, Self::GoLcg | Self::AstrocyteLme)
     }
 
     /// The sampler of a name.
@@ -82,7 +94,7 @@ impl Sampler {
 /// 1. `categories` and `exclude_categories` drop questions.
 /// 2. `question_ids` drops all but the named ones.
 /// 3. `max_banks` keeps the first banks (file order) that still have a question.
-/// 4. The selection: at most one of `preset`, `per_bank`, `sample_per_category`; quotas count what steps 1 to 3 left.
+/// 4. The selection: at most one of `preset`, `per_bank`, `sample_per_category`, `sample_total`; quotas count what steps 1 to 3 left.
 ///    Without any of them it is everything when `question_ids` or `limit` is given, else [`Preset::Fair`].
 /// 5. `limit` keeps a head slice: of the file when everything is selected, of the selection's listing otherwise.
 ///
@@ -95,12 +107,15 @@ pub struct SampleRequest {
     pub preset: Option<Preset>,
     /// Order inside a cell.
     pub sampler: Sampler,
-    /// Seed of [`Sampler::Hash`].
+    /// Seed of [`Sampler::Hash`], and of [`Sampler::GoLcg`], where it is a number (0 when none is given).
     pub seed: Option<String>,
     /// `--limit`: head slice.
     pub limit: Option<u64>,
     /// `--sample`: so many questions per category over the whole dataset.
     pub sample_per_category: Option<u64>,
+    /// `--sample-total`: so many questions over the whole dataset, spread over its categories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_total: Option<u64>,
     /// `--per-bank`: as `fair`, with this number in place of 20.
     pub per_bank: Option<u64>,
     /// `--max-banks`: the first banks only.

@@ -1,4 +1,4 @@
-//! What a format cannot say.
+//! Why a report could not be made.
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]

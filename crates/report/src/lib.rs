@@ -22,6 +22,7 @@ pub mod archive;
 pub mod columns;
 pub mod comparison;
 pub mod csv;
+mod error;
 pub mod export;
 pub mod gate;
 pub mod html;
@@ -34,7 +35,6 @@ pub mod svg;
 pub mod terminal;
 
 mod document;
-mod error;
 mod figures;
 mod words;
 

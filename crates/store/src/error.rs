@@ -1,5 +1,7 @@
 //! What can go wrong in a store, told apart by what the caller can do about it.
 
+use bench_proto::failure::{Failure, code};
+
 /// An error of the store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -46,5 +48,15 @@ impl StoreError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
+    }
+}
+
+/// As the failure of whoever needed the store: what may pass is retried.
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error.is_transient() {
+            true => Self::transient(code::STORE, error.to_string()),
+            false => Self::permanent(code::STORE, error.to_string()),
+        }
     }
 }

@@ -20,7 +20,6 @@ pub mod sqlite;
 mod traits;
 
 pub use error::StoreError;
-pub use pace::LONGEST_RETRY_AFTER;
 pub use registry::{
     BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, name_roles, open, open_with, transport,
 };

@@ -7,16 +7,13 @@
 
 mod learned;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
+use bench_proto::failure::LONGEST_RETRY_AFTER;
 use serde::{Deserialize, Serialize};
 
 use self::learned::Learned;
 use crate::{PaceLimits, SlotAnswer, SlotAsk};
-
-/// Longest `Retry-After` that is believed, wherever it is read: a provider that names a day may be back in a minute, and
-/// whoever asks every five minutes does no harm.
-pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// Slots are given at most so far ahead, in microseconds.
 pub(crate) const HORIZON_US: f64 = 500_000.0;

@@ -11,6 +11,7 @@ use crate::{
     properties,
     setup::Protocol,
     state::{Delivery, DeliveryStage, Life, Row, Session, Stage, State},
+    store::RECALL,
     worker::last_call,
 };
 
@@ -152,14 +153,16 @@ impl Protocol {
                 let now =
                     state.workers[number].jobs.iter().find(|j| j.task == job.task && j.epoch == job.epoch).copied();
                 let Some(row) = state.tasks.get_mut(&job.task) else { continue };
-                let goes_on = now.is_some_and(|j| j.step == job.step && j.holds_a_call()) && held(row);
+                let goes_on = |step: usize| now.is_some_and(|j| j.step >= job.step && j.holds(step)) && held(row);
                 let is_unaware = row.state == TaskState::Failed
                     && now.is_some_and(|j| matches!(j.stage, Stage::Idle | Stage::Sent | Stage::Returned));
                 let until = if is_unaware { last_call(self, job.task) } else { job.step };
-                for step in job.step..=until {
-                    if row.steps[step].is_none() && (is_unaware || job.holds_a_call() && !goes_on) {
-                        row.seen.lost[step] = row.seen.lost[step].saturating_add(1);
-                    }
+                let with_recall = job.step > RECALL && self.stores_recall_with_answer(job.task);
+                let from = if with_recall { RECALL } else { job.step };
+                let lost =
+                    |step: &usize| row.steps[*step].is_none() && (is_unaware || job.holds(*step) && !goes_on(*step));
+                for step in (from..=until).filter(lost).collect::<Vec<_>>() {
+                    row.seen.lost[step] = row.seen.lost[step].saturating_add(1);
                 }
             }
         }

@@ -8,7 +8,8 @@ use crate::{
     },
     liveness::Graph,
     properties::{
-        CALLS, CONCLUDED, COUNTS, DONE_STAYS, HOLDER_GIVES_UP, ONE_HOLDER, ONE_RESULT, RECALLS, STORED_STAYS_MADE,
+        ANSWERS, CALLS, CONCLUDED, COUNTS, DONE_STAYS, HOLDER_GIVES_UP, ONE_HOLDER, ONE_RESULT, RECALLS,
+        STORED_STAYS_MADE,
     },
     scenarios::{asked_bank, chain, questions, trace},
     setup::Protocol,
@@ -47,6 +48,8 @@ pub(crate) enum Mutant {
     LateWritesCount,
     /// Recalls of an old generation count.
     StaleRecallsCount,
+    /// The recall of a question that its memory system answers is stored before the answer.
+    RecallBeforeItsAnswer,
     /// After a holder was lost in a call, the next one writes on in the same namespace.
     GoesOnUnsure,
     /// Counters are never derived anew.
@@ -120,6 +123,12 @@ fn p5_mixed_generations_are_noticed() {
     breaks(RECALLS, Mutant::LateWritesCount, strict(chain(1, 0, &[(CallFails, 1), (Freeze, 1)])));
     breaks(RECALLS, Mutant::GoesOnUnsure, strict(chain(1, 0, &[(Crash, 1)])));
     breaks(RECALLS, Mutant::StaleRecallsCount, asked_bank(&[(Freeze, 1), (CallRefused, 1), (Reopen, 1)]));
+}
+
+#[test]
+fn p6_a_segment_that_opens_before_its_answers_is_noticed() {
+    let answering = Protocol { answers_by_system: true, ..crate::scenarios::segments(0, &[]) };
+    breaks(ANSWERS, Mutant::RecallBeforeItsAnswer, answering);
 }
 
 #[test]

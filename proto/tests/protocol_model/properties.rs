@@ -11,7 +11,7 @@ use bench_proto::{
 use crate::{
     setup::Protocol,
     state::{DeliveryStage, Entries, Job, Life, Row, STEPS, Stage, State, Worker},
-    store::{RECALL, SCORE},
+    store::{ANSWER, RECALL, SCORE},
 };
 
 pub(crate) const ONE_RESULT: &str = "p3 one result is stored per task and step";
@@ -23,6 +23,7 @@ pub(crate) const LEASES: &str = "p4 a lease belongs to an open session";
 pub(crate) const CALLS: &str = "p8 calls are repeated for lost or failed ones alone";
 pub(crate) const STORED_STAYS_MADE: &str = "p8 a call whose result is stored is not made again";
 pub(crate) const RECALLS: &str = "p5 a recall sees one generation with exactly its segment's entries";
+pub(crate) const ANSWERS: &str = "p6 a system answers from exactly its segment's entries";
 pub(crate) const COUNTERS: &str = "p7 counters say what the checkpoints say";
 pub(crate) const CONCLUDED: &str = "p7 a concluded question has all of its steps";
 
@@ -43,7 +44,8 @@ pub(crate) const ALWAYS: &[(&str, Check)] = &[
     (LEASES, leases),
     (CALLS, |_, s| s.tasks.values().all(|row| (0..STEPS).all(|step| row.seen.sent[step] <= 1 + row.seen.lost[step]))),
     (STORED_STAYS_MADE, |_, s| s.broken != Some(STORED_STAYS_MADE)),
-    (RECALLS, recalls),
+    (RECALLS, |p, s| saw_its_segment(p, s, RECALL)),
+    (ANSWERS, |p, s| !p.answers_by_system || saw_its_segment(p, s, ANSWER)),
     (COUNTERS, |p, s| s.corrupted || p.counters_are_right(s)),
     (CONCLUDED, |p, s| s.tasks.iter().all(|(task, row)| !row.concluded || has_all_steps(p, s, *task, row))),
 ];
@@ -60,12 +62,13 @@ fn leases(_: &Protocol, state: &State) -> bool {
     })
 }
 
-fn recalls(protocol: &Protocol, state: &State) -> bool {
+/// Whether each stored step of a question was made while the bank held exactly what its segment brings.
+fn saw_its_segment(protocol: &Protocol, state: &State, step: usize) -> bool {
     state.tasks.iter().filter(|(task, _)| task.kind() == TaskKind::Question).all(|(task, row)| {
-        let Some(recall) = row.steps[RECALL] else { return true };
+        let Some(stored) = row.steps[step] else { return true };
         let mut whole = Entries::default();
         whole[..protocol.segment_of(*task).1.until as usize].fill(1);
-        recall.seen == whole
+        stored.seen == whole
     })
 }
 

@@ -152,6 +152,16 @@ fn p22_failed_banks_fail_their_questions() {
 }
 
 #[test]
+fn p6_a_system_that_answers_sees_no_later_segment() {
+    let answering = |protocol| Protocol { answers_by_system: true, ..protocol };
+    search(answering(segments(0, &[])), &[meets::THE_END]);
+    search(coarse(answering(segments(0, &[(Crash, 1)]))), &[meets::THE_END, meets::DEAD_HOLDER]);
+    search(coarse(answering(segments(0, &[(Freeze, 1)]))), &[meets::THE_END, meets::LATE_RESULT]);
+    search(coarse(answering(asked_bank(&[(CallRefused, 1), (Reopen, 1)]))), &[meets::THE_END, meets::FAILURE]);
+    search(answering(questions(1, 1, &[(CallFails, 1), (LostAnswer, 1)])), &[meets::THE_END, meets::UNKNOWN_COMMIT]);
+}
+
+#[test]
 fn p6_what_failed_is_repeated_in_a_new_generation() {
     search(asked_bank(&[(CallRefused, 1), (Reopen, 1)]), &[meets::THE_END, meets::FAILURE]);
     search(coarse(asked_bank(&[(CallRefused, 1), (Reopen, 1), (Freeze, 1)])), &[meets::THE_END, meets::LATE_READER]);

@@ -2,7 +2,7 @@
 
 use bench_proto::{
     bank::BankState,
-    ids::TaskKey,
+    ids::{TaskKey, TaskKind},
     task::{TaskEvent, TaskState, Transition, transition},
 };
 
@@ -39,6 +39,8 @@ pub(crate) struct Protocol {
     pub(crate) retries: i32,
     /// The memory system takes the same entry twice without harm.
     pub(crate) retain_idempotent: bool,
+    /// The memory system answers by itself: what it answers from is the bank as it is then.
+    pub(crate) answers_by_system: bool,
     /// The run begins with its banks ready.
     pub(crate) banks_are_ready: bool,
     /// Publishing and its note are one step, and so are delivery, claim and ack: for runs that are about something else.
@@ -62,6 +64,7 @@ impl Protocol {
             prefetch: 1,
             retries: 2,
             retain_idempotent: true,
+            answers_by_system: false,
             banks_are_ready: false,
             coarse: false,
             budget: Budget::default(),
@@ -74,6 +77,11 @@ impl Protocol {
     pub(crate) fn with(mut self, faults: &[(Fault, u8)]) -> Self {
         self.budget = Budget::of(faults);
         self
+    }
+
+    /// Whether a question's recall is stored with its answer, not before it (P6).
+    pub(crate) fn stores_recall_with_answer(&self, task: TaskKey) -> bool {
+        self.answers_by_system && task.kind() == TaskKind::Question && !self.lacks(Mutant::RecallBeforeItsAnswer)
     }
 
     /// Whether this rule is broken.

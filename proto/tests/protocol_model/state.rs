@@ -17,7 +17,7 @@ pub(crate) type Entries = [u8; STEPS];
 pub(crate) struct Stored {
     /// Lease epoch of the claim that made it.
     pub(crate) epoch: i64,
-    /// For a recall: what the bank's namespace held.
+    /// For a recall, and for an answer of a memory system: what the bank's namespace held.
     pub(crate) seen: Entries,
 }
 
@@ -168,13 +168,21 @@ pub(crate) struct Job {
     pub(crate) known_truly: u8,
     pub(crate) step: usize,
     pub(crate) stage: Stage,
+    /// What its recall has seen of the bank.
     pub(crate) seen: Entries,
+    /// The same of the memory system's answer.
+    pub(crate) answered_from: Entries,
 }
 
 impl Job {
     /// A call is under way, or its result is in this process alone.
     pub(crate) fn holds_a_call(&self) -> bool {
         matches!(self.stage, Stage::Sent | Stage::Returned)
+    }
+
+    /// The result of this step is under way, or in this process alone.
+    pub(crate) fn holds(&self, step: usize) -> bool {
+        if step < self.step { !matches!(self.stage, Stage::Ending(_)) } else { self.holds_a_call() }
     }
 }
 

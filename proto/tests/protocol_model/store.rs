@@ -87,35 +87,40 @@ impl Protocol {
         let (task, last) = (job.task, last_step(self, job.task));
         // deterministic scores are made from the answer and stored with it
         let until = if task.kind() == TaskKind::Question && job.step == ANSWER { SCORE } else { job.step };
+        let with_recall = job.step == ANSWER && self.stores_recall_with_answer(task);
+        let from = if with_recall { RECALL } else { job.step };
         let bank = state.banks[task.bank() as usize].generation;
         let fits = match task.kind() {
             TaskKind::Retain => job.generation == bank || self.lacks(Mutant::LateWritesCount),
             TaskKind::Ready => planned_generation(job.epoch) == bank,
-            TaskKind::Question if job.step == RECALL => job.generation == bank || self.lacks(Mutant::StaleRecallsCount),
+            TaskKind::Question if from == RECALL => job.generation == bank || self.lacks(Mutant::StaleRecallsCount),
             _ => true,
         };
         let Some(row) = state.tasks.get_mut(&task) else { return false };
         if !fits || self.table(row.state, TaskEvent::Finish, row.epoch == job.epoch).is_none() {
             return row.steps[job.step].is_some();
         }
+        let is_recall = task.kind() == TaskKind::Question && from == RECALL && row.steps[RECALL].is_none();
         let (mut is_new, mut ended) = (false, false);
-        for step in job.step..=until {
+        for step in from..=until {
             if row.steps[step].is_some() && !self.lacks(Mutant::ResultsTwice) {
                 continue;
             }
-            row.steps[step] = Some(Stored { epoch: job.epoch, seen: job.seen });
+            let by_system = step == ANSWER && self.answers_by_system;
+            let seen = if by_system { job.answered_from } else { job.seen };
+            row.steps[step] = Some(Stored { epoch: job.epoch, seen });
             row.seen.stored[step] += 1;
             is_new = true;
             ended |= step == last;
         }
         if is_new {
-            self.follow_up(state, job, ended);
+            self.follow_up(state, job, is_recall, ended);
         }
         true
     }
 
     /// What follows from a result that was stored now (P7).
-    fn follow_up(&self, state: &mut State, job: &Job, ended: bool) {
+    fn follow_up(&self, state: &mut State, job: &Job, is_recall: bool, ended: bool) {
         let (task, kind) = (job.task, job.task.kind());
         let bank_no = task.bank() as usize;
         if ended {
@@ -134,7 +139,7 @@ impl Protocol {
                 let bank = &mut state.banks[bank_no];
                 bank.position = bank.position.max(job.step as u32 + 1);
             }
-            TaskKind::Question if job.step == RECALL => state.banks[bank_no].open_recalls -= 1,
+            TaskKind::Question if is_recall => state.banks[bank_no].open_recalls -= 1,
             TaskKind::Judge if ended => self.vote_ended(state, task),
             _ => {}
         }

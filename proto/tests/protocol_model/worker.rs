@@ -13,7 +13,7 @@ use crate::{
     properties,
     setup::Protocol,
     state::{AfterRaise, Delivery, DeliveryStage, Ending, Entries, Job, Row, STEPS, Session, Stage, State},
-    store::{RECALL, last_step},
+    store::{ANSWER, RECALL, last_step},
 };
 
 /// Something that happens to a job.
@@ -175,6 +175,7 @@ impl Protocol {
             step: known.trailing_ones() as usize,
             stage: if unsure { Stage::Raising(AfterRaise::GoOn) } else { Stage::Idle },
             seen: Entries::default(),
+            answered_from: Entries::default(),
         }
     }
 
@@ -217,7 +218,11 @@ impl Protocol {
             JobAction::Send => self.send(state, job),
             JobAction::Return => {
                 carry_out(self, state, &mut job);
-                Some(Job { stage: Stage::Returned, ..job })
+                Some(if job.step == RECALL && self.stores_recall_with_answer(job.task) {
+                    Job { step: ANSWER, stage: Stage::Idle, ..job }
+                } else {
+                    Job { stage: Stage::Returned, ..job }
+                })
             }
             JobAction::CallFails { carried_out } => {
                 if carried_out {
@@ -260,7 +265,8 @@ impl Protocol {
             // all entries were stored by an earlier holder whose last commit ended the task: nothing is left to do
             return None;
         }
-        if job.task.kind() != TaskKind::Retain {
+        let goes_with_its_recall = job.step == ANSWER && self.stores_recall_with_answer(job.task);
+        if job.task.kind() != TaskKind::Retain && !goes_with_its_recall {
             job.generation = state.banks[job.task.bank() as usize].generation;
         }
         // a call for a bank that was planned anew meanwhile belongs to no row any more
@@ -313,7 +319,7 @@ impl Protocol {
 /// The last step with a call of its own: a question's scores are made with its answer.
 pub(crate) fn last_call(protocol: &Protocol, task: TaskKey) -> usize {
     match task.kind() {
-        TaskKind::Question => crate::store::ANSWER,
+        TaskKind::Question => ANSWER,
         _ => last_step(protocol, task),
     }
 }
@@ -332,6 +338,9 @@ fn carry_out(protocol: &Protocol, state: &mut State, job: &mut Job) {
             *times = if protocol.retain_idempotent { 1 } else { (*times + 1).min(2) };
         }
         TaskKind::Question if job.step == RECALL => job.seen = *namespace,
+        TaskKind::Question if protocol.answers_by_system => {
+            job.answered_from = bank.namespaces[bank.generation as usize - 1];
+        }
         _ => {}
     }
 }

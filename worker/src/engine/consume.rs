@@ -7,7 +7,7 @@ use std::{
 };
 
 use bench_proto::{
-    failure::Failure,
+    failure::{Failure, code},
     ids::{RunNo, TaskKey},
     task::{QueueName, TASK_MESSAGE_VERSION},
 };
@@ -24,15 +24,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, warn};
 
-use super::{
-    STORE, Shared,
-    active::Held,
-    panics,
-    settle::{About, settle},
-};
+use super::{Shared, panics, settle::settle, span::task_span};
 use crate::{
-    tasks::{self, GivenUp, StepClock, TaskEnd},
-    traces::{link_messages, task_span},
+    active::Held,
+    clock::StepClock,
+    ending::{GivenUp, TaskEnd, lost_too_often},
+    tasks::{self, TaskInput},
+    traces::link_messages,
 };
 
 /// Most tasks claimed in one statement.
@@ -80,7 +78,7 @@ impl Lane {
 
     /// Waits until this process can do something in its role (P40); false when it stops.
     async fn is_wanted(&self) -> bool {
-        let routes = self.shared.routes();
+        let routes = &self.shared.runs.routes;
         loop {
             let changed = routes.roles_changed.notified();
             if self.stop.is_cancelled() {
@@ -129,7 +127,7 @@ impl Lane {
     async fn consume(&self, consumer: &mut dyn Consumer, running: &mut JoinSet<()>) -> bool {
         let (slots, mut upset) = (Arc::clone(&self.free), Upset::default());
         while !self.stop.is_cancelled() {
-            if !self.shared.routes().serves(self.queue.role) {
+            if !self.shared.runs.routes.serves(self.queue.role) {
                 return true;
             }
             while running.try_join_next().is_some() {}
@@ -211,7 +209,7 @@ impl Lane {
         }
         tasks.sort_unstable();
         tasks.dedup();
-        let store = self.shared.store.as_ref();
+        let store = self.shared.tools.store.as_ref();
         for ((run, version), tasks) in unreadable {
             let reason = format!("no worker reads v{version} of task messages: update the workers of this pool");
             let name = self.shared.run_id(run).await.map_or_else(|| run.0.to_string(), |run| run.0);
@@ -219,13 +217,13 @@ impl Lane {
             self.patiently(|| store.put_back(run, &tasks, UNREADABLE_DELAY_MS, Some(&reason))).await?;
         }
         // known as active before the store knows of the claim: its answer may be lost
-        let held: Vec<Held> = tasks.iter().map(|task| self.shared.active.hold(*task)).collect();
+        let held: Vec<Held> = tasks.iter().map(|task| self.shared.tools.active.hold(*task)).collect();
         let Some(claimed) = self.claim(&tasks).await? else { return Ok(None) };
         let mut held: HashMap<_, Held> = held.into_iter().map(|held| (held.task(), held)).collect();
         let hold = |task: ClaimedTask| {
             let key = (task.run, task.task);
-            let held = held.remove(&key).unwrap_or_else(|| self.shared.active.hold(key));
-            self.shared.active.claimed(task);
+            let held = held.remove(&key).unwrap_or_else(|| self.shared.tools.active.hold(key));
+            self.shared.tools.active.claimed(task);
             (task, held)
         };
         Ok(Some(claimed.into_iter().map(hold).collect()))
@@ -240,9 +238,9 @@ impl Lane {
             if !self.is_sure().await? {
                 return Ok(None);
             }
-            let session = self.shared.session();
+            let session = self.shared.session.id();
             // a try that was committed although its answer was lost is found by `LostLeases`
-            let claimed = self.patiently(|| self.shared.store.claim(session, tasks)).await?;
+            let claimed = self.patiently(|| self.shared.tools.store.claim(session, tasks)).await?;
             if claimed.as_ref().is_none_or(|claimed| !claimed.is_empty()) {
                 // the claim itself may have met a store that went back in time
                 return Ok(if self.is_sure().await? { claimed } else { None });
@@ -259,7 +257,7 @@ impl Lane {
     /// Waits until the store is known to remember what it has acknowledged (P44); false when the worker stops meanwhile.
     async fn is_sure(&self) -> StoreResult<bool> {
         while self.shared.is_unsure() {
-            let session = self.shared.session();
+            let session = self.shared.session.id();
             match self.patiently(|| self.shared.renew_now()).await? {
                 Some(true) => {}
                 None => return Ok(false),
@@ -288,7 +286,7 @@ impl Lane {
     ) {
         let (claimed, held): (Vec<_>, Vec<_>) = claimed.into_iter().unzip();
         // one input for each, in the same order
-        let prepared = tasks::prepare(&self.shared, claimed).await;
+        let prepared = tasks::prepare(&self.shared.tools, claimed).await;
         for ((task, input), held) in prepared.into_iter().zip(held) {
             let Some(permit) = permits.pop() else { break };
             let (shared, drop_calls) = (Arc::clone(&self.shared), self.drop_calls.clone());
@@ -298,7 +296,7 @@ impl Lane {
                 let clock = StepClock::start();
                 let dangerous = task.losses >= LOSSES_BEFORE_ALONE;
                 let taken = if dangerous { shared.quarantine.take() } else { None };
-                let end = if tasks::lost_too_often(task) {
+                let end = if lost_too_often(task) {
                     TaskEnd::GiveUp(Box::new(GivenUp::without_calls(task, lost_failure(task))))
                 } else if taken.is_none() && (dangerous || shared.quarantine.is_taken()) {
                     let reason = "its worker makes room for a task that has lost workers".to_owned();
@@ -308,7 +306,7 @@ impl Lane {
                         if let Some(taken) = &taken {
                             taken.others_ended().await;
                         }
-                        tasks::run(&shared, task, input).await
+                        run(&shared, task, input).await
                     }));
                     tokio::select! {
                         () = drop_calls.cancelled() => TaskEnd::hand_back("dropped"),
@@ -319,8 +317,8 @@ impl Lane {
                     () = settle(&shared, task, &clock, end) => {}
                     // a worker that must go does not wait for a store that is away
                     () = async { drop_calls.cancelled().await; tokio::time::sleep(LAST_WORDS).await } => {
-                        let about = About::of(&shared, task).await;
-                        about.warn(STORE, "ended in a way that could not be stored, its lease will expire");
+                        let about = shared.about(task).await;
+                        about.warn(code::STORE, "ended in a way that could not be stored, its lease will expire");
                     }
                 }
                 drop((taken, at_hand, permit, held));
@@ -332,6 +330,16 @@ impl Lane {
             });
         }
     }
+}
+
+/// Carries out a claimed task under the context of its run.
+async fn run(shared: &Shared, task: ClaimedTask, input: Result<TaskInput, Failure>) -> TaskEnd {
+    let work = async {
+        let input = input?;
+        let context = shared.context(task.run).await?;
+        tasks::run(&shared.tools, &context, task, &input).await
+    };
+    work.await.map_or_else(|end: TaskEnd| end, |()| TaskEnd::Stored)
 }
 
 /// Says what keeps a lane from receiving.

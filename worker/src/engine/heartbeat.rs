@@ -9,14 +9,17 @@ use std::{
 };
 
 use bench_models::stop::{Liveness, OUT_OF_REACH};
-use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, task::TaskEvent};
+use bench_proto::{failure::code, ids::RunNo, task::TaskEvent};
 use bench_store::{CANCELLED_NOW, Release, RunState, SessionId, StoreError};
 use bench_telemetry::outage::{self, Waiting};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{STORE, Shared, active::LostLeases};
-use crate::context::{RunContext, StopReason};
+use super::Shared;
+use crate::{
+    active::LostLeases,
+    context::{RunContext, StopReason},
+};
 
 /// How often the session's counter is raised; at least every 3 s by P4.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -29,7 +32,7 @@ const STATE_POLL: Duration = Duration::from_millis(400);
 
 /// When the session was last known to be alive. The clock is monotonic and goes on while the process is frozen.
 #[derive(Debug)]
-pub struct Heartbeat {
+pub(super) struct Heartbeat {
     origin: Instant,
     renewed_ms: AtomicU64,
 }
@@ -65,7 +68,7 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
         if bench_telemetry::metrics::enabled() {
             shared.refresh_metrics();
         }
-        let session = shared.session();
+        let session = shared.session.id();
         match shared.renew_now().await {
             Ok(true) => {
                 (silent, waiting) = (false, None);
@@ -80,7 +83,7 @@ pub(super) async fn renew(shared: Arc<Shared>, stop: CancellationToken) {
             Err(error) => {
                 tell(&mut waiting, &error, "the session could not be renewed");
                 pause = RENEW_SOON;
-                if !silent && !shared.heartbeat.alive() {
+                if !silent && !shared.session.heartbeat.alive() {
                     silent = true;
                     info!("no renewal for {} s: no call starts until the store is back", LONGEST_SILENCE.as_secs());
                     shared.drop_contexts(OUT_OF_REACH).await;
@@ -95,7 +98,7 @@ fn tell(waiting: &mut Option<Waiting>, error: &StoreError, what: &str) {
     if error.is_transient() {
         outage::STORE.met(waiting, error);
     } else {
-        warn!(code = STORE, "{what}: {error}");
+        warn!(code = code::STORE, "{what}: {error}");
     }
 }
 
@@ -103,19 +106,20 @@ impl Shared {
     /// Leaves a session behind that was ended, with everything that was begun under it, and opens another, unless that has
     /// been done already.
     pub(super) async fn begin_again(&self, ended: SessionId) -> Result<(), StoreError> {
-        let _beginning = self.beginning.lock().await;
-        if self.session() != ended {
+        let _beginning = self.session.beginning.lock().await;
+        if self.session.id() != ended {
             return Ok(());
         }
         self.drop_contexts("the session was ended").await;
         let sent = Instant::now();
-        let session = self.store.open_session(&self.name, &self.domain, &self.info).await?;
-        self.session.store(session.0, Ordering::SeqCst);
-        if let Some(journal) = &self.journal {
+        let session =
+            self.tools.store.open_session(&self.session.name, &self.session.domain, &self.session.info).await?;
+        self.session.number.store(session.0, Ordering::SeqCst);
+        if let Some(journal) = &self.tools.journal {
             journal.begin();
         }
-        self.heartbeat.renewed(sent);
-        let (worker, no) = (self.name.as_str(), session.0);
+        self.session.heartbeat.renewed(sent);
+        let (worker, no) = (self.session.name.as_str(), session.0);
         warn!(
             worker,
             code = "session_ended",
@@ -126,14 +130,14 @@ impl Shared {
 
     /// Hands back leases of this session that nobody here works on.
     async fn hand_back_lost(&self, lost: &mut LostLeases) {
-        let leases = match self.store.leases(self.session()).await {
+        let leases = match self.tools.store.leases(self.session.id()).await {
             Ok(leases) => leases,
             // the renewal says when the store is away
             Err(error) if error.is_transient() => return,
-            Err(error) => return warn!(code = STORE, "the leases of this session could not be read: {error}"),
+            Err(error) => return warn!(code = code::STORE, "the leases of this session could not be read: {error}"),
         };
         let releases: Vec<Release> = lost
-            .see(leases, &self.active)
+            .see(leases, &self.tools.active)
             .into_iter()
             .map(|lease| Release {
                 run: lease.run,
@@ -147,7 +151,7 @@ impl Shared {
         if releases.is_empty() {
             return;
         }
-        match self.store.release(&releases).await {
+        match self.tools.store.release(&releases).await {
             Ok(()) => {
                 info!("{} leases that nobody works on were handed back", releases.len());
                 self.opened.notify_one();
@@ -155,7 +159,7 @@ impl Shared {
             Err(error) if error.is_transient() => {}
             Err(error) => {
                 warn!(
-                    code = STORE,
+                    code = code::STORE,
                     "leases that nobody works on could not be handed back, the next look tries again: {error}"
                 );
             }
@@ -164,7 +168,7 @@ impl Shared {
 
     /// Stops the calls of all runs at hand; a task that comes later builds its run's context anew.
     async fn drop_contexts(&self, reason: &str) {
-        for (_, context) in self.contexts.lock().await.drain() {
+        for (_, context) in self.runs.contexts.lock().await.drain() {
             context.stop_calls(reason);
         }
     }
@@ -179,8 +183,8 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             () = tokio::time::sleep(STATE_POLL) => {}
             () = shared.look_at_runs.notified() => {}
         }
-        shared.environment.systems.instances.let_go().await;
-        let contexts: Vec<Arc<RunContext>> = shared.contexts.lock().await.values().cloned().collect();
+        shared.runs.environment.systems.adapters.instances.let_go().await;
+        let contexts: Vec<Arc<RunContext>> = shared.runs.contexts.lock().await.values().cloned().collect();
         for context in &contexts {
             if let Some(reason) = context.stop_reason() {
                 pause(&shared, context, &reason, &mut waiting).await;
@@ -190,7 +194,7 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
         if runs.is_empty() {
             continue;
         }
-        let states = match shared.store.run_states(&runs).await {
+        let states = match shared.tools.store.run_states(&runs).await {
             Ok(states) => {
                 waiting = None;
                 states
@@ -235,22 +239,22 @@ async fn book_dropped(shared: Arc<Shared>, context: Arc<RunContext>) {
     }
     context.close_reservations().await;
     // what the writer still holds settles itself, before or after this
-    if let Err(error) = shared.store.lose_open(run, session).await {
+    if let Err(error) = shared.tools.store.lose_open(run, session).await {
         let run = context.row().run_id.0.as_str();
         warn!(
             run,
-            code = STORE,
+            code = code::STORE,
             "what dropped calls of run {run} may have cost is booked when this session ends: {error}"
         );
     }
 }
 
 async fn was_cancelled_at_once(shared: &Shared, context: &RunContext) -> bool {
-    match shared.store.run(context.run_no()).await {
+    match shared.tools.store.run(context.run_no()).await {
         Ok(row) => row.reason.as_deref() == Some(CANCELLED_NOW),
         Err(error) => {
             let run = context.row().run_id.0.as_str();
-            warn!(run, code = STORE, "why run {run} was cancelled could not be read, its calls finish: {error}");
+            warn!(run, code = code::STORE, "why run {run} was cancelled could not be read, its calls finish: {error}");
             false
         }
     }
@@ -260,8 +264,8 @@ async fn was_cancelled_at_once(shared: &Shared, context: &RunContext) -> bool {
 async fn pause(shared: &Shared, context: &RunContext, reason: &StopReason, waiting: &mut Option<Waiting>) {
     let message = reason.message.as_str();
     let (no, run) = (context.run_no(), context.row().run_id.0.as_str());
-    match shared.store.set_run_state(no, &[RunState::Running], RunState::Paused, Some(message)).await {
-        Ok(true) if shared.domain == CLUSTER_DOMAIN => warn!(run, code = reason.code, "run {run} is paused: {message}"),
+    match shared.tools.store.set_run_state(no, &[RunState::Running], RunState::Paused, Some(message)).await {
+        Ok(true) if shared.session.is_served() => warn!(run, code = reason.code, "run {run} is paused: {message}"),
         Ok(_) => {}
         Err(error) => tell(waiting, &error, &format!("run {run} could not be paused, the next look tries again")),
     }

@@ -1,16 +1,19 @@
 //! The worker loop: receive, claim, run in a slot, ack, free the slot by the commit (P1, P8, P11, P26).
 //!
-//! `consume` takes tasks and starts them, `settle` carries out how they end, `heartbeat` keeps the session alive and follows the
-//! states of runs, `panics` makes failures of panics.
+//! In: deliveries of the queue. Out: tasks that have ended, in the store. Start with `consume`, which takes tasks and starts them;
+//! `settle` carries out how they end, `quarantine` keeps dangerous ones alone, `refused` leaves runs to others that this process may
+//! not serve. `heartbeat` keeps the session alive and follows the states of runs, `past` writes again what the store has forgotten,
+//! `route_host` is what the watch over routes asks of the worker, `panics` makes failures of panics.
 
-mod active;
 mod consume;
 mod heartbeat;
 mod panics;
 mod past;
 mod quarantine;
 mod refused;
+mod route_host;
 mod settle;
+mod span;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -27,13 +30,14 @@ use bench_models::{
 };
 use bench_proto::{
     CLUSTER_DOMAIN,
-    failure::Failure,
-    ids::{Role, RunId, RunNo, TaskKey, TaskKind},
+    failure::{Failure, code},
+    ids::{Role, RunId, RunNo, TaskKey},
     session::SessionInfo,
     task::QueueName,
 };
 use bench_queue::{Queue, QueueError};
 use bench_store::{ClaimedTask, SessionId, Store, StoreError};
+use bench_systems::adapter;
 use bench_telemetry::metrics::catalogue;
 use tokio::{
     sync::{Mutex, Notify, Semaphore, mpsc, watch},
@@ -43,23 +47,24 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::{
+    about::About,
+    active::Active,
     banks::BankCache,
     concluder::{self, Concluder},
-    context::{RunContext, WorkerEnvironment},
+    context::{Building, RunContext},
+    environment::WorkerEnvironment,
     journal::Journal,
-    systems::adapter,
+    tools::Tools,
     traces::Keeper,
     version::VERSION,
     writer::{Writer, WriterHooks},
 };
-use active::Active;
 use consume::Lane;
+use heartbeat::Heartbeat;
 use quarantine::Quarantine;
 use refused::Refused;
 
-pub use heartbeat::Heartbeat;
 pub use panics::catch_all;
-pub(crate) use settle::keep_calls;
 
 /// How a worker is set up.
 #[derive(Debug, Clone)]
@@ -86,39 +91,85 @@ struct RoleSlots {
     free: Arc<Semaphore>,
 }
 
-/// What the parts of a worker share.
-pub struct Shared {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) queue: Arc<dyn Queue>,
-    pub(crate) writer: Writer,
-    pub(crate) banks: Arc<BankCache>,
+/// What the parts of the engine share.
+struct Shared {
+    /// What tasks work with.
+    tools: Tools,
+    queue: Arc<dyn Queue>,
+    session: Session,
+    runs: Runs,
+    opened: Arc<Notify>,
+    /// Wakes the look at the runs' states before its time.
+    look_at_runs: Notify,
+    to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
+    quarantine: Quarantine,
+    slots: Vec<RoleSlots>,
+    /// What keeps a role from receiving.
+    disconnected: SyncMutex<BTreeMap<Role, String>>,
+}
+
+/// The worker as the store knows it.
+struct Session {
+    /// Name of the worker.
     name: String,
+    /// Its queue domain.
     domain: String,
+    /// What it tells of itself.
     info: String,
-    session: Arc<AtomicI64>,
+    /// Number of its session, which changes when a supervisor has ended one.
+    number: Arc<AtomicI64>,
     /// Held while a new session is opened.
     beginning: Mutex<()>,
     /// Held while the session is renewed.
     renewing: Mutex<()>,
     /// Interruptions of the store that the last renewal has outlived.
     confirmed: AtomicU64,
-    /// What was acknowledged lately, where a store may go back in time beside living processes (P44).
-    pub(crate) journal: Option<Arc<Journal>>,
     heartbeat: Arc<Heartbeat>,
-    routes: Arc<Routes>,
+}
+
+impl Session {
+    /// Opens the first session of a worker.
+    async fn open(
+        config: &WorkerConfig,
+        environment: &WorkerEnvironment,
+        store: &dyn Store,
+    ) -> Result<Self, StoreError> {
+        let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
+        let mut info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host);
+        info.policy = Some(environment.systems.policy.told());
+        let info = info.to_json();
+        let heartbeat = Arc::new(Heartbeat::default());
+        let confirmed = AtomicU64::new(store.interruptions());
+        let opened = store.open_session(&config.name, &config.domain, &info).await?;
+        Ok(Self {
+            name: config.name.clone(),
+            domain: config.domain.clone(),
+            info,
+            number: Arc::new(AtomicI64::new(opened.0)),
+            beginning: Mutex::default(),
+            renewing: Mutex::default(),
+            confirmed,
+            heartbeat,
+        })
+    }
+
+    /// Its number now, as the store names it.
+    fn id(&self) -> SessionId {
+        SessionId(self.number.load(Ordering::SeqCst))
+    }
+
+    /// Whether a cluster carries its runs out.
+    fn is_served(&self) -> bool {
+        self.domain == CLUSTER_DOMAIN
+    }
+}
+
+/// The runs that this process works on.
+struct Runs {
     environment: Arc<WorkerEnvironment>,
+    /// The ways to models and memory servers.
+    routes: Arc<Routes>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
-    opened: Arc<Notify>,
-    /// Wakes the look at the runs' states before its time.
-    look_at_runs: Notify,
-    to_conclude: mpsc::UnboundedSender<(RunNo, TaskKey)>,
-    active: Active,
-    quarantine: Quarantine,
-    slots: Vec<RoleSlots>,
-    /// Keeps traces, where this process has a collector.
-    pub(crate) keeper: Option<Arc<Keeper>>,
-    /// What keeps a role from receiving.
-    disconnected: SyncMutex<BTreeMap<Role, String>>,
     /// Runs of which it was said that this worker cannot serve them.
     unserved: SyncMutex<BTreeSet<RunNo>>,
     /// Runs whose memory system is not allowed here.
@@ -126,76 +177,51 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn session(&self) -> SessionId {
-        SessionId(self.session.load(Ordering::SeqCst))
-    }
-
-    /// Name of the worker.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its queue domain.
-    pub(crate) fn domain(&self) -> &str {
-        &self.domain
-    }
-
-    /// The ways to models.
-    pub(crate) const fn routes(&self) -> &Arc<Routes> {
-        &self.routes
-    }
-
-    /// Whether a cluster carries its runs out.
-    pub(crate) fn is_served(&self) -> bool {
-        self.domain() == CLUSTER_DOMAIN
-    }
-
     /// Contexts of the runs that this process has worked on and that still run.
-    pub(crate) async fn contexts_at_hand(&self) -> Vec<Arc<RunContext>> {
-        self.contexts.lock().await.values().cloned().collect()
+    async fn contexts_at_hand(&self) -> Vec<Arc<RunContext>> {
+        self.runs.contexts.lock().await.values().cloned().collect()
     }
 
     /// Runs of the domain that are running; of a local run's process, the runs at hand.
-    pub(crate) async fn running_runs(&self) -> Result<Vec<RunNo>, StoreError> {
-        if !self.is_served() {
-            let run = self.domain.rsplit('/').next().and_then(|run| run.parse().ok());
+    async fn running_runs(&self) -> Result<Vec<RunNo>, StoreError> {
+        if !self.session.is_served() {
+            let run = self.session.domain.rsplit('/').next().and_then(|run| run.parse().ok());
             return Ok(run.map(RunNo).into_iter().collect());
         }
-        Ok(self.store.running_runs(&self.domain).await?.into_iter().map(|(run, _)| run).collect())
-    }
-
-    /// Tasks in hand beside the one that asks.
-    pub(crate) fn others(&self) -> u32 {
-        u32::try_from(self.active.count().saturating_sub(1)).unwrap_or(u32::MAX)
+        Ok(self.tools.store.running_runs(&self.session.domain).await?.into_iter().map(|(run, _)| run).collect())
     }
 
     /// Wakes the dispatcher of this process, and the look at the runs' states.
-    pub(crate) fn wake(&self) {
+    fn wake(&self) {
         self.opened.notify_one();
         self.look_at_runs.notify_one();
     }
 
     /// The context of a run, built once per process.
-    pub(crate) async fn context(&self, run: RunNo) -> Result<Arc<RunContext>, Failure> {
-        let mut contexts = self.contexts.lock().await;
+    async fn context(&self, run: RunNo) -> Result<Arc<RunContext>, Failure> {
+        let mut contexts = self.runs.contexts.lock().await;
         if let Some(context) = contexts.get(&run) {
             return Ok(Arc::clone(context));
         }
-        let row = self.store.run(run).await.map_err(|e| store_failure(&e))?;
-        let heartbeat = Arc::clone(&self.heartbeat);
-        let (store, shared) = (Arc::clone(&self.store), (&self.routes, self.journal.clone(), &self.banks));
+        let row = self.tools.store.run(run).await?;
+        let building = RunContext::build(Building {
+            environment: &self.runs.environment,
+            tools: &self.tools,
+            routes: &self.runs.routes,
+            session: self.session.id(),
+            liveness: Arc::<Heartbeat>::clone(&self.session.heartbeat),
+            row,
+        });
         // rare, and large: every task's future would hold room for it
-        let building = Box::pin(RunContext::build(&self.environment, store, row, self.session(), heartbeat, shared));
-        let context = building.await?;
-        let context = Arc::new(context);
+        let context = Arc::new(Box::pin(building).await?);
         contexts.insert(run, Arc::clone(&context));
-        self.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+        self.runs.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
         Ok(context)
     }
 
     /// Forgets a context, unless another has taken its place.
     async fn forget_context(&self, context: &Arc<RunContext>) {
-        let mut contexts = self.contexts.lock().await;
+        let mut contexts = self.runs.contexts.lock().await;
         if contexts.get(&context.run_no()).is_some_and(|current| Arc::ptr_eq(current, context)) {
             contexts.remove(&context.run_no());
         }
@@ -203,22 +229,12 @@ impl Shared {
 
     /// Public id of a run at hand.
     async fn run_id(&self, run: RunNo) -> Option<RunId> {
-        self.contexts.lock().await.get(&run).map(|context| context.row().run_id.clone())
+        self.runs.contexts.lock().await.get(&run).map(|context| context.row().run_id.clone())
     }
 
-    /// The dataset's id of the bank that a task belongs to.
-    async fn bank_id(&self, task: ClaimedTask) -> Option<String> {
-        let bank = self.banks.get(task.run, task.task.bank()).await.ok()?;
-        Some(bank.content.bank_id.clone())
-    }
-
-    /// The dataset's id of the question that a task belongs to; none for tasks of banks.
-    pub(crate) async fn question_id(&self, task: ClaimedTask) -> Option<String> {
-        if !matches!(task.task.kind(), TaskKind::Question | TaskKind::Judge) {
-            return None;
-        }
-        let bank = self.banks.get(task.run, task.task.bank()).await.ok()?;
-        bank.question(task.task.index()).map(|question| question.question_id.clone())
+    /// How lines of the log name a task.
+    async fn about(&self, task: ClaimedTask) -> About {
+        About::task(task, self.run_id(task.run).await, &self.tools.banks).await
     }
 
     fn refresh_metrics(&self) {
@@ -227,7 +243,7 @@ impl Shared {
         let busy = |slots: &RoleSlots| slots.all.saturating_sub(slots.free.available_permits());
         catalogue::SLOTS_BUSY.set_all(self.slots.iter().map(|slots| (role(&slots.role), busy(slots) as f64)).collect());
         let mut limits = Vec::new();
-        for account in self.environment.accounts.values() {
+        for account in self.runs.environment.accounts.values() {
             for (unit, limit) in [("requests", account.limits.rpm), ("tokens", account.limits.tpm)] {
                 limits.extend(limit.map(|limit| (vec![account.name.clone(), unit.to_owned()], limit as f64)));
             }
@@ -245,23 +261,11 @@ impl Shared {
 
     /// Whether tasks can be taken and calls made; else why not.
     fn ready(&self) -> Result<(), String> {
-        if !self.heartbeat.alive() {
+        if !self.session.heartbeat.alive() {
             return Err(OUT_OF_REACH.to_owned());
         }
         let disconnected = self.disconnected.lock().unwrap_or_else(PoisonError::into_inner);
         disconnected.values().next().map_or(Ok(()), |why| Err(why.clone()))
-    }
-}
-
-/// Code of a failure of the store.
-const STORE: &str = "store";
-
-/// A store error as the failure of a task: what may pass is retried.
-pub(crate) fn store_failure(error: &StoreError) -> Failure {
-    if error.is_transient() {
-        Failure::transient(STORE, error.to_string())
-    } else {
-        Failure::permanent(STORE, error.to_string())
     }
 }
 
@@ -312,17 +316,11 @@ impl Worker {
         queue: Arc<dyn Queue>,
         opened: Arc<Notify>,
     ) -> Result<Self, StartError> {
-        if let Some(home) = &environment.systems.home {
+        if let Some(home) = &environment.systems.adapters.home {
             // what a worker that was killed here has left behind
             adapter::end_orphans(home).await;
         }
-        let slots = config.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
-        let mut info = SessionInfo::of_this_process(VERSION, &config.pool, slots.collect(), &config.host);
-        info.policy = Some(environment.systems.policy.told());
-        let info = info.to_json();
-        let heartbeat = Arc::new(Heartbeat::default());
-        let confirmed = AtomicU64::new(store.interruptions());
-        let session = store.open_session(&config.name, &config.domain, &info).await?;
+        let session = Session::open(&config, &environment, store.as_ref()).await?;
         let keeper = environment.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
         let with_permits = |(role, all): &(Role, usize)| {
             let (role, all) = (*role, *all);
@@ -333,8 +331,7 @@ impl Worker {
         let (broken_sender, broken) = watch::channel(None);
         let (ended, concluded) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         // a file that is restored has no living processes beside it
-        let journal = (config.domain == CLUSTER_DOMAIN).then(|| Arc::new(Journal::default()));
-        let session_no = Arc::new(AtomicI64::new(session.0));
+        let journal = session.is_served().then(|| Arc::new(Journal::default()));
         let hooks = WriterHooks {
             to_conclude: to_conclude.clone(),
             opened: Arc::clone(&opened),
@@ -342,40 +339,30 @@ impl Worker {
             concluded: Arc::clone(&concluded),
             broken: broken_sender.clone(),
             keeper: keeper.clone(),
-            journal: journal.clone().map(|journal| (journal, Arc::clone(&session_no))),
+            journal: journal.clone().map(|journal| (journal, Arc::clone(&session.number))),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
         let banks = Arc::new(BankCache::new(Arc::clone(&store)));
         let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks), keeper.clone()));
         let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
-        let routes = Routes::new(config.domain != CLUSTER_DOMAIN);
-        let shared = Arc::new(Shared {
-            banks,
-            store,
-            queue,
-            writer,
-            name: config.name,
-            domain: config.domain,
-            info,
-            session: session_no,
-            beginning: Mutex::default(),
-            renewing: Mutex::default(),
-            confirmed,
-            journal,
-            heartbeat,
-            routes,
+        let runs = Runs {
             environment,
+            routes: Routes::new(!session.is_served()),
             contexts: Mutex::default(),
+            unserved: SyncMutex::default(),
+            refused: SyncMutex::default(),
+        };
+        let shared = Arc::new(Shared {
+            tools: Tools { store, writer, banks, journal, keeper, active: Active::default() },
+            queue,
+            session,
+            runs,
             opened,
             look_at_runs: Notify::new(),
             to_conclude,
-            active: Active::default(),
             quarantine: Quarantine::default(),
             slots: slots.clone(),
-            keeper,
             disconnected: SyncMutex::new(waiting),
-            unserved: SyncMutex::default(),
-            refused: SyncMutex::default(),
         });
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let mut background = JoinSet::new();
@@ -402,7 +389,7 @@ impl Worker {
     /// The worker's session.
     #[must_use]
     pub fn session(&self) -> SessionId {
-        self.shared.session()
+        self.shared.session.id()
     }
 
     /// A view of the worker's health that outlives it.
@@ -414,7 +401,7 @@ impl Worker {
     /// Stops claiming, lets calls in flight finish up to the drain deadline, hands back the rest, ends the session.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        for context in self.shared.contexts.lock().await.values() {
+        for context in self.shared.runs.contexts.lock().await.values() {
             context.stop_calls("the worker is stopping");
         }
         let drained = tokio::time::timeout(self.drain, async { while self.lanes.join_next().await.is_some() {} }).await;
@@ -422,19 +409,19 @@ impl Worker {
             self.drop_calls.cancel();
             while self.lanes.join_next().await.is_some() {}
         }
-        let contexts: Vec<_> = self.shared.contexts.lock().await.drain().map(|(_, context)| context).collect();
+        let contexts: Vec<_> = self.shared.runs.contexts.lock().await.drain().map(|(_, context)| context).collect();
         for context in contexts {
             context.close_reservations().await;
             context.close_system().await;
         }
-        self.shared.environment.systems.instances.close_all().await;
-        if let Err(error) = self.shared.store.end_session(self.shared.session()).await {
+        self.shared.runs.environment.systems.adapters.instances.close_all().await;
+        if let Err(error) = self.shared.tools.store.end_session(self.shared.session.id()).await {
             // a supervisor ends it when it has been silent for long enough
-            let worker = self.shared.name.as_str();
-            warn!(worker, code = STORE, "the session of worker {worker} could not be ended: {error}");
+            let worker = self.shared.session.name.as_str();
+            warn!(worker, code = code::STORE, "the session of worker {worker} could not be ended: {error}");
         }
         self.background.shutdown().await;
-        if let Some(keeper) = &self.shared.keeper {
+        if let Some(keeper) = &self.shared.tools.keeper {
             keeper.close().await;
         }
     }

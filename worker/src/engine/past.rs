@@ -34,15 +34,16 @@ struct Brought {
 impl Shared {
     /// Whether the store has been away since the session was renewed: whoever is there now may have forgotten it.
     pub(super) fn is_unsure(&self) -> bool {
-        self.journal.is_some() && self.store.interruptions() != self.confirmed.load(Ordering::SeqCst)
+        self.tools.journal.is_some()
+            && self.tools.store.interruptions() != self.session.confirmed.load(Ordering::SeqCst)
     }
 
     /// Renews the session; false when a supervisor has ended it. A store that went back in time gets back what it had acknowledged.
     pub(crate) async fn renew_now(&self) -> Result<bool, StoreError> {
-        let _one = self.renewing.lock().await;
-        let (sent, session, interruptions) = (Instant::now(), self.session(), self.store.interruptions());
-        let before = self.journal.as_ref().map(|journal| (journal, journal.told()));
-        match (self.store.renew_session(session, Some(&self.routes().evidence().to_json())).await?, before) {
+        let _one = self.session.renewing.lock().await;
+        let (sent, session, interruptions) = (Instant::now(), self.session.id(), self.tools.store.interruptions());
+        let before = self.tools.journal.as_ref().map(|journal| (journal, journal.told()));
+        match (self.tools.store.renew_session(session, Some(&self.runs.routes.evidence().to_json())).await?, before) {
             (Renewal::Ended, _) | (Renewal::Unknown, None) => return Ok(false),
             (Renewal::Alive(_), None) => {}
             (Renewal::Alive(told), Some((journal, before))) if !Journal::is_less(before, told) => {
@@ -51,8 +52,8 @@ impl Shared {
             (Renewal::Alive(told), Some((journal, _))) => self.bring_back(journal, session, told).await?,
             (Renewal::Unknown, Some((journal, _))) => self.bring_back(journal, session, Told::default()).await?,
         }
-        self.heartbeat.renewed(sent);
-        self.confirmed.store(interruptions, Ordering::SeqCst);
+        self.session.heartbeat.renewed(sent);
+        self.session.confirmed.store(interruptions, Ordering::SeqCst);
         Ok(true)
     }
 
@@ -62,23 +63,23 @@ impl Shared {
         // no batch is committed meanwhile
         let _turn = journal.turn.lock().await;
         let before = journal.told();
-        let (worker, missing) = (self.name.as_str(), before.mark > told.mark);
+        let (worker, missing) = (self.session.name.as_str(), before.mark > told.mark);
         let why = format!(
             "the store went back in time: {worker} was told of {} renewals and {} commits, of which it knows {} and {}",
             before.counter, before.mark, told.counter, told.mark
         );
-        let incarnation = self.store.change_incarnation(before.incarnation, &why).await?;
+        let incarnation = self.tools.store.change_incarnation(before.incarnation, &why).await?;
         warn!(worker, code = "store_went_back", "{why}; what is remembered is written again");
         let counter = before.counter.max(told.counter);
         let mut live = LiveSession {
             session,
-            worker: self.name.clone(),
-            domain: self.domain.clone(),
-            info_json: self.info.clone(),
+            worker: self.session.name.clone(),
+            domain: self.session.domain.clone(),
+            info_json: self.session.info.clone(),
             counter,
             mark: told.mark,
         };
-        self.store.restore_session(&live).await?;
+        self.tools.store.restore_session(&live).await?;
         let mut brought: BTreeMap<RunNo, Brought> = BTreeMap::new();
         let writes = journal.beyond(told.mark);
         let gone = self.gone_runs(&writes).await?;
@@ -86,19 +87,19 @@ impl Shared {
         self.hold_again(session, &gone, &mut brought).await?;
         let (money, forgotten) = journal.outstanding();
         for (run, out) in money.into_iter().filter(|(run, _)| !gone.contains(run)) {
-            match self.store.restore_money(run, session, &out.open, &out.lost).await {
+            match self.tools.store.restore_money(run, session, &out.open, &out.lost).await {
                 Ok(uncertain) if uncertain.0 > 0 => brought.entry(run).or_default().uncertain = uncertain,
                 Ok(_) | Err(StoreError::Missing(_)) => {}
                 Err(error) => return Err(error),
             }
         }
         live.mark = before.mark;
-        self.store.restore_session(&live).await?;
+        self.tools.store.restore_session(&live).await?;
         for (run, brought) in &brought {
             let message = brought.say(worker);
             let name = self.run_id(*run).await.map_or_else(|| run.0.to_string(), |run| run.0);
             info!(run = name, worker, code = "store_went_back", "run {name}: {message}");
-            self.store.add_event(*run, WENT_BACK_EVENT, &message).await?;
+            self.tools.store.add_event(*run, WENT_BACK_EVENT, &message).await?;
         }
         if forgotten > 0 && missing {
             warn!(worker, code = "store_went_back", "{forgotten} older calls are not remembered any more");
@@ -110,13 +111,13 @@ impl Shared {
 
     /// Runs that the store does not know any more, or whose numbers it has given to others.
     async fn gone_runs(&self, writes: &[Write]) -> Result<BTreeSet<RunNo>, StoreError> {
-        let contexts: Vec<_> = self.contexts.lock().await.values().cloned().collect();
+        let contexts: Vec<_> = self.runs.contexts.lock().await.values().cloned().collect();
         let mut runs: BTreeSet<RunNo> = writes.iter().flat_map(Write::runs).collect();
         runs.extend(contexts.iter().map(|context| context.run_no()));
         let mut gone = BTreeSet::new();
         for run in runs {
             let known = contexts.iter().find(|context| context.run_no() == run);
-            let same = match self.store.run(run).await {
+            let same = match self.tools.store.run(run).await {
                 Ok(row) => known.is_none_or(|context| context.row().run_id == row.run_id),
                 Err(StoreError::Missing(_)) => false,
                 Err(error) => return Err(error),
@@ -147,9 +148,9 @@ impl Shared {
             }
             let written = match &write {
                 Write::Handle { run, bank_no, generation, handle } => {
-                    self.store.set_bank_handle(*run, *bank_no, *generation, handle).await.map(drop)
+                    self.tools.store.set_bank_handle(*run, *bank_no, *generation, handle).await.map(drop)
                 }
-                Write::Calls(run, calls) => self.store.book_calls(*run, calls).await,
+                Write::Calls(run, calls) => self.tools.store.book_calls(*run, calls).await,
                 Write::Batch(_, batch) => {
                     let (records, conclusions) = (batch.0.clone(), batch.1.clone());
                     left.push((records, conclusions));
@@ -168,7 +169,7 @@ impl Shared {
                 // steps of a task stay in their order: none is taken once the task has ended
                 let later = records.extract_if(.., |record| waiting.contains(&(record.run, record.task)));
                 refused.extend(later.collect::<Vec<_>>());
-                let outcome = match self.store.commit_and_conclude(&records, &conclusions).await {
+                let outcome = match self.tools.store.commit_and_conclude(&records, &conclusions).await {
                     Ok(outcome) => outcome,
                     Err(StoreError::BadData(why)) => {
                         warn!(code = "store_went_back", "{} results cannot be stored again: {why}", records.len());
@@ -209,19 +210,19 @@ impl Shared {
         gone: &BTreeSet<RunNo>,
         brought: &mut BTreeMap<RunNo, Brought>,
     ) -> Result<(), StoreError> {
-        let claims = self.active.claims();
+        let claims = self.tools.active.claims();
         let mut by_run: BTreeMap<RunNo, Vec<ClaimedTask>> = BTreeMap::new();
         for task in claims.iter().filter(|task| task.session == session && !gone.contains(&task.run)).copied() {
             by_run.entry(task.run).or_default().push(task);
         }
         for (run, held) in by_run {
-            let tasks = self.store.restore_leases(session, &held).await?;
+            let tasks = self.tools.store.restore_leases(session, &held).await?;
             if tasks > 0 {
                 brought.entry(run).or_default().tasks = tasks;
             }
         }
         // their epochs may be those of others now: they are not handed back
-        self.active.overtake(&claims, &self.store.leases(session).await?);
+        self.tools.active.overtake(&claims, &self.tools.store.leases(session).await?);
         Ok(())
     }
 }

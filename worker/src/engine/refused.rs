@@ -8,15 +8,17 @@ use std::{
 };
 
 use bench_proto::{
-    CLUSTER_DOMAIN,
-    failure::{Failure, code::NOT_ALLOWED},
+    failure::{
+        Failure,
+        code::{self, NOT_ALLOWED},
+    },
     session::SessionInfo,
 };
 use bench_store::{ClaimedTask, RunRow, RunState, SYSTEM_REFUSED_EVENT, StoreError};
 use tracing::warn;
 
-use super::{STORE, Shared};
-use crate::systems::policy;
+use super::Shared;
+use bench_systems::policy;
 
 /// How long others may take to come up before a run is paused that nobody takes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,11 +37,11 @@ pub(super) async fn leave_to_others(shared: &Shared, task: ClaimedTask, failure:
     let now = Instant::now();
     let told = if first { note(shared, task, failure).await } else { Ok(()) };
     let due = {
-        let mut refused = shared.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = shared.runs.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if first {
             refused.insert(task.run, Refused { since: now, looked: now });
         }
-        let alone = shared.domain != CLUSTER_DOMAIN;
+        let alone = !shared.session.is_served();
         refused.get_mut(&task.run).is_some_and(|run| {
             let due = alone || run.since.elapsed() >= PATIENCE && run.looked.elapsed() >= LOOK_AGAIN;
             if due {
@@ -53,29 +55,29 @@ pub(super) async fn leave_to_others(shared: &Shared, task: ClaimedTask, failure:
         told => told,
     };
     if let Err(error) = ended {
-        let worker = shared.name.as_str();
-        warn!(worker, code = STORE, "that worker {worker} refuses a run could not be stored: {error}");
+        let worker = shared.session.name.as_str();
+        warn!(worker, code = code::STORE, "that worker {worker} refuses a run could not be stored: {error}");
     }
 }
 
 /// Tells the others: this session refuses the run.
 async fn note(shared: &Shared, task: ClaimedTask, failure: &Failure) -> Result<(), StoreError> {
-    let message = format!("{} {}: {}", shared.session().0, shared.name, failure.message);
-    shared.store.add_event(task.run, SYSTEM_REFUSED_EVENT, &message).await
+    let message = format!("{} {}: {}", shared.session.id().0, shared.session.name, failure.message);
+    shared.tools.store.add_event(task.run, SYSTEM_REFUSED_EVENT, &message).await
 }
 
 async fn pause_unless_taken(shared: &Shared, task: ClaimedTask, failure: &Failure) -> Result<(), StoreError> {
-    let run = shared.store.run(task.run).await?;
+    let run = shared.tools.store.run(task.run).await?;
     if is_taken(shared, &run, task).await? {
         return Ok(());
     }
     let (id, pool) = (run.run_id.0.as_str(), &run.spec.limits.pool);
-    let reason = match shared.domain == CLUSTER_DOMAIN {
+    let reason = match shared.session.is_served() {
         true => format!("no live worker of pool '{pool}' takes it: {}", failure.message),
         false => failure.message.clone(),
     };
     let state = RunState::Paused;
-    if shared.store.set_run_state(task.run, &[RunState::Running], state, Some(&reason)).await? {
+    if shared.tools.store.set_run_state(task.run, &[RunState::Running], state, Some(&reason)).await? {
         warn!(run = id, code = NOT_ALLOWED, "run {id} is paused: {reason}");
     }
     Ok(())
@@ -83,10 +85,10 @@ async fn pause_unless_taken(shared: &Shared, task: ClaimedTask, failure: &Failur
 
 /// Whether another live worker that serves the task's role takes the run, by what it tells of itself and has not refused.
 async fn is_taken(shared: &Shared, run: &RunRow, task: ClaimedTask) -> Result<bool, StoreError> {
-    if shared.domain != CLUSTER_DOMAIN {
+    if !shared.session.is_served() {
         return Ok(false);
     }
-    let events = shared.store.events(task.run).await?;
+    let events = shared.tools.store.events(task.run).await?;
     let refusing = events.iter().filter(|event| event.kind == SYSTEM_REFUSED_EVENT);
     let refusing: BTreeSet<i64> = refusing.filter_map(|event| event.message.split(' ').next()?.parse().ok()).collect();
     let role = task.task.kind().role();
@@ -95,11 +97,12 @@ async fn is_taken(shared: &Shared, run: &RunRow, task: ClaimedTask) -> Result<bo
         told.is_none_or(|told| policy::would_take(told, &run.spec.system.settings).is_ok())
     };
     let others = shared
+        .tools
         .store
-        .open_sessions(&shared.domain)
+        .open_sessions(&shared.session.domain)
         .await?
         .into_iter()
-        .filter(|row| row.session != shared.session() && row.is_alive() && !refusing.contains(&row.session.0));
+        .filter(|row| row.session != shared.session.id() && row.is_alive() && !refusing.contains(&row.session.0));
     Ok(others
         .map(|row| SessionInfo::from_json(&row.info_json))
         .any(|info| info.slots_of(&run.spec.limits.pool, role) > 0 && takes(&info)))

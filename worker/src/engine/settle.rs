@@ -7,20 +7,21 @@ use bench_proto::{
     call::CallRecord,
     failure::{
         Failure, FailureClass,
-        code::{CANNOT_SERVE, NOT_ALLOWED},
+        code::{self, CANNOT_SERVE, NOT_ALLOWED},
     },
-    ids::{TaskKey, TaskKind, trace_id},
+    ids::TaskKind,
     step::StepRecord,
     task::TaskEvent,
     trace::{AttemptEnd, AttemptNote},
 };
 use bench_store::{ClaimedTask, Release, retry};
 use bench_telemetry::metrics::catalogue;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
-use super::{STORE, Shared, refused};
+use super::{Shared, refused};
 use crate::{
-    tasks::{self, GivenUp, StepClock, TaskEnd},
+    clock::StepClock,
+    ending::{GivenUp, TaskEnd, failed_record, may_retry, retry_delay_ms},
     writer::WriteError,
 };
 
@@ -48,7 +49,7 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
         }
         TaskEnd::Overtaken => {
             // a bank that has begun anew is a new row
-            shared.banks.forget(task.run, task.task.bank()).await;
+            shared.tools.banks.forget(task.run, task.task.bank()).await;
             release(TaskEvent::Park, 0, Some("overtaken".to_owned()))
         }
         TaskEnd::Park { delay_ms, reason, calls } => {
@@ -60,47 +61,55 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
         }
         TaskEnd::RetryLater { failure, calls } => {
             keep_calls(shared, task, calls).await;
-            if tasks::may_retry(&failure, task, retries(shared, task).await) {
+            if may_retry(&failure, task, retries(shared, task).await) {
                 let delay_ms = failure.retry_after_ms.unwrap_or(0);
                 release(TaskEvent::Retry, delay_ms, Some(failure.message))
             } else {
                 say_failed(shared, task, &failure, false).await;
-                let record = tasks::failed_record(task, GivenUp::without_calls(task, failure));
+                let record = failed_record(task, GivenUp::without_calls(task, failure));
                 return give_up(shared, task, record).await;
             }
         }
         TaskEnd::GiveUp(given_up) => {
             say_failed(shared, task, &given_up.failure, false).await;
-            return give_up(shared, task, tasks::failed_record(task, *given_up)).await;
+            return give_up(shared, task, failed_record(task, *given_up)).await;
         }
         // not the question's fault: another worker may have what this one lacks (P12)
         TaskEnd::Failed(failure) if failure.code == CANNOT_SERVE => {
             say_unserved(shared, task, &failure).await;
-            release(TaskEvent::Park, CANNOT_SERVE_DELAY_MS, Some(format!("{}: {}", shared.name, failure.message)))
+            release(
+                TaskEvent::Park,
+                CANNOT_SERVE_DELAY_MS,
+                Some(format!("{}: {}", shared.session.name, failure.message)),
+            )
         }
         TaskEnd::Failed(failure) if failure.code == NOT_ALLOWED => {
             let first = say_unserved(shared, task, &failure).await;
             refused::leave_to_others(shared, task, &failure, first).await;
-            release(TaskEvent::Park, CANNOT_SERVE_DELAY_MS, Some(format!("{}: {}", shared.name, failure.message)))
+            release(
+                TaskEvent::Park,
+                CANNOT_SERVE_DELAY_MS,
+                Some(format!("{}: {}", shared.session.name, failure.message)),
+            )
         }
         // nor is an outage of the store: no attempt is counted
-        TaskEnd::Failed(failure) if failure.code == STORE && failure.class == FailureClass::Transient => {
+        TaskEnd::Failed(failure) if failure.code == code::STORE && failure.class == FailureClass::Transient => {
             release(TaskEvent::Park, STORE_FAILED_DELAY_MS, Some(failure.message))
         }
         TaskEnd::Failed(failure) => {
             let retries = retries(shared, task).await;
-            let again = tasks::may_retry(&failure, task, retries);
+            let again = may_retry(&failure, task, retries);
             say_failed(shared, task, &failure, again).await;
             if again {
-                let delay_ms = failure.retry_after_ms.unwrap_or_else(|| tasks::retry_delay_ms(task.attempts));
+                let delay_ms = failure.retry_after_ms.unwrap_or_else(|| retry_delay_ms(task.attempts));
                 release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
             } else {
-                let record = tasks::failed_record(task, GivenUp::without_calls(task, failure));
+                let record = failed_record(task, GivenUp::without_calls(task, failure));
                 return give_up(shared, task, record).await;
             }
         }
     };
-    if shared.active.is_overtaken(task) {
+    if shared.tools.active.is_overtaken(task) {
         shared.opened.notify_one();
         return;
     }
@@ -113,25 +122,32 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
     }
     hand_over(shared, task, release).await;
     if let Some(note) = note
-        && let Err(error) = shared.store.note_attempts(task.run, &[note]).await
+        && let Err(error) = shared.tools.store.note_attempts(task.run, &[note]).await
     {
         // only its picture in traces is lost
         debug!("a try of {:?} could not be noted: {error}", task.task);
     }
 }
 
+/// Books attempts that belong to no stored step.
+async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) {
+    if !calls.is_empty() {
+        shared.tools.keep_calls(task, shared.run_id(task.run).await, calls).await;
+    }
+}
+
 /// Gives a task back in the store.
 async fn hand_over(shared: &Shared, task: ClaimedTask, release: Release) {
-    if let Err(error) = retry(|| shared.store.release(std::slice::from_ref(&release))).await {
-        let about = About::of(shared, task).await;
-        about.warn(STORE, &format!("could not be handed back, its lease will expire: {error}"));
+    if let Err(error) = retry(|| shared.tools.store.release(std::slice::from_ref(&release))).await {
+        let about = shared.about(task).await;
+        about.warn(code::STORE, &format!("could not be handed back, its lease will expire: {error}"));
     }
     shared.opened.notify_one();
 }
 
 /// One line about a failure, where it is handled: what failed, of which run, and where its trace is.
 async fn say_failed(shared: &Shared, task: ClaimedTask, failure: &Failure, again: bool) {
-    let about = About::of(shared, task).await;
+    let about = shared.about(task).await;
     let message = &failure.message;
     if again {
         about.info(&failure.code, &format!("failed and is tried again: {message}"));
@@ -143,73 +159,16 @@ async fn say_failed(shared: &Shared, task: ClaimedTask, failure: &Failure, again
 /// The same about a run that this worker cannot serve: said once, although its tasks are offered again and again. True when it
 /// was said now.
 async fn say_unserved(shared: &Shared, task: ClaimedTask, failure: &Failure) -> bool {
-    if !shared.unserved.lock().unwrap_or_else(PoisonError::into_inner).insert(task.run) {
+    if !shared.runs.unserved.lock().unwrap_or_else(PoisonError::into_inner).insert(task.run) {
         return false;
     }
-    let run = match shared.store.run(task.run).await {
+    let run = match shared.tools.store.run(task.run).await {
         Ok(row) => row.run_id.0,
         Err(_) => task.run.0.to_string(),
     };
-    let (worker, code) = (shared.name.as_str(), failure.code.as_str());
+    let (worker, code) = (shared.session.name.as_str(), failure.code.as_str());
     warn!(run, worker, code, "worker {worker} cannot serve run {run}: {}", failure.message);
     true
-}
-
-/// A task as lines of the log name it.
-pub(super) struct About {
-    task: ClaimedTask,
-    run: String,
-    bank: Option<String>,
-    question: Option<String>,
-    trace_id: Option<String>,
-}
-
-impl About {
-    /// Names a task, from memory where it is there.
-    pub(super) async fn of(shared: &Shared, task: ClaimedTask) -> Self {
-        let (run, question) = (shared.run_id(task.run).await, shared.question_id(task).await);
-        let bank = if question.is_none() { shared.bank_id(task).await } else { None };
-        let trace_id = run.as_ref().zip(question.as_deref()).map(|(run, question)| trace_id(run, question));
-        let run = run.map_or_else(|| task.run.0.to_string(), |run| run.0);
-        Self { task, run, bank, question, trace_id }
-    }
-
-    /// Something went wrong and goes on by itself.
-    fn info(&self, code: &str, what: &str) {
-        let Self { task, run, bank, question, trace_id } = self;
-        let (bank, question, trace_id) = (bank.as_deref(), question.as_deref(), trace_id.as_deref());
-        let (no, attempt, name) = (task.task.0, self.attempt(), self.name());
-        info!(run, bank, question, task = no, trace_id, attempt, code, "{name} of run {run} {what}");
-    }
-
-    /// Something is lost, or somebody has to look.
-    pub(super) fn warn(&self, code: &str, what: &str) {
-        let Self { task, run, bank, question, trace_id } = self;
-        let (bank, question, trace_id) = (bank.as_deref(), question.as_deref(), trace_id.as_deref());
-        let (no, attempt, name) = (task.task.0, self.attempt(), self.name());
-        warn!(run, bank, question, task = no, trace_id, attempt, code, "{name} of run {run} {what}");
-    }
-
-    fn attempt(&self) -> i32 {
-        self.task.attempts.saturating_add(1)
-    }
-
-    /// What is asked of whom: `judge conv-26:0`, `retain conv-26`.
-    fn name(&self) -> String {
-        if self.task.task == TaskKey::PROBE {
-            return "the latency probe".to_owned();
-        }
-        let kind = match self.task.task.kind() {
-            TaskKind::Retain => "retain",
-            TaskKind::Ready => "ready",
-            TaskKind::Question => "question",
-            TaskKind::Judge => "judge",
-        };
-        match self.question.as_ref().or(self.bank.as_ref()) {
-            Some(of) => format!("{kind} {of}"),
-            None => format!("{kind} {:?}", self.task.task),
-        }
-    }
 }
 
 /// What traces show of a try that stored no step; those that were handed back at once are not worth it.
@@ -235,36 +194,24 @@ fn note(task: ClaimedTask, clock: &StepClock, release: &Release) -> Option<Attem
 
 /// How often the run lets a task fail.
 async fn retries(shared: &Shared, task: ClaimedTask) -> u32 {
-    match retry(|| shared.store.run(task.run)).await {
+    match retry(|| shared.tools.store.run(task.run)).await {
         Ok(row) => row.spec.limits.retries,
         Err(error) => {
-            About::of(shared, task)
+            shared
+                .about(task)
                 .await
-                .warn(STORE, &format!("is not tried again, its run could not be read: {error}"));
+                .warn(code::STORE, &format!("is not tried again, its run could not be read: {error}"));
             0
         }
     }
 }
 
-/// Books attempts that belong to no stored step.
-pub(crate) async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) {
-    if calls.is_empty() {
-        return;
-    }
-    if let Err(error) = retry(|| shared.store.put_calls(task.run, task.task, &calls)).await {
-        let about = About::of(shared, task).await;
-        about.warn(STORE, &format!("has {} paid attempts that could not be booked: {error}", calls.len()));
-    } else if let Some(journal) = &shared.journal {
-        journal.calls(task.run, calls.into_iter().map(|call| (task.task, call)).collect());
-    }
-}
-
 async fn give_up(shared: &Shared, task: ClaimedTask, record: StepRecord) {
-    match shared.writer.submit(vec![record]).await {
+    match shared.tools.writer.submit(vec![record]).await {
         // a store that is broken is told when the process ends, and what another holds is another's
         Ok(_) | Err(WriteError::Broken(_) | WriteError::Overtaken) => {}
         Err(error @ WriteError::Refused(_)) => {
-            About::of(shared, task).await.warn(STORE, &format!("has a failure that could not be stored: {error}"));
+            shared.about(task).await.warn(code::STORE, &format!("has a failure that could not be stored: {error}"));
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What stands between a task and a memory system that is another process: a deadline for every operation, a bound on how many
 //! are in flight, the route of each operation (P39, P40), and a look at what is lost when a recall comes back empty.
 //!
+//! In: the operations of a memory system. Out: the same, or a failure that counts, or one that says when to come again. Start with
+//! `Guarded::guarded`; `probe` finds out whether a route works again.
+//!
 //! A failure on the way is tried again here, as calls of models are, until it is known whether it counts: then the task has
 //! failed, or it is put off and nothing is counted. What cannot be repeated waits for that instead. The way to a server is a
 //! route of all workers; what this process has started itself has routes of its own.
@@ -34,18 +37,15 @@ use bench_proto::{
     server::ServerAddress,
 };
 use bench_store::{RunRow, Store};
+use bench_systems::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemStats,
+    adapter::{NO_REPLY, UNREACHABLE},
+};
 use tokio::sync::Semaphore;
 
 use self::probe::SystemProbe;
-use crate::{
-    banks::BankCache,
-    routes::memory_route,
-    systems::{
-        BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-        RecallQuery, RetainReceipt, SystemStats,
-        adapter::{NO_REPLY, UNREACHABLE},
-    },
-};
+use crate::{banks::BankCache, routes::memory_route};
 
 /// Code of the same of an operation that may have been carried out and cannot be repeated.
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
@@ -101,7 +101,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(operation: Operation, what: &'static str, bank: &BankRef, of: &str) -> Self {
+    fn new(operation: Operation, what: &'static str, bank: &BankRef, of: &str) -> Self {
         // a new generation is another try of the same task
         let bank = bank.name.rsplit_once("-g").map_or(bank.name.as_str(), |(bank, _)| bank);
         let call = Sha256Hash::of(format!("{what} {bank} {of}").as_bytes());
@@ -338,22 +338,27 @@ impl MemorySystem for Guarded {
 
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
         let asks = self.capabilities().opens;
-        let asked = Asked { asks, ..Asked::of(Operation::Retain, "open", bank, "") };
+        let asked = Asked { asks, ..Asked::new(Operation::Retain, "open", bank, "") };
         self.guarded(asked, || self.system.open_bank(bank)).await
     }
 
-    async fn retain(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
         self.system.on_this_machine(bank)?;
         let first = entries.first().map_or("", StreamEntry::id);
         let repeats = self.capabilities().retain_idempotent;
-        let asked = Asked { repeats, ..Asked::of(Operation::Retain, "retain", bank, first) };
-        self.guarded(asked, || self.system.retain(bank, entries)).await
+        let asked = Asked { repeats, ..Asked::new(Operation::Retain, "retain", bank, first) };
+        self.guarded(asked, || self.system.retain(bank, entries, step)).await
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
         self.system.on_this_machine(bank)?;
         let asks = self.capabilities().asked_ready;
-        let asked = Asked { asks, ..Asked::of(Operation::Ready, "ready", bank, "") };
+        let asked = Asked { asks, ..Asked::new(Operation::Ready, "ready", bank, "") };
         self.guarded(asked, || self.system.readiness(bank, entries)).await
     }
 
@@ -361,14 +366,14 @@ impl MemorySystem for Guarded {
     async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
         self.system.on_this_machine(bank)?;
         let (operation, of) = query.map_or((Operation::Retain, ""), |query| (Operation::Recall, query.question_id));
-        let asked = Asked { asks: false, ..Asked::of(operation, "prepare", bank, of) };
+        let asked = Asked { asks: false, ..Asked::new(operation, "prepare", bank, of) };
         self.guarded(asked, || self.system.prepare(bank, query)).await
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
         self.system.on_this_machine(bank)?;
         let asks = self.capabilities().recalls;
-        let asked = Asked { asks, ..Asked::of(Operation::Recall, "recall", bank, query.question_id) };
+        let asked = Asked { asks, ..Asked::new(Operation::Recall, "recall", bank, query.question_id) };
         self.guarded(asked, || self.search(bank, query)).await
     }
 
@@ -383,13 +388,13 @@ impl MemorySystem for Guarded {
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
         self.system.on_this_machine(bank)?;
-        let asked = Asked::of(Operation::Ready, "consolidate", bank, "");
+        let asked = Asked::new(Operation::Ready, "consolidate", bank, "");
         self.guarded(asked, || self.system.consolidate(bank)).await
     }
 
     async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
         self.system.on_this_machine(bank)?;
-        let asked = Asked::of(Operation::Answer, "answer", bank, query.question_id);
+        let asked = Asked::new(Operation::Answer, "answer", bank, query.question_id);
         self.guarded(asked, || self.system.answer(bank, query)).await
     }
 
@@ -398,7 +403,7 @@ impl MemorySystem for Guarded {
             return Ok(None);
         }
         self.system.on_this_machine(bank)?;
-        let asked = Asked::of(Operation::Ready, "verify", bank, "");
+        let asked = Asked::new(Operation::Ready, "verify", bank, "");
         self.guarded(asked, || self.system.verify(bank, entries)).await
     }
 
@@ -462,7 +467,7 @@ mod tests {
             content_hash: Sha256Hash::of(b""),
             content: None,
         };
-        let call = |name: &str, of: &str| Asked::of(Operation::Retain, "retain", &bank(name), of).call;
+        let call = |name: &str, of: &str| Asked::new(Operation::Retain, "retain", &bank(name), of).call;
         assert_eq!(call("bench-12-g1", "s1"), call("bench-12-g2-i83", "s1"));
         assert_ne!(call("bench-12-g1", "s1"), call("bench-12-g1", "s2"));
         assert_ne!(call("bench-12-g1", "s1"), call("bench-13-g1", "s1"));

@@ -14,10 +14,8 @@ use bench_proto::{
 use bench_store::{BankRow, BankState, Store, StoreError};
 
 use super::way_of;
-use crate::{
-    banks::BankCache,
-    systems::{BankRef, MemorySystem, RecallQuery},
-};
+use crate::banks::BankCache;
+use bench_systems::{BankRef, MemorySystem, RecallQuery, StepContext};
 
 /// Banks among which one is looked for: those that were begun first.
 const BANKS: std::ops::Range<u32> = 0..16;
@@ -110,9 +108,10 @@ async fn ask(system: &dyn MemorySystem, operation: Operation, known: Option<&Kno
     let Some(known) = known else { return system.is_there().await };
     match operation {
         // storing again what is stored changes nothing, where the system says so; what is being searched is left alone
-        Operation::Retain if can.retain_idempotent && known.is_building && !known.content.entries.is_empty() => {
-            system.retain(&known.bank, last(&known.content.entries, known.position)).await.map(drop)
-        }
+        Operation::Retain if can.retain_idempotent && known.is_building && !known.content.entries.is_empty() => system
+            .retain(&known.bank, last(&known.content.entries, known.position), StepContext::default())
+            .await
+            .map(drop),
         Operation::Recall if can.recalls && !can.recall_mutates => recall(system, known).await,
         Operation::Answer if !can.recall_mutates => system.answer(&known.bank, &query(known)).await.map(drop),
         Operation::Ready if can.asked_ready => system.readiness(&known.bank, known.position).await.map(drop),
@@ -144,7 +143,7 @@ fn query(known: &Known) -> RecallQuery<'_> {
         time_text: known.time_text.as_deref(),
         k: 1,
         visible_entries: known.position,
-        evidence: None,
+        ..RecallQuery::default()
     }
 }
 
@@ -164,7 +163,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::systems::{Capabilities, Counted, NativeAnswer, Readiness, Recall, RetainReceipt};
+    use bench_systems::{Capabilities, Counted, NativeAnswer, Readiness, Recall, RetainReceipt};
 
     /// Notes what it is asked.
     struct Noting(Capabilities, Mutex<Vec<String>>);
@@ -186,7 +185,12 @@ mod tests {
             self.note("open", String::new())
         }
 
-        async fn retain(&self, _bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+        async fn retain(
+            &self,
+            _bank: &BankRef,
+            entries: &[StreamEntry],
+            _step: StepContext<'_>,
+        ) -> Result<RetainReceipt, Failure> {
             let ids: Vec<&str> = entries.iter().map(StreamEntry::id).collect();
             self.note(format!("retain {}", ids.join(",")), RetainReceipt::default())
         }

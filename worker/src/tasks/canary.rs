@@ -1,20 +1,16 @@
 //! Sends canaries into banks that were just proven ready (P45); `systems::canary` says what they look for.
 
 use bench_proto::step::{Canary, RetrievedHit};
+use bench_systems::{
+    BankRef, RecallQuery,
+    canary::{CANARY_BANKS, Probe, possible, probes, strange_to},
+};
 use tracing::debug;
 
-use crate::{
-    banks::BankData,
-    context::RunContext,
-    engine::Shared,
-    systems::{
-        BankRef, RecallQuery,
-        canary::{CANARY_BANKS, Probe, possible, probes, strange_to},
-    },
-};
+use crate::{banks::BankData, context::RunContext, tools::Tools};
 
 /// Sends a canary into a bank that was just proven ready; `None` where it makes no sense or nothing could be asked.
-pub(super) async fn send(shared: &Shared, context: &RunContext, data: &BankData, bank: &BankRef) -> Option<Canary> {
+pub(super) async fn send(tools: &Tools, context: &RunContext, data: &BankData, bank: &BankRef) -> Option<Canary> {
     let bank_no = data.row.bank_no;
     if bank_no >= CANARY_BANKS || possible(context.system().capabilities()).is_err() {
         return None;
@@ -29,7 +25,7 @@ pub(super) async fn send(shared: &Shared, context: &RunContext, data: &BankData,
         canary.empty += u32::from(hits.is_empty());
         canary.verbatim |= hits.iter().any(|hit| probe.is_whole_in(hit));
     }
-    if let Some((other, probe)) = stranger(shared, context, bank_no, &probes).await
+    if let Some((other, probe)) = stranger(tools, context, bank_no, &probes).await
         && let Some(hits) = ask(context, &other, &probe, 0, &mut canary).await
     {
         canary.leaked = hits.iter().any(|hit| probe.is_in(hit));
@@ -53,7 +49,7 @@ async fn ask(
         time_text: None,
         k: context.row().spec.system.top_k,
         visible_entries,
-        evidence: None,
+        ..RecallQuery::default()
     };
     match context.system().recall(bank, &query).await {
         Ok(recall) => {
@@ -68,12 +64,12 @@ async fn ask(
 }
 
 /// Another bank that is open, and a probe of this one of whose signs it was given none.
-async fn stranger(shared: &Shared, context: &RunContext, bank_no: u32, probes: &[Probe]) -> Option<(BankRef, Probe)> {
+async fn stranger(tools: &Tools, context: &RunContext, bank_no: u32, probes: &[Probe]) -> Option<(BankRef, Probe)> {
     let neighbour = if bank_no == 0 { 1 } else { bank_no - 1 };
     // its row as it is now: it may have been opened, or begun anew, since it was read
-    let row = shared.store.banks(context.run_no(), Some(&[neighbour])).await.ok()?.pop()?;
+    let row = tools.store.banks(context.run_no(), Some(&[neighbour])).await.ok()?.pop()?;
     row.handle.as_ref()?;
-    let data = shared.banks.get(context.run_no(), neighbour).await.ok()?;
+    let data = tools.banks.get(context.run_no(), neighbour).await.ok()?;
     let strange = strange_to(&data.content, probes)?;
     Some((context.bank_ref(&row, &data), strange))
 }

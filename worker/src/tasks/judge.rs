@@ -4,16 +4,16 @@
 use bench_proto::step::{Effect, Opens, StepFacts, StepNo, StepRecord, StepText};
 use bench_store::{ClaimedTask, StoreError};
 
-use super::{TaskInput, TaskResult};
+use super::TaskInput;
 use crate::{
     context::{At, RunContext},
-    engine::{Shared, store_failure},
+    ending::TaskResult,
+    tools::Tools,
 };
 
-pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
-    let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
-    let missing =
-        |what: &str| store_failure(&StoreError::Corrupt(format!("{what} of {:?} is not in the store", task.task)));
+pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
+    let data = tools.banks.get(task.run, task.task.bank()).await?;
+    let missing = |what: &str| StoreError::Corrupt(format!("{what} of {:?} is not in the store", task.task));
     let question = data.question(task.task.index()).ok_or_else(|| missing("the question"))?;
     let gold = data.gold(&question.question_id).ok_or_else(|| missing("the gold"))?;
     let Some(StepText::Answered { answer, .. }) = input.text(task.task.question_of(), StepNo::ANSWER) else {
@@ -39,6 +39,6 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         calls: judged.calls,
         effect: Effect::Done { opens: Opens::Nothing },
     };
-    shared.writer.submit(vec![record]).await?;
+    tools.writer.submit(vec![record]).await?;
     Ok(())
 }

@@ -16,16 +16,18 @@ use bench_proto::{
     step::{Effect, Opens, StepFacts, StepRecord, Timing},
 };
 use bench_store::{BankRow, BankState, ClaimedTask};
+use bench_systems::{BankRef, Capabilities, RecallQuery};
 use futures::{StreamExt, stream::FuturesUnordered};
 use tracing::info;
 
-use super::{StepClock, TaskEnd, TaskResult, question::recall_query};
+use super::question::recall_query;
 use crate::{
+    clock::StepClock,
     context::RunContext,
-    embedder::{NOT_MADE, Payer},
-    engine::{Shared, store_failure},
+    embedder::NOT_MADE,
+    ending::{TaskEnd, TaskResult},
     machine,
-    systems::{BankRef, Capabilities},
+    tools::Tools,
 };
 
 /// Longest time between two stored parts: what a kill costs.
@@ -44,17 +46,17 @@ const TIMER: Duration = Duration::from_millis(2);
 /// Code of the failure of a probe whose banks are in systems that other machines have started.
 const ELSEWHERE: &str = "probe_elsewhere";
 
-pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
+pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) -> TaskResult {
     context.check_allowed()?;
-    let mut prober = Prober::new(shared, context, task);
+    let mut prober = Prober::new(tools, context, task);
     if let Some(why) = cannot_be_probed(context.system().capabilities()) {
         return prober.end(Failure::permanent("not_probed", why)).await;
     }
     let stored = match task.epoch {
         ..=1 => Vec::new(),
-        _ => shared.store.question_steps(task.run, &[TaskKey::PROBE]).await.map_err(|e| store_failure(&e))?,
+        _ => tools.store.question_steps(task.run, &[TaskKey::PROBE]).await?,
     };
-    let (asked, sample) = sample(shared, context).await?;
+    let (asked, sample) = sample(tools, context).await?;
     prober.part.of = asked;
     if sample.is_empty() {
         return prober.end(Failure::permanent("not_probed", "no question of the run was recalled")).await;
@@ -99,9 +101,9 @@ struct Asked {
 
 /// The questions of the probe, bank by bank, spread evenly over those that this machine can reach; and how many were to be asked.
 /// Those that failed in the run are left out: what they did to the system, they would do again.
-async fn sample(shared: &Shared, context: &RunContext) -> Result<(u32, Vec<Asked>), TaskEnd> {
+async fn sample(tools: &Tools, context: &RunContext) -> Result<(u32, Vec<Asked>), TaskEnd> {
     let run = context.run_no();
-    let rows = shared.store.banks(run, None).await.map_err(|e| store_failure(&e))?;
+    let rows = tools.store.banks(run, None).await?;
     let ready: Vec<Arc<BankRow>> = rows.into_iter().filter(|row| row.state == BankState::Ready).map(Arc::new).collect();
     let reachable = |row: &&Arc<BankRow>| context.system().on_this_machine(&context.bank_at(row)).is_ok();
     let here: Vec<&Arc<BankRow>> = ready.iter().filter(reachable).collect();
@@ -116,7 +118,7 @@ async fn sample(shared: &Shared, context: &RunContext) -> Result<(u32, Vec<Asked
     let asked = all.len().min(context.row().spec.limits.latency_probe.recalls as usize);
     let chosen: Vec<(&Arc<BankRow>, u32)> = (0..asked).map(|at| all[at * all.len() / asked]).collect();
     let keys: Vec<TaskKey> = chosen.iter().map(|(row, index)| TaskKey::question(row.bank_no, *index)).collect();
-    let facts = shared.store.facts_of(run, &keys).await.map_err(|e| store_failure(&e))?;
+    let facts = tools.store.facts_of(run, &keys).await?;
     let good: std::collections::HashSet<TaskKey> = facts
         .into_iter()
         .filter(|facts| matches!(facts.outcome, Outcome::Scored | Outcome::Abstained))
@@ -129,7 +131,7 @@ async fn sample(shared: &Shared, context: &RunContext) -> Result<(u32, Vec<Asked
 
 /// Makes recalls and stores what it measures.
 struct Prober<'a> {
-    shared: &'a Shared,
+    tools: &'a Tools,
     context: &'a RunContext,
     task: ClaimedTask,
     /// What is not stored yet.
@@ -139,13 +141,13 @@ struct Prober<'a> {
 }
 
 impl<'a> Prober<'a> {
-    fn new(shared: &'a Shared, context: &'a RunContext, task: ClaimedTask) -> Self {
+    fn new(tools: &'a Tools, context: &'a RunContext, task: ClaimedTask) -> Self {
         let part = ProbePart {
             machine: machine::class(),
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
             ..ProbePart::default()
         };
-        Self { shared, context, task, part, clock: StepClock::start(), begun: Instant::now() }
+        Self { tools, context, task, part, clock: StepClock::start(), begun: Instant::now() }
     }
 
     /// Begins a part of a pass.
@@ -172,7 +174,7 @@ impl<'a> Prober<'a> {
             calls: Vec::new(),
             effect: if is_last { Effect::Done { opens: Opens::Nothing } } else { Effect::Continue },
         };
-        self.shared.writer.submit(vec![record]).await?;
+        self.tools.writer.submit(vec![record]).await?;
         Ok(())
     }
 
@@ -217,7 +219,7 @@ impl<'a> Prober<'a> {
                     return Err(end);
                 }
             };
-            self.part.others = self.part.others.max(self.shared.others());
+            self.part.others = self.part.others.max(self.tools.others());
             self.part.in_flight = 1;
             in_a_row = if recalled.is_ok() { 0 } else { in_a_row + 1 };
             note(&mut self.part, recalled);
@@ -262,7 +264,7 @@ impl<'a> Prober<'a> {
                     underway.push(this.recall(&sample[next], true, Some(due(next))));
                     next += 1;
                     part.in_flight = part.in_flight.max(u32::try_from(underway.len()).unwrap_or(u32::MAX));
-                    part.others = part.others.max(this.shared.others());
+                    part.others = part.others.max(this.tools.others());
                     continue;
                 }
                 else => break,
@@ -287,12 +289,13 @@ impl<'a> Prober<'a> {
     /// was late where it was `due` at a moment; or why the system or its embeddings failed.
     async fn recall(&self, asked: &Asked, is_made: bool, due: Option<Instant>) -> Result<Recalled, TaskEnd> {
         let bank_no = asked.bank.bank_no;
-        let data = self.shared.banks.get(self.task.run, bank_no).await.map_err(|e| store_failure(&e))?;
+        let data = self.tools.banks.get(self.task.run, bank_no).await?;
         let question = data.question(asked.index).ok_or_else(|| {
             Failure::permanent("store", format!("question {} of bank {bank_no} is gone", asked.index))
         })?;
         let bank = BankRef { content: Some(Arc::clone(&data.content)), ..self.context.bank_at(&asked.bank) };
-        let query = recall_query(self.context, question, &data, None);
+        let payer = self.context.payer(self.task, None);
+        let query = RecallQuery { step: payer.step(), ..recall_query(self.context, question, &data) };
         let system = self.context.system();
         let recalling = async {
             let asked_at = Instant::now();
@@ -312,7 +315,8 @@ impl<'a> Prober<'a> {
                 told => Ok(told),
             }
         };
-        match Payer::of(self.task).pays(self.context, told).await {
+        let told = told.await;
+        match self.context.settle(payer, told) {
             Ok((Ok((took, mut usage)), paid)) => {
                 usage += paid.usage;
                 let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);

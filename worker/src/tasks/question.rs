@@ -1,8 +1,8 @@
 //! One question: recall → answer → deterministic scores. Each step is a checkpoint of its own. A recall is stored while the
-//! paid call that rests on it is under way, everything else of the question is committed together.
+//! paid call that rests on it is under way, unless the memory system answers by itself; everything else of the question is
+//! committed together.
 
 use bench_grading::scorers::{ScoreCase, abstention::is_abstention};
-use bench_models::step_trace::traced;
 use bench_proto::{
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
@@ -12,36 +12,37 @@ use bench_proto::{
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
 
-use super::{StepClock, TaskEnd, TaskInput, TaskResult, prepare, prepared};
+use super::{TaskInput, prepare, prepared};
 use crate::{
     answerer::Answered,
     banks::BankData,
+    clock::StepClock,
     context::{At, RunContext},
-    embedder::Payer,
-    engine::{Shared, keep_calls, store_failure},
-    systems::{BankRef, Recall, RecallQuery},
+    ending::{TaskEnd, TaskResult},
+    tools::Tools,
 };
+use bench_systems::{BankRef, Recall, RecallQuery};
 
-pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
-    let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
-    let missing = || store_failure(&StoreError::Corrupt(format!("{:?} is not in its bank's items", task.task)));
+pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
+    let data = tools.banks.get(task.run, task.task.bank()).await?;
+    let missing = || StoreError::Corrupt(format!("{:?} is not in its bank's items", task.task));
     let question = data.question(task.task.index()).ok_or_else(missing)?;
     let gold = data.gold(&question.question_id).ok_or_else(missing)?;
 
+    let asked = Asked { tools, context, task, data: &data, question };
     let mut records = Vec::with_capacity(3);
     let stored_answer = stored_answer(&task, input);
     let hits = match stored_hits(context, &task, input) {
         Some(hits) => hits,
         // an answer that is stored needs no hits, least of all of a forked run whose system is not there
         None if stored_answer.is_some() => Vec::new(),
-        None => recall(shared, context, task, &data, question, gold, &mut records).await?,
+        None => asked.recall(gold, &mut records).await?,
     };
     let answer = match stored_answer {
         Some(answer) => answer,
         None => {
-            let asked = Asked { shared, context, task, data: &data, question };
-            let is_paid = context.answerer().is_remote() || context.answerer().is_system();
-            let answered = if is_paid && !records.is_empty() {
+            // an answer of the memory system rests on the bank itself: a stored recall would let the next segment in (P6)
+            let answered = if context.answerer().is_remote() && !records.is_empty() {
                 asked.answer_while_storing(std::mem::take(&mut records), &hits).await?
             } else {
                 asked.answer(&hits).await?
@@ -52,14 +53,14 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         }
     };
     records.push(score_record(context, task, question, gold, &answer));
-    let conclusion = conclusion(shared, context, task, question, &data, &records);
-    shared.writer.submit_and_conclude(records, conclusion).await?;
+    let conclusion = conclusion(tools, context, task, question, &data, &records);
+    tools.writer.submit_and_conclude(records, conclusion).await?;
     Ok(())
 }
 
-/// A question that is to be answered.
+/// A question that a task asks.
 struct Asked<'a> {
-    shared: &'a Shared,
+    tools: &'a Tools,
     context: &'a RunContext,
     task: ClaimedTask,
     data: &'a BankData,
@@ -67,12 +68,75 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// Recalls for the question; the step is added to its records.
+    async fn recall(&self, gold: &GoldRecord, records: &mut Vec<StepRecord>) -> Result<Vec<RetrievedHit>, TaskEnd> {
+        let Self { tools, context, task, data, question } = *self;
+        context.check_running()?;
+        let row = context.current_row(tools.store.as_ref(), data).await?;
+        let capabilities = context.system().capabilities();
+        let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
+        let bank = context.bank_ref(&row, data);
+        let clock = StepClock::start();
+        let trace = context.trace().map(|trace| trace.step(&question.question_id, task.task, StepNo::RECALL));
+        let payer = context.payer(task, trace);
+        let query = RecallQuery { evidence, step: payer.step(), ..recall_query(context, question, data) };
+        let visible_entries = query.visible_entries;
+        let recalled = recall_prepared(context, &bank, &query).await;
+        let ((mut recall, own), paid) = context.settle(payer, recalled)?;
+        recall.usage += paid.usage;
+        let spent = clock.timing(&task, 0);
+        let timing = Timing {
+            rate_wait_us: paid.timing.rate_wait_us,
+            calls: paid.timing.calls,
+            replies: paid.timing.replies,
+            waits: paid.timing.waits,
+            server: context.server(&bank, paid.timing.server).await,
+            provider_us: spent.total_us.saturating_sub(own.build_us + own.build_wait_us),
+            build_us: own.build_us,
+            build_wait_us: own.build_wait_us,
+            in_flight: own.in_flight,
+            ..spent
+        };
+        let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+        let retrieval = Retrieval {
+            unretained: unretained(context, data, visible_entries, &gold.evidence_turns),
+            ..Retrieval::of(hits, &gold.evidence_turns, &gold.evidence_sessions)
+        };
+        let stored = |hit: &RetrievedHit| RetrievedHit {
+            text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
+            id: hit.id.clone(),
+            session_id: hit.session_id.clone(),
+            ..*hit
+        };
+        let hits = recall.hits.iter().map(stored).collect();
+        records.push(StepRecord {
+            run: task.run,
+            task: task.task,
+            step: StepNo::RECALL,
+            epoch: task.epoch,
+            facts: StepFacts::Recalled {
+                generation: row.generation,
+                hits: u32::try_from(recall.hits.len()).unwrap_or(u32::MAX),
+                effective_k: recall.effective_k,
+                context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
+                top1_score: recall.hits.first().and_then(|hit| hit.score).filter(|score| score.is_finite()),
+                retrieval,
+                usage: recall.usage,
+                timing,
+            },
+            text: Some(StepText::Recalled { hits }),
+            calls: Vec::new(),
+            effect: Effect::Continue,
+        });
+        Ok(recall.hits)
+    }
+
     async fn answer(&self, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
-        let Self { shared, context, task, data, question } = *self;
+        let Self { tools, context, task, data, question } = *self;
         let by_system = context.answerer().is_system();
         let entered = context.enter(if by_system { At::System } else { At::Answerer });
         let mut answered = if by_system {
-            answer_by_system(shared, context, task, data, question).await?
+            answer_by_system(tools, context, task, data, question).await?
         } else {
             context.answerer().answer(&task, question, hits, &data.content).await?
         };
@@ -87,24 +151,24 @@ impl Asked<'_> {
         recalled: Vec<StepRecord>,
         hits: &[RetrievedHit],
     ) -> Result<Answered, TaskEnd> {
-        let Self { shared, context, task, .. } = *self;
-        let storing = shared.writer.submit_beside(recalled).await?;
+        let Self { tools, context, task, .. } = *self;
+        let storing = tools.writer.submit_beside(recalled).await?;
         let answered = self.answer(hits).await;
         let stored = storing.stored().await;
         let answered = answered?;
         let followed = match stored {
             Ok(already) if already.iter().all(Option::is_none) => Ok(None),
-            Ok(_) => read_hits_again(shared, context, task).await,
+            Ok(_) => read_hits_again(tools, context, task).await,
             Err(error) => Err(error.into()),
         };
         match followed {
             Ok(Some(theirs)) if theirs != hits => {
-                keep_calls(shared, task, answered.calls).await;
+                tools.keep_calls(task, Some(context.row().run_id.clone()), answered.calls).await;
                 self.answer(&theirs).await
             }
             Ok(_) => Ok(answered),
             Err(end) => {
-                keep_calls(shared, task, answered.calls).await;
+                tools.keep_calls(task, Some(context.row().run_id.clone()), answered.calls).await;
                 Err(end)
             }
         }
@@ -113,7 +177,7 @@ impl Asked<'_> {
 
 /// The facts of a question that nothing is known of but these records, when they end it.
 fn conclusion(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
     question: &Question,
@@ -134,7 +198,7 @@ fn conclusion(
     let steps: Vec<StoredStep> = records.iter().map(step).collect();
     let (row, judges) = (context.row(), context.row().spec.judge_plan());
     let mut facts = conclude(identity, &steps, &judges)?;
-    if let Some(keeper) = &shared.keeper {
+    if let Some(keeper) = &tools.keeper {
         facts.kept = keeper.decide(task.run, &row.run_id, &row.spec.limits.trace, &judges, &facts);
     }
     Some(Conclusion { run: task.run, headline_metric: context.row().spec.headline_metric(), facts })
@@ -160,80 +224,13 @@ fn stored_answer(task: &ClaimedTask, input: &TaskInput) -> Option<String> {
 }
 
 async fn read_hits_again(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
 ) -> Result<Option<Vec<RetrievedHit>>, TaskEnd> {
     let again = ClaimedTask { epoch: task.epoch.max(2), ..task };
-    let Some((task, input)) = prepare(shared, vec![again]).await.pop() else { return Ok(None) };
+    let Some((task, input)) = prepare(tools, vec![again]).await.pop() else { return Ok(None) };
     Ok(stored_hits(context, &task, &input?))
-}
-
-async fn recall(
-    shared: &Shared,
-    context: &RunContext,
-    task: ClaimedTask,
-    data: &BankData,
-    question: &Question,
-    gold: &GoldRecord,
-    records: &mut Vec<StepRecord>,
-) -> Result<Vec<RetrievedHit>, TaskEnd> {
-    context.check_running()?;
-    let row = context.current_row(shared, data).await?;
-    let capabilities = context.system().capabilities();
-    let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
-    let query = recall_query(context, question, data, evidence);
-    let bank = context.bank_ref(&row, data);
-    let clock = StepClock::start();
-    let recalling = Payer::of(task).pays(context, recall_prepared(context, &bank, &query));
-    let recall = traced(context.trace(), &question.question_id, task.task, StepNo::RECALL, recalling).await;
-    let ((mut recall, own), paid) = recall?;
-    recall.usage += paid.usage;
-    let spent = clock.timing(&task, 0);
-    let timing = Timing {
-        rate_wait_us: paid.timing.rate_wait_us,
-        calls: paid.timing.calls,
-        replies: paid.timing.replies,
-        waits: paid.timing.waits,
-        server: context.server(&bank, paid.timing.server).await,
-        provider_us: spent.total_us.saturating_sub(own.build_us + own.build_wait_us),
-        build_us: own.build_us,
-        build_wait_us: own.build_wait_us,
-        in_flight: own.in_flight,
-        ..spent
-    };
-    let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-    let retrieval = Retrieval {
-        unretained: unretained(context, data, query.visible_entries, &gold.evidence_turns),
-        ..Retrieval::of(hits, &gold.evidence_turns, &gold.evidence_sessions)
-    };
-    let stored = |hit: &RetrievedHit| RetrievedHit {
-        text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
-        id: hit.id.clone(),
-        session_id: hit.session_id.clone(),
-        ..*hit
-    };
-    let hits = recall.hits.iter().map(stored).collect();
-    records.push(StepRecord {
-        run: task.run,
-        task: task.task,
-        step: StepNo::RECALL,
-        epoch: task.epoch,
-        facts: StepFacts::Recalled {
-            generation: row.generation,
-            hits: u32::try_from(recall.hits.len()).unwrap_or(u32::MAX),
-            effective_k: recall.effective_k,
-            context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
-            top1_score: recall.hits.first().and_then(|hit| hit.score).filter(|score| score.is_finite()),
-            retrieval,
-            usage: recall.usage,
-            timing,
-        },
-        text: Some(StepText::Recalled { hits }),
-        calls: Vec::new(),
-        effect: Effect::Continue,
-    });
-    Ok(recall.hits)
 }
 
 /// A recall after what it rests on, which is timed apart: how long that took, and how many recalls were in flight at the system
@@ -268,7 +265,7 @@ fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[S
 
 /// The memory system's own answer (reflect, ask).
 async fn answer_by_system(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
     data: &BankData,
@@ -276,8 +273,8 @@ async fn answer_by_system(
 ) -> Result<Answered, TaskEnd> {
     context.check_running()?;
     let clock = StepClock::start();
-    let row = context.current_row(shared, data).await?;
-    let query = recall_query(context, question, data, None);
+    let row = context.current_row(tools.store.as_ref(), data).await?;
+    let query = recall_query(context, question, data);
     let bank = context.bank_ref(&row, data);
     let answer = context.system().answer(&bank, &query).await;
     let answer = answer.map_err(|failure| context.system_end(failure))?;
@@ -295,19 +292,14 @@ async fn answer_by_system(
     })
 }
 
-pub(super) fn recall_query<'a>(
-    context: &RunContext,
-    question: &'a Question,
-    data: &BankData,
-    evidence: Option<&'a [String]>,
-) -> RecallQuery<'a> {
+pub(super) fn recall_query<'a>(context: &RunContext, question: &'a Question, data: &BankData) -> RecallQuery<'a> {
     RecallQuery {
         question_id: &question.question_id,
         text: &question.text,
         time_text: question.time_text.as_deref(),
         k: context.row().spec.system.top_k,
         visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
-        evidence,
+        ..RecallQuery::default()
     }
 }
 

@@ -3,32 +3,33 @@
 
 use bench_proto::step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing};
 use bench_store::{ClaimedTask, StoreError};
+use bench_systems::{BankRef, Counted, MemorySystem, Readiness, SystemStats};
 use tracing::debug;
 
-use super::{StepClock, TaskEnd, TaskResult, canary};
+use super::canary;
 use crate::{
+    clock::StepClock,
     context::RunContext,
-    engine::{Shared, store_failure},
+    ending::{TaskEnd, TaskResult},
     guard,
-    systems::{BankRef, Counted, MemorySystem, Readiness, SystemStats},
+    tools::Tools,
 };
 
-pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
+pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) -> TaskResult {
     context.check_allowed()?;
     let mut clock = StepClock::start();
-    let data = shared.banks.get(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
-    let row = context.current_row(shared, &data).await?;
+    let data = tools.banks.get(task.run, task.task.bank()).await?;
+    let row = context.current_row(tools.store.as_ref(), &data).await?;
     let segment = row.segments.get(task.task.index() as usize);
-    let until =
-        segment.ok_or_else(|| store_failure(&StoreError::Corrupt(format!("{:?} has no segment", task.task))))?.until;
+    let until = segment.ok_or_else(|| StoreError::Corrupt(format!("{:?} has no segment", task.task)))?.until;
     let is_last = task.task.index() as usize + 1 == row.segments.len();
     let bank = context.bank_ref(&row, &data);
     let system = context.system();
     let mut proven = is_ready(context, &bank, until).await?;
     let consolidates = system.capabilities().consolidates;
-    if consolidates && !is_consolidated(shared, task).await? {
+    if consolidates && !is_consolidated(tools, task).await? {
         // what is not yet taken in cannot be made better
-        consolidate(shared, context, task, &bank, row.generation).await?;
+        consolidate(tools, context, task, &bank, row.generation).await?;
         clock = StepClock::start();
         proven = is_ready(context, &bank, until).await?;
     }
@@ -43,7 +44,7 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     let stats = stats_of(system, &bank, counted).await;
     let timing = Timing { server: system.server(&bank).await, ..clock.timing(&task, clock.elapsed_us()) };
     // its time is nobody's phase
-    let canary = if is_last { canary::send(shared, context, &data, &bank).await } else { None };
+    let canary = if is_last { canary::send(tools, context, &data, &bank).await } else { None };
     let record = StepRecord {
         run: task.run,
         task: task.task,
@@ -54,7 +55,7 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         calls: Vec::new(),
         effect: Effect::Done { opens: Opens::SegmentQuestions },
     };
-    shared.writer.submit(vec![record]).await?;
+    tools.writer.submit(vec![record]).await?;
     Ok(())
 }
 
@@ -83,17 +84,17 @@ async fn stats_of(system: &dyn MemorySystem, bank: &BankRef, counted: Option<Cou
 }
 
 /// Whether an earlier claim has consolidated the segment: it has a checkpoint of its own.
-async fn is_consolidated(shared: &Shared, task: ClaimedTask) -> Result<bool, TaskEnd> {
+async fn is_consolidated(tools: &Tools, task: ClaimedTask) -> Result<bool, TaskEnd> {
     if task.epoch <= 1 {
         return Ok(false);
     }
-    let steps = shared.store.bank_steps(task.run, task.task.bank()).await.map_err(|e| store_failure(&e))?;
+    let steps = tools.store.bank_steps(task.run, task.task.bank()).await?;
     Ok(steps.iter().any(|stored| stored.task == task.task && stored.step == StepNo::CONSOLIDATE))
 }
 
 /// Lets the system make something better of what was retained. Its time and cost are a checkpoint.
 async fn consolidate(
-    shared: &Shared,
+    tools: &Tools,
     context: &RunContext,
     task: ClaimedTask,
     bank: &BankRef,
@@ -117,6 +118,6 @@ async fn consolidate(
         calls: Vec::new(),
         effect: Effect::Continue,
     };
-    shared.writer.submit(vec![record]).await?;
+    tools.writer.submit(vec![record]).await?;
     Ok(())
 }

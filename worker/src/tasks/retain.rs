@@ -8,16 +8,17 @@ use bench_proto::{
     step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
 };
 use bench_store::{BankRow, ClaimedTask, StoreError};
+use bench_systems::{BankRef, adapter::BROKEN};
 use tracing::warn;
 
-use super::{StepClock, TaskEnd, TaskResult, prepared};
+use super::prepared;
 use crate::{
     banks::BankData,
+    clock::StepClock,
     context::{At, RunContext},
-    embedder::Payer,
-    engine::{Shared, store_failure},
+    ending::{TaskEnd, TaskResult, may_retry},
     guard,
-    systems::{BankRef, adapter::BROKEN},
+    tools::Tools,
 };
 
 /// Checkpoints per submission: a bound on the memory of one commit.
@@ -28,13 +29,13 @@ const MOST_GENERATIONS: i64 = 8;
 /// Code of the failure of a bank that has used them up.
 const BEGUN_TOO_OFTEN: &str = "system_cannot_repeat";
 
-pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask) -> TaskResult {
+pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) -> TaskResult {
     context.check_allowed()?;
     let bank_no = task.task.bank();
-    let data = shared.banks.get(task.run, bank_no).await.map_err(|e| store_failure(&e))?;
-    let mut row = fresh_row(shared, task, bank_no).await?;
+    let data = tools.banks.get(task.run, bank_no).await?;
+    let mut row = fresh_row(tools, task, bank_no).await?;
     if is_unsure(context, task, &row) {
-        row = begin_anew(shared, task, bank_no).await?;
+        row = begin_anew(tools, task, bank_no).await?;
     }
     let segment = row.segments.get(task.task.index() as usize).ok_or_else(|| missing_segment(&task))?;
     let system = context.system();
@@ -44,9 +45,9 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
     prepared(context, &bank, None, &mut built).await.map_err(|failure| context.system_end(failure))?;
     if bank.handle.is_none() {
         let handle = system.open_bank(&bank).await.map_err(|failure| context.system_end(failure))?;
-        let stored = shared.store.set_bank_handle(task.run, bank_no, row.generation, &handle).await;
-        let stored = stored.map_err(|e| store_failure(&e))?;
-        if let Some(journal) = &shared.journal {
+        let stored = tools.store.set_bank_handle(task.run, bank_no, row.generation, &handle).await;
+        let stored = stored?;
+        if let Some(journal) = &tools.journal {
             journal.handle(task.run, bank_no, row.generation, stored.clone());
         }
         bank.handle = Some(stored);
@@ -59,11 +60,11 @@ pub(super) async fn run(shared: &Shared, context: &RunContext, task: ClaimedTask
         let until = segment.until.min(position + most);
         let built = std::mem::take(&mut built);
         let batch = Batch { from: position, until, end: segment.until, built };
-        retain_batch(shared, context, task, &data, &bank, &row, batch).await?;
+        Filling { tools, context, task, data: &data, bank: &bank, row: &row }.retain(batch).await?;
         position = until;
     }
     if row.position >= segment.until {
-        finish_empty_segment(shared, task, &row).await?;
+        finish_empty_segment(tools, task, &row).await?;
     }
     Ok(())
 }
@@ -78,72 +79,80 @@ struct Batch {
     built: Timing,
 }
 
-async fn retain_batch(
-    shared: &Shared,
-    context: &RunContext,
+/// A bank that a task fills.
+struct Filling<'a> {
+    tools: &'a Tools,
+    context: &'a RunContext,
     task: ClaimedTask,
-    data: &BankData,
-    bank: &BankRef,
-    row: &BankRow,
-    batch: Batch,
-) -> TaskResult {
-    let Batch { from, until, end, built } = batch;
-    let clock = StepClock::start();
-    let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
-    let entered = context.enter(At::System);
-    let retaining = async {
-        match context.system().retain(bank, entries).await {
-            Err(failure) if is_in_doubt(&failure) => match leave(shared, context, task).await {
-                // an outage is no failure of the bank: it costs a generation and no attempt
-                true if guard::is_away(&failure) => Err(failure),
-                // what could not be left behind is left behind by the next attempt, so there has to be one
-                false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
-                _ => Err(begun_too_often(context, task, row, failure)),
+    data: &'a BankData,
+    bank: &'a BankRef,
+    row: &'a BankRow,
+}
+
+impl Filling<'_> {
+    /// Retains a batch and stores its steps.
+    async fn retain(&self, batch: Batch) -> TaskResult {
+        let Self { tools, context, task, data, bank, row } = *self;
+        let Batch { from, until, end, built } = batch;
+        let clock = StepClock::start();
+        let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
+        let entered = context.enter(At::System);
+        let payer = context.payer(task, None);
+        let retaining = async {
+            match context.system().retain(bank, entries, payer.step()).await {
+                Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task).await {
+                    // an outage is no failure of the bank: it costs a generation and no attempt
+                    true if guard::is_away(&failure) => Err(failure),
+                    // what could not be left behind is left behind by the next attempt, so there has to be one
+                    false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
+                    _ => Err(begun_too_often(context, task, row, failure)),
+                },
+                receipt => receipt,
+            }
+        };
+        let retained = retaining.await;
+        let (mut receipt, mut paid) = context.settle(payer, retained)?;
+        receipt.usage += paid.usage;
+        let count = u64::from(until - from);
+        let mut spent = clock.timing(&task, clock.elapsed_us());
+        spent.in_flight = entered.in_flight;
+        drop(entered);
+        spent.server = context.server(bank, paid.timing.server.take()).await;
+        let share = Timing {
+            provider_us: spent.provider_us / count,
+            total_us: spent.total_us / count,
+            build_us: receipt.build_us.min(spent.total_us) / count,
+            ..spent
+        };
+        let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
+            run: task.run,
+            task: task.task,
+            step: StepNo::retain(position),
+            epoch: task.epoch,
+            facts: StepFacts::Retained {
+                generation: row.generation,
+                turns: entry.turns() as u64,
+                usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
+                timing: Timing {
+                    queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
+                    rate_wait_us: if position == from { paid.timing.rate_wait_us } else { 0 },
+                    dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
+                    total_us: share.total_us + if position == from { built.build_us + built.build_wait_us } else { 0 },
+                    build_us: share.build_us + if position == from { built.build_us } else { 0 },
+                    build_wait_us: if position == from { built.build_wait_us } else { 0 },
+                    // a batch is paid for at once, with its first entry
+                    calls: if position == from { std::mem::take(&mut paid.timing.calls) } else { Vec::new() },
+                    replies: if position == from { std::mem::take(&mut paid.timing.replies) } else { Vec::new() },
+                    ..share.clone()
+                },
             },
-            receipt => receipt,
-        }
-    };
-    let (mut receipt, mut paid) = Payer::of(task).pays(context, retaining).await?;
-    receipt.usage += paid.usage;
-    let count = u64::from(until - from);
-    let mut spent = clock.timing(&task, clock.elapsed_us());
-    spent.in_flight = entered.in_flight;
-    drop(entered);
-    spent.server = context.server(bank, paid.timing.server.take()).await;
-    let share = Timing {
-        provider_us: spent.provider_us / count,
-        total_us: spent.total_us / count,
-        build_us: receipt.build_us.min(spent.total_us) / count,
-        ..spent
-    };
-    let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
-        run: task.run,
-        task: task.task,
-        step: StepNo::retain(position),
-        epoch: task.epoch,
-        facts: StepFacts::Retained {
-            generation: row.generation,
-            turns: entry.turns() as u64,
-            usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
-            timing: Timing {
-                queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },
-                rate_wait_us: if position == from { paid.timing.rate_wait_us } else { 0 },
-                dispatch_us: if position == row.position { share.dispatch_us } else { 0 },
-                total_us: share.total_us + if position == from { built.build_us + built.build_wait_us } else { 0 },
-                build_us: share.build_us + if position == from { built.build_us } else { 0 },
-                build_wait_us: if position == from { built.build_wait_us } else { 0 },
-                // a batch is paid for at once, with its first entry
-                calls: if position == from { std::mem::take(&mut paid.timing.calls) } else { Vec::new() },
-                replies: if position == from { std::mem::take(&mut paid.timing.replies) } else { Vec::new() },
-                ..share.clone()
-            },
-        },
-        text: None,
-        calls: Vec::new(),
-        effect: if position + 1 == end { Effect::Done { opens: Opens::ReadyTask } } else { Effect::Continue },
-    });
-    shared.writer.submit(records.collect()).await?;
-    Ok(())
+            text: None,
+            calls: Vec::new(),
+            effect: if position + 1 == end { Effect::Done { opens: Opens::ReadyTask } } else { Effect::Continue },
+        });
+        tools.writer.submit(records.collect()).await?;
+        Ok(())
+    }
 }
 
 /// Whether it cannot be known after a failure what was written; what never reached the system has changed nothing in it.
@@ -160,7 +169,7 @@ fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failu
     }
     let generations = generations_failed(task, row.generation);
     let retries = context.row().spec.limits.retries;
-    if generations >= MOST_GENERATIONS || generations > 1 && !super::may_retry(&failure, task, retries) {
+    if generations >= MOST_GENERATIONS || generations > 1 && !may_retry(&failure, task, retries) {
         return Failure::permanent(
             BEGUN_TOO_OFTEN,
             format!(
@@ -206,21 +215,21 @@ fn is_unsure(context: &RunContext, task: ClaimedTask, row: &BankRow) -> bool {
 }
 
 /// Raises the generation before anything is written.
-async fn begin_anew(shared: &Shared, task: ClaimedTask, bank_no: u32) -> Result<BankRow, TaskEnd> {
-    let raised = shared.store.new_generation(task.run, bank_no, task.epoch).await.map_err(|e| store_failure(&e))?;
+async fn begin_anew(tools: &Tools, task: ClaimedTask, bank_no: u32) -> Result<BankRow, TaskEnd> {
+    let raised = tools.store.new_generation(task.run, bank_no, task.epoch).await?;
     if raised.is_none() {
         return Err(TaskEnd::Overtaken);
     }
-    fresh_row(shared, task, bank_no).await
+    fresh_row(tools, task, bank_no).await
 }
 
 /// A retain ends in the middle: it cannot be known what was written, and the bank goes on in a fresh namespace (P5).
 /// False when the store could not be told.
-pub(super) async fn leave(shared: &Shared, context: &RunContext, task: ClaimedTask) -> bool {
+pub(super) async fn leave(tools: &Tools, context: &RunContext, task: ClaimedTask) -> bool {
     if context.system().capabilities().retain_idempotent {
         return true;
     }
-    if let Err(error) = shared.store.new_generation(task.run, task.task.bank(), task.epoch).await {
+    if let Err(error) = tools.store.new_generation(task.run, task.task.bank(), task.epoch).await {
         let (run, bank) = (context.row().run_id.0.as_str(), task.task.bank());
         warn!(
             run,
@@ -233,7 +242,7 @@ pub(super) async fn leave(shared: &Shared, context: &RunContext, task: ClaimedTa
 }
 
 /// A segment without new entries (or whose entries were all stored before a crash) still has to open its readiness check.
-async fn finish_empty_segment(shared: &Shared, task: ClaimedTask, row: &BankRow) -> TaskResult {
+async fn finish_empty_segment(tools: &Tools, task: ClaimedTask, row: &BankRow) -> TaskResult {
     let clock = StepClock::start();
     let record = StepRecord {
         run: task.run,
@@ -250,15 +259,15 @@ async fn finish_empty_segment(shared: &Shared, task: ClaimedTask, row: &BankRow)
         calls: Vec::new(),
         effect: Effect::Done { opens: Opens::ReadyTask },
     };
-    shared.writer.submit(vec![record]).await?;
+    tools.writer.submit(vec![record]).await?;
     Ok(())
 }
 
-async fn fresh_row(shared: &Shared, task: ClaimedTask, bank_no: u32) -> Result<BankRow, TaskEnd> {
-    let mut rows = shared.store.banks(task.run, Some(&[bank_no])).await.map_err(|e| store_failure(&e))?;
-    Ok(rows.pop().ok_or_else(|| store_failure(&StoreError::Missing(format!("bank {bank_no}"))))?)
+async fn fresh_row(tools: &Tools, task: ClaimedTask, bank_no: u32) -> Result<BankRow, TaskEnd> {
+    let mut rows = tools.store.banks(task.run, Some(&[bank_no])).await?;
+    Ok(rows.pop().ok_or_else(|| StoreError::Missing(format!("bank {bank_no}")))?)
 }
 
 fn missing_segment(task: &ClaimedTask) -> TaskEnd {
-    store_failure(&StoreError::Corrupt(format!("{:?} names entries that its bank does not have", task.task))).into()
+    StoreError::Corrupt(format!("{:?} names entries that its bank does not have", task.task)).into()
 }

@@ -12,10 +12,8 @@ use bench_proto::{
 };
 use bench_store::{BankRow, Items, RunRow, SessionId, Store, StoreError};
 
-use crate::{
-    banks::{BankData, read_item},
-    systems::vector::remote_model,
-};
+use crate::banks::{BankData, read_item};
+use bench_systems::vector::remote_model;
 
 /// A question, as a trace names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +31,7 @@ pub struct Subject {
 impl Subject {
     /// The question that some facts are about.
     #[must_use]
-    pub fn of(facts: &QuestionFacts) -> Self {
+    pub fn from_facts(facts: &QuestionFacts) -> Self {
         Self {
             task: facts.task,
             question_id: facts.question_id.clone(),
@@ -117,7 +115,7 @@ async fn texts(store: &dyn Store, run: &RunRow, task: TaskKey) -> Result<Option<
 /// What the store meets.
 pub async fn find_subject(store: &dyn Store, run: &RunRow, wanted: &str) -> Result<Option<Subject>, StoreError> {
     if let Some(facts) = store.facts_of_id(run.run_no, wanted).await? {
-        return Ok(Some(Subject::of(&facts)));
+        return Ok(Some(Subject::from_facts(&facts)));
     }
     let is_wanted = |id: &str| id == wanted || (wanted.len() == 32 && trace_id(&run.run_id, id) == wanted);
     for row in store.banks(run.run_no, None).await? {

@@ -283,7 +283,7 @@ impl Sending {
         }
         let Some(row) = self.runs.get(&run) else { return Ok(None) };
         let Some(facts) = self.store.facts_of(run, &[task]).await?.pop() else { return Ok(None) };
-        let trace = gather(self.store.as_ref(), row, Subject::of(&facts)).await?;
+        let trace = gather(self.store.as_ref(), row, Subject::from_facts(&facts)).await?;
         let parts: BTreeSet<TaskKey> = trace.linked.iter().map(|(part, _)| *part).collect();
         let asked: Vec<TaskKey> =
             parts.into_iter().filter(|part| again || !self.parts.contains(&(run, *part))).collect();

@@ -36,6 +36,9 @@ use self::{
     fingerprints::RunSettings,
 };
 
+/// Seed of the bootstrap when the user gives none (`stats.seed`).
+pub const DEFAULT_STATS_SEED: u64 = 20_240_229;
+
 /// What is to be compared and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareOptions {
@@ -66,7 +69,7 @@ impl Default for CompareOptions {
             retrieval_tolerance: 0.03,
             pass_threshold: 0.5,
             under_test: Vec::new(),
-            seed: crate::bootstrap::DEFAULT_SEED,
+            seed: DEFAULT_STATS_SEED,
             flips: 100,
         }
     }

@@ -188,7 +188,7 @@ fn p43_a_probe_that_fails_is_said_and_changes_nothing_else() {
 #[test]
 fn p43_a_system_that_learns_from_recalls_is_not_probed() {
     let (fake, bench) = slow(Duration::ZERO);
-    let shipped = format!("{}/../../worker/src/systems/adapter/shipped/astrocyte.yaml", env!("CARGO_MANIFEST_DIR"));
+    let shipped = format!("{}/../../crates/systems/src/adapter/shipped/astrocyte.yaml", env!("CARGO_MANIFEST_DIR"));
     let shipped = std::fs::read_to_string(shipped).expect("the adapter is there");
     let learns =
         shipped.replace("name: astrocyte", "name: learner").replace("can: {", "can: {learns_from_recall: true, ");

@@ -27,6 +27,7 @@ mod reach;
 mod readme;
 mod reference;
 mod results;
+mod rooms;
 mod served;
 mod store_file;
 mod strangers;

@@ -1,6 +1,10 @@
 //! Runs with a model as answerer and judge, against the simulated provider: faults, limits, money, keys.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use bench_testkit::{
     process::wait_until,
@@ -141,11 +145,17 @@ fn p40_a_provider_that_asks_for_a_day_is_believed_for_five_minutes_and_resume_as
     let expected = provider.digest(&[]);
     let day = provider.outage(&json!({"kind": "status", "status": 429, "retry_after_s": 86_400, "times": 1}));
     let bench = provider.bench();
-    let mut held = bench.command(provider.submit(&["--run-id", "held"])).spawn().expect("starts");
+    let mut held = bench.command(provider.submit(&["--run-id", "held"]));
+    let mut held = held.stderr(Stdio::piped()).spawn().expect("starts");
     provider.wait_for_end_of(day, Duration::from_secs(30));
     wait_until("the run says what it waits for", Duration::from_secs(60), || {
         bench.run(["status", "held", "--json"]).json()["why"].to_string().contains("asked to wait")
     });
+    let progress = BufReader::new(held.stderr.take().expect("is piped")).lines().map_while(Result::ok);
+    assert!(
+        { progress }.any(|line| line.contains("questions · ") && line.contains("asked to wait")),
+        "progress says why"
+    );
     bench_testkit::bench::signal(&held, "INT");
     assert_eq!(held.wait().expect("ends").code(), Some(3));
     let began = Instant::now();

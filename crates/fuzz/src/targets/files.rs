@@ -3,7 +3,7 @@
 use bench_proto::ids::TaskKey;
 use bench_queue::amqp::wire;
 use bench_settings::{Settings, Sources};
-use bench_worker::systems::adapter::{replay, shipped};
+use bench_systems::adapter::{replay, shipped};
 use url::Url;
 
 use super::first_line;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use bench_worker::systems::adapter::{AdapterSpec, ProcessReply, file, replay, shipped};
+use bench_systems::adapter::{AdapterSpec, ProcessReply, file, replay, shipped};
 use url::Url;
 
 const CALLS: [&str; 7] = ["open", "retain", "recall", "answer", "verify", "reset", "health"];

@@ -7,7 +7,7 @@ use bench_proto::{
     failure::FailureClass,
     ids::{RunId, TaskKey},
     step::StepNo,
-    trace::{TraceContext, TraceId},
+    trace::{RunTrace, TraceContext, TraceId},
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -38,12 +38,16 @@ fn request() -> ChatRequest {
 }
 
 async fn ask(address: SocketAddr, path: &str) -> Attempt {
+    ask_traced(address, path, None).await
+}
+
+async fn ask_traced(address: SocketAddr, path: &str, trace: Option<&StepTrace>) -> Attempt {
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let key = SecretString::from(KEY);
     let model = AnthropicChat::new(&format!("http://{address}{path}"), Some(&key), "claude-x", &http).expect("builds");
     assert_eq!(model.endpoint(), format!("http://{address}/v1"));
     assert!(!format!("{model:?}").contains(KEY));
-    model.attempt(&request()).await
+    model.attempt(&request(), trace).await
 }
 
 #[tokio::test]
@@ -74,9 +78,9 @@ async fn p20_requests_of_a_traced_step_bring_its_context() {
             .into_response()
     })
     .await;
-    let run = crate::step_trace::RunTrace::of(&RunId("r".into()), &bench_store::conformance::spec());
-    let (task, step) = (TaskKey::question(0, 0), StepNo::ANSWER);
-    let attempt = crate::step_trace::traced(Some(&run), "q", task, step, ask(address, "")).await;
+    let run = RunTrace::new(&RunId("r".into()), &bench_store::conformance::spec().limits.trace);
+    let step = run.step("q", TaskKey::question(0, 0), StepNo::ANSWER);
+    let attempt = ask_traced(address, "", Some(&step)).await;
     let context = TraceContext::parse(&attempt.result.expect("a reply").text).expect("a context");
     assert_eq!(context.trace, TraceId::of_question(&RunId("r".into()), "q"));
     assert_eq!(ask(address, "").await.result.expect("a reply").text, "", "nothing outside of a step");

@@ -16,8 +16,8 @@ use bench_proto::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Admitted, Call, CallStop, Counts, Next, StopCause, micros, seen, way_of};
-use crate::{AttemptError, ChatMessage, ChatRequest};
+use super::{Admitted, Call, CallStop, Counts, Next, micros, seen, way_of};
+use crate::{AttemptError, ChatMessage, ChatRequest, stop::StopCause};
 
 /// Questions that were refused with the same words, with no reply to any, after which the form is to blame although the
 /// probe passed.
@@ -150,13 +150,13 @@ impl Call<'_> {
         for _ in 0..MOST_PROBES {
             let Admitted { reservation, permit, sent } = self.admit().await.map_err(Unclear::Stopped)?;
             let offset_us = micros(self.begun.elapsed());
-            let attempt = self.caller.parts.model.attempt(self.request).await;
+            let attempt = self.caller.parts.model.attempt(self.request, self.context.trace).await;
             self.note(offset_us, &attempt);
             permit.finish(seen(&attempt));
             let error = attempt.result.as_ref().err().cloned();
             let failed = sent.and_then(|sent| sent.end(way_of(&attempt), error.as_ref().map(|error| &error.failure)));
             // its words are nobody's answer
-            let _ = self.judge::<()>(attempt, reservation, &|_| Err("a probe".to_owned()), failed);
+            let _ = self.settle::<()>(attempt, reservation, &|_| Err("a probe".to_owned()), failed);
             self.count_allowance();
             match error {
                 None => return Ok(None),

@@ -7,12 +7,24 @@ use std::{
 
 use async_trait::async_trait;
 use bench_proto::{
+    call::{CallOutcome, Phase},
+    ids::RunNo,
+    money::PicoUsd,
     outage::{RouteKey, RouteKind},
     price::{Rates, Tier},
+    step::Timing,
+    trace::StepTrace,
 };
 
 use super::*;
-use crate::{ChatMessage, MessageRole, PaceHint, budget::LocalBudget, classify, classify::Transport, pace::LocalPace};
+use crate::{
+    Attempt, AttemptError, ChatMessage, MessageRole, PaceHint,
+    budget::{LocalBudget, OverCap},
+    classify,
+    classify::Transport,
+    pace::{LocalPace, Paced},
+    stop::StopCause,
+};
 
 /// A model that plays a script of attempts, then repeats good replies.
 struct Scripted {
@@ -31,7 +43,7 @@ impl ChatModel for Scripted {
         "gpt-4o-mini"
     }
 
-    async fn attempt(&self, _: &ChatRequest) -> Attempt {
+    async fn attempt(&self, _: &ChatRequest, _: Option<&StepTrace>) -> Attempt {
         self.sent.lock().expect("no panic").push(Instant::now());
         if !self.takes.is_zero() {
             tokio::time::sleep(self.takes).await;
@@ -116,6 +128,7 @@ const CONTEXT: CallContext<'static> = CallContext {
     lineage: "l",
     known_calls: true,
     failed_attempts: 0,
+    trace: None,
 };
 
 fn yes(reply: &ChatReply) -> Result<bool, String> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_openai::config::Config;
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, trace::StepTrace};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
@@ -166,7 +166,7 @@ impl ChatModel for OpenAiEmbeddings {
         request.messages.iter().map(|message| encoding.count(&message.text)).sum()
     }
 
-    async fn attempt(&self, request: &ChatRequest) -> Attempt {
+    async fn attempt(&self, request: &ChatRequest, trace: Option<&StepTrace>) -> Attempt {
         let begun = Instant::now();
         let garbage = |seen: &Exchange, detail: &str| {
             classify::transport(Transport::Garbage, seen.status, detail, self.endpoint.key())
@@ -179,7 +179,7 @@ impl ChatModel for OpenAiEmbeddings {
                 return Attempt { result, pace: Default::default(), duration_us: 0 };
             }
         };
-        let (seen, sent) = self.http.post(&self.url, self.endpoint.headers(), body).await;
+        let (seen, sent) = self.http.post(&self.url, self.endpoint.headers(), body, trace).await;
         let duration_us = begun.elapsed().as_micros() as u64;
         let result = sent.map_err(|fault| fault.failed(&seen, self.endpoint.key())).and_then(|body| {
             let reply: WireReply = serde_json::from_slice(&body).map_err(|error| garbage(&seen, &error.to_string()))?;

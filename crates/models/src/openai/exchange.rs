@@ -1,7 +1,9 @@
 //! Sending once: the Tower side, which reads what async-openai does not hand out, and requests that are made without it.
+//!
+//! async-openai hands the body of a response to the type that it is asked for, or the error of its service to whoever asked, and
+//! nothing else. So both carry what was seen: [`Seen`] beside the completion, [`Unserved`] beside the fault.
 
 use std::{
-    cell::RefCell,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -9,10 +11,11 @@ use std::{
 };
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
-use bench_proto::trace::TRACEPARENT;
+use bench_proto::trace::{StepTrace, TRACEPARENT};
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use reqwest::Response;
-use tower::{Layer, Service};
+use serde::{Deserialize, Serialize};
+use tower::Service;
 
 use super::{SharedHttp, headers, wire::Completion};
 use crate::{
@@ -20,8 +23,8 @@ use crate::{
     classify::{self, Transport},
 };
 
-/// What the layer saw of one attempt.
-#[derive(Debug, Default)]
+/// What was seen of one attempt beside its body.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Exchange {
     /// HTTP status; 0 before one came.
     pub(crate) status: u16,
@@ -29,12 +32,7 @@ pub(crate) struct Exchange {
     pub(crate) pace: PaceHint,
 }
 
-tokio::task_local! {
-    /// The exchange of the attempt that this task is making: ties the layer to the call above async-openai.
-    pub(super) static EXCHANGE: RefCell<Exchange>;
-}
-
-/// What the layer tells instead of a response that is not a chat completion.
+/// Why an attempt brought no body that can be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// A status other than success.
@@ -55,14 +53,35 @@ pub(crate) enum Fault {
     },
 }
 
-impl From<Fault> for OpenAIError {
+/// A fault, with what was seen before it.
+#[derive(Debug, thiserror::Error)]
+#[error("{fault}")]
+pub(super) struct Unserved {
+    pub(super) seen: Exchange,
+    pub(super) fault: Fault,
+}
+
+impl From<Fault> for Unserved {
     fn from(fault: Fault) -> Self {
-        Self::Boxed(Box::new(fault))
+        Self { seen: Exchange::default(), fault }
     }
 }
 
+impl From<Unserved> for OpenAIError {
+    fn from(unserved: Unserved) -> Self {
+        Self::Boxed(Box::new(unserved))
+    }
+}
+
+/// A completion, with what was seen beside it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Seen {
+    pub(super) seen: Exchange,
+    pub(super) completion: Completion,
+}
+
 impl Fault {
-    fn broken(kind: Transport, detail: impl Into<String>) -> Self {
+    pub(super) fn broken(kind: Transport, detail: impl Into<String>) -> Self {
         Self::Broken { kind, detail: detail.into() }
     }
 
@@ -76,9 +95,7 @@ impl Fault {
         };
         Self::broken(kind, root_cause(&error.without_url()))
     }
-}
 
-impl Fault {
     /// What it means for the attempt; `key` is kept out of the words.
     pub(crate) fn failed(self, seen: &Exchange, key: Option<&str>) -> AttemptError {
         match self {
@@ -89,18 +106,19 @@ impl Fault {
 }
 
 impl SharedHttp {
-    /// Posts a body of JSON once, with the context of the step that asks; what the headers said is told also when the body is bad.
+    /// Posts a body of JSON once, with the trace of the step that asks; what the headers said is told also when the body is bad.
     pub(crate) async fn post(
         &self,
         url: &reqwest::Url,
         mut headers: HeaderMap,
         body: Vec<u8>,
+        trace: Option<&StepTrace>,
     ) -> (Exchange, Result<Vec<u8>, Fault>) {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut request =
             self.client.post(url.clone()).headers(headers).timeout(self.settings.request_timeout).body(body);
-        if let Some(traceparent) = crate::step_trace::next_traceparent() {
-            request = request.header(TRACEPARENT, traceparent);
+        if let Some(trace) = trace {
+            request = request.header(TRACEPARENT, trace.next_traceparent());
         }
         let response = match request.send().await {
             Ok(response) => response,
@@ -127,110 +145,77 @@ pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-type Sending = Pin<Box<dyn Future<Output = Result<Response, Fault>> + Send>>;
+type Sending = Pin<Box<dyn Future<Output = Result<Response, Unserved>> + Send>>;
 
-/// Sends a request once, with the attempt's time limit.
+/// Sends a request once, with the attempt's time limit. Reads the body up to a limit, and lets only chat completions through:
+/// async-openai would write the whole body of anything else into the log.
 #[derive(Debug, Clone)]
 pub(super) struct SendOnce {
     pub(super) client: reqwest::Client,
     pub(super) timeout: Duration,
+    pub(super) max_reply_bytes: usize,
 }
 
 impl Service<HttpRequestFactory> for SendOnce {
     type Response = Response;
-    type Error = Fault;
+    type Error = Unserved;
     type Future = Sending;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unserved>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, factory: HttpRequestFactory) -> Sending {
-        let Self { client, timeout } = self.clone();
+        let Self { client, timeout, max_reply_bytes } = self.clone();
         Box::pin(async move {
             let mut request = match factory.build().await {
                 Ok(request) => request,
-                Err(OpenAIError::Reqwest(error)) => return Err(Fault::of(error)),
-                Err(other) => return Err(Fault::broken(Transport::Unsendable, other.to_string())),
+                Err(OpenAIError::Reqwest(error)) => return Err(Fault::of(error).into()),
+                Err(other) => return Err(Fault::broken(Transport::Unsendable, other.to_string()).into()),
             };
             *request.timeout_mut() = Some(timeout);
-            if let Some(traceparent) = crate::step_trace::next_traceparent().and_then(|text| text.parse().ok()) {
-                request.headers_mut().insert(TRACEPARENT, traceparent);
+            let response = client.execute(request).await.map_err(Fault::of)?;
+            let seen = Exchange { status: response.status().as_u16(), pace: headers::pace_hint(response.headers()) };
+            match read_completion(response, &seen, max_reply_bytes).await {
+                Ok(body) => Ok(Response::from(http::Response::new(body))),
+                Err(fault) => Err(Unserved { seen, fault }),
             }
-            client.execute(request).await.map_err(Fault::of)
         })
     }
 }
 
-/// Notes status and pace headers, reads the body up to a limit, and lets only chat completions through: async-openai would
-/// write the whole body of anything else into the log.
-#[derive(Debug, Clone)]
-pub(super) struct ObserveLayer {
-    pub(super) max_reply_bytes: usize,
-}
-
-/// [`ObserveLayer`] around a service.
-#[derive(Debug, Clone)]
-pub(super) struct Observe<S> {
-    inner: S,
-    max_reply_bytes: usize,
-}
-
-impl<S> Layer<S> for ObserveLayer {
-    type Service = Observe<S>;
-
-    fn layer(&self, inner: S) -> Observe<S> {
-        Observe { inner, max_reply_bytes: self.max_reply_bytes }
+/// The body of a response that is a chat completion, as the JSON of [`Seen`].
+async fn read_completion(response: Response, seen: &Exchange, limit: usize) -> Result<Vec<u8>, Fault> {
+    let status = response.status();
+    if !status.is_success() {
+        // an error's words are worth having even when its body breaks off
+        let mut body = Vec::new();
+        let _ = read_body(response, limit, &mut body).await;
+        return Err(Fault::Response { status: status.as_u16(), body });
     }
+    let unwritable = |error: serde_json::Error| Fault::broken(Transport::Garbage, error.to_string());
+    let mut body = br#"{"seen":"#.to_vec();
+    serde_json::to_writer(&mut body, seen).map_err(unwritable)?;
+    body.extend_from_slice(br#","completion":"#);
+    let before = body.len();
+    read_body(response, limit, &mut body).await?;
+    let completion = &body[before..];
+    if let Err(error) = serde_json::from_slice::<Completion>(completion) {
+        return Err(Fault::broken(classify::unreadable(completion), error.to_string()));
+    }
+    body.push(b'}');
+    Ok(body)
 }
 
-impl<S> Service<HttpRequestFactory> for Observe<S>
-where
-    S: Service<HttpRequestFactory, Response = Response, Error = Fault>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Fault;
-    type Future = Sending;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Fault>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, factory: HttpRequestFactory) -> Sending {
-        let sending = self.inner.call(factory);
-        let limit = self.max_reply_bytes;
-        Box::pin(async move {
-            let response = sending.await?;
-            let status = response.status();
-            let pace = headers::pace_hint(response.headers());
-            // outside an attempt there is nobody to tell
-            let _ = EXCHANGE.try_with(|exchange| {
-                *exchange.borrow_mut() = Exchange { status: status.as_u16(), pace };
-            });
-            if !status.is_success() {
-                // an error's words are worth having even when its body breaks off
-                let mut body = Vec::new();
-                let _ = read_body(response, limit, &mut body).await;
-                return Err(Fault::Response { status: status.as_u16(), body });
-            }
-            let mut body = Vec::new();
-            read_body(response, limit, &mut body).await?;
-            if let Err(error) = serde_json::from_slice::<Completion>(&body) {
-                return Err(Fault::broken(classify::unreadable(&body), error.to_string()));
-            }
-            Ok(Response::from(http::Response::new(body)))
-        })
-    }
-}
-
-/// Reads a body into `body`, at most `limit` bytes.
+/// Reads a body to the end of `body`, at most `limit` bytes.
 async fn read_body(mut response: Response, limit: usize, body: &mut Vec<u8>) -> Result<(), Fault> {
+    let before = body.len();
     if let Some(length) = response.content_length() {
-        body.reserve_exact(usize::try_from(length).unwrap_or(limit).min(limit));
+        // and the brace that may be put around it
+        body.reserve_exact(usize::try_from(length).unwrap_or(limit).min(limit) + 1);
     }
     while let Some(chunk) = response.chunk().await.map_err(Fault::of)? {
-        if body.len() + chunk.len() > limit {
+        if body.len() - before + chunk.len() > limit {
             return Err(Fault::broken(Transport::TooLarge, format!("more than {limit} bytes")));
         }
         body.extend_from_slice(&chunk);

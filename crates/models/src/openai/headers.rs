@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use bench_store::LONGEST_RETRY_AFTER;
+use bench_proto::failure::LONGEST_RETRY_AFTER;
 use http::HeaderMap;
 
 use crate::PaceHint;

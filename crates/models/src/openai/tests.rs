@@ -24,7 +24,7 @@ use bench_proto::{
     ids::{RunId, RunNo, TaskKey},
     money::PicoUsd,
     step::StepNo,
-    trace::{TraceContext, TraceId, span_of_call},
+    trace::{RunTrace, TraceContext, TraceId, span_of_call},
 };
 use bench_store::Allowance;
 use bench_testkit::raw_request::{assert_each_header_once, hear_one};
@@ -41,7 +41,7 @@ use crate::{
     backoff::BackoffSettings,
     budget::LocalBudget,
     caller::{CallContext, CallSettings, Caller, CallerParts, Named},
-    gate::Gates,
+    gates::Gates,
     prices, registry,
     stop::StopFlag,
 };
@@ -151,7 +151,7 @@ async fn an_attempt_sends_what_it_should_and_reads_what_came() {
     })
     .await;
     let model = server.model_with(HttpSettings::default(), "?api-version=1");
-    let attempt = model.attempt(&request()).await;
+    let attempt = model.attempt(&request(), None).await;
     let reply = attempt.result.expect("a reply");
     assert_eq!((reply.text.as_str(), reply.prompt_tokens, reply.completion_tokens), ("hi", Some(8), Some(3)));
     assert_eq!(attempt.pace, PaceHint { requests: Some((60, 59, 1000)), ..PaceHint::default() });
@@ -177,7 +177,7 @@ async fn each_header_is_sent_once_by_every_provider() {
             "azure" => Box::new(OpenAiChat::of(Scheme::Azure, &url, Some(&key), "m", &http).expect("builds")),
             _ => Box::new(OpenAiChat::new(&url, Some(&key), "m", &http).expect("builds")),
         };
-        let _ = model.attempt(&request()).await;
+        let _ = model.attempt(&request(), None).await;
         assert_each_header_once(&heard.await.expect("no panic"));
     }
 }
@@ -190,23 +190,19 @@ async fn p20_requests_of_a_traced_step_bring_its_context() {
     })
     .await;
     let model = server.model();
-    let run = crate::step_trace::RunTrace::of(&RunId("r".into()), &bench_store::conformance::spec());
+    let run = RunTrace::new(&RunId("r".into()), &bench_store::conformance::spec().limits.trace);
     let (task, step) = (TaskKey::question(0, 0), StepNo::ANSWER);
     let replied = |attempt: Attempt| attempt.result.expect("a reply").text;
     for number in 0..2 {
-        let asked = crate::step_trace::traced(Some(&run), "q", task, step, async {
-            let mut texts = Vec::new();
-            for _ in 0..=number {
-                texts.push(replied(model.attempt(&request()).await));
-            }
-            texts
-        });
-        let last = asked.await.pop().unwrap_or_default();
+        let (asking, mut last) = (run.step("q", task, step), String::new());
+        for _ in 0..=number {
+            last = replied(model.attempt(&request(), Some(&asking)).await);
+        }
         let context = TraceContext::parse(&last).expect("a context");
         assert_eq!(context.trace, TraceId::of_question(&RunId("r".into()), "q"));
         assert_eq!(context.span, span_of_call(&context.trace, task, step, number));
     }
-    assert_eq!(replied(model.attempt(&request()).await), "", "without a collector nothing is sent along");
+    assert_eq!(replied(model.attempt(&request(), None).await), "", "without a collector nothing is sent along");
 }
 
 #[tokio::test]
@@ -233,7 +229,7 @@ async fn no_failure_is_repeated_by_the_client() {
     ];
     for (answer, code, retry_after_ms) in answers {
         let server = Server::start(answer).await;
-        let attempt = server.model().attempt(&request()).await;
+        let attempt = server.model().attempt(&request(), None).await;
         assert_eq!(attempt.pace.retry_after_ms, retry_after_ms, "{code}");
         let error = error_of(attempt);
         assert_eq!(error.failure.code, code);
@@ -251,7 +247,7 @@ async fn the_key_is_never_shown() {
     })
     .await;
     let model = server.model();
-    let error = error_of(model.attempt(&request()).await);
+    let error = error_of(model.attempt(&request(), None).await);
     assert_eq!((error.failure.class, error.failure.code.as_str()), (FailureClass::Terminal, "invalid_api_key"));
     assert!(error.failure.message.contains("[key]"), "{}", error.failure.message);
     assert!(!format!("{model:?} {:?}", model.client).contains(KEY));
@@ -270,14 +266,14 @@ async fn time_outs_and_cuts_may_have_been_billed_and_refusals_not() {
         (b"HTTP/1.1 2", false, "cut", 0),
     ] {
         let server = Server::raw(bytes, hold).await;
-        let error = error_of(server.model_with(settings, "").attempt(&request()).await);
+        let error = error_of(server.model_with(settings, "").attempt(&request(), None).await);
         assert_eq!((error.failure.code.as_str(), error.status), (code, status), "{error:?}");
         assert!(error.maybe_billed && error.failure.class == FailureClass::Transient, "{error:?}");
         assert_eq!(server.count(), 1, "{code}: exactly one attempt");
     }
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("bound");
     let server = Server { address: gone, requests: Arc::default() };
-    let error = error_of(server.model().attempt(&request()).await);
+    let error = error_of(server.model().attempt(&request(), None).await);
     assert_eq!((error.failure.code.as_str(), error.maybe_billed), ("connect", false), "{error:?}");
     assert!(error.failure.message.to_lowercase().contains("refused"), "{}", error.failure.message);
 }
@@ -286,9 +282,9 @@ async fn time_outs_and_cuts_may_have_been_billed_and_refusals_not() {
 async fn replies_are_bounded() {
     let server = Server::start(|_, _, _, _| completion(&"x".repeat(20_000))).await;
     let small = HttpSettings { max_reply_bytes: 10_000, ..HttpSettings::default() };
-    let error = error_of(server.model_with(small, "").attempt(&request()).await);
+    let error = error_of(server.model_with(small, "").attempt(&request(), None).await);
     assert_eq!((error.failure.code.as_str(), error.maybe_billed), ("reply_too_large", true));
-    assert!(server.model().attempt(&request()).await.result.is_ok());
+    assert!(server.model().attempt(&request(), None).await.result.is_ok());
 }
 
 #[tokio::test]
@@ -297,10 +293,10 @@ async fn errors_inside_a_200_are_errors() {
         axum::Json(json!({"error": {"code": 429, "message": "upstream is busy"}})).into_response()
     })
     .await;
-    let error = error_of(server.model().attempt(&request()).await);
+    let error = error_of(server.model().attempt(&request(), None).await);
     assert_eq!((error.status, error.failure.code.as_str()), (429, "rate_limited"));
     let server = Server::start(|_, _, _, _| axum::Json(json!({"object": "list"})).into_response()).await;
-    let error = error_of(server.model().attempt(&request()).await);
+    let error = error_of(server.model().attempt(&request(), None).await);
     assert_eq!((error.failure.code.as_str(), error.maybe_billed), ("garbage", true));
 }
 
@@ -318,11 +314,11 @@ async fn servers_without_schemas_are_asked_in_a_simpler_way_and_remembered() {
     let mut request = request();
     request.schema = Some(ReplySchema { name: "verdict".to_owned(), schema: json!({"type": "object"}) });
     for _ in 0..2 {
-        let error = error_of(model.attempt(&request).await);
+        let error = error_of(model.attempt(&request, None).await);
         assert!(error.adapted && error.failure.code == "no_json_schema", "{error:?}");
     }
     for _ in 0..3 {
-        assert!(model.attempt(&request).await.result.is_ok());
+        assert!(model.attempt(&request, None).await.result.is_ok());
     }
     assert_eq!(server.count(), 5, "one request an attempt");
 }
@@ -335,7 +331,7 @@ async fn one_pool_serves_many_calls_at_once() {
         let calls: Vec<_> = (0..100)
             .map(|_| {
                 let model = model.clone();
-                tokio::spawn(async move { model.attempt(&request()).await.result.is_ok() })
+                tokio::spawn(async move { model.attempt(&request(), None).await.result.is_ok() })
             })
             .collect();
         for call in calls {
@@ -390,6 +386,7 @@ async fn a_caller_gets_through_a_bad_day() {
         lineage: "l",
         known_calls: false,
         failed_attempts: 0,
+        trace: None,
     };
     let accept = |reply: &ChatReply| {
         if reply.text == "yes" { Ok(()) } else { Err("no".to_owned()) }

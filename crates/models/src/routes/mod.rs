@@ -25,7 +25,6 @@ use bench_store::OutageRow;
 use tokio::sync::Notify;
 use tracing::warn;
 
-pub use super::classify::Way;
 #[cfg(test)]
 pub(crate) use state::OVERTAKING;
 use state::{Look, RouteState, Standing};
@@ -95,6 +94,21 @@ pub enum Probed {
     Failed(Failure),
     /// It could not be sent (no money, no allowance): nothing is learned.
     NotMade,
+}
+
+/// How a call ended, for its route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A reply came.
+    Through,
+    /// It failed on the way, and not because of what was asked.
+    Failed,
+    /// This process lacks something that every call needs: file descriptors, memory.
+    OwnFault,
+    /// The provider refuses this process: its key, its URL, the model's name.
+    Refused,
+    /// A reply came that says nothing about the route (429), or a failure of the request.
+    Other,
 }
 
 /// Why a call cannot be sent now.

@@ -125,7 +125,7 @@ async fn look(
         let text = route.key.to_text();
         let told = |row: &SessionRow| row.evidence.of(&text).cloned().unwrap_or_default();
         let others: Vec<RouteEvidence> = if route.is_own() { Vec::new() } else { others.iter().map(told).collect() };
-        judge(host.as_ref(), route, &others).await?;
+        look_into(host.as_ref(), route, &others).await?;
         probe(host, route, newest(route, &rows).as_ref(), &others).await?;
     }
     leave_roles(host.as_ref()).await;
@@ -185,7 +185,7 @@ impl Route {
 }
 
 /// Finds out what a route's failures mean, and acts on it.
-async fn judge(host: &dyn RouteHost, route: &Arc<Route>, others: &[RouteEvidence]) -> Result<(), StoreError> {
+async fn look_into(host: &dyn RouteHost, route: &Arc<Route>, others: &[RouteEvidence]) -> Result<(), StoreError> {
     let (verdict, known, why) = {
         let (state, now) = (lock(&route.state), Instant::now());
         (verdict(&state, others, now), state.opening, state.why(now))

@@ -8,13 +8,13 @@ use std::{
 
 use anyhow::Context;
 use bench_proto::dataset::StreamEntry;
-use bench_testkit::fakes::Fake;
-use bench_worker::systems::{
-    BankRef, BuildContext, MemorySystem, SystemSettings,
+use bench_systems::{
+    BankRef, BuildContext, MemorySystem, StepContext, SystemSettings,
     adapter::{self, shipped},
     policy::Policy,
     registry,
 };
+use bench_testkit::fakes::Fake;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ pub(super) async fn overhead(asked: &Asked, calls: usize, rounds: usize) -> anyh
     let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
     let system = registry::build(SYSTEM, &settings, &context)?;
     let bank = BankRef { handle: Some(system.open_bank(&asked.bank).await?), ..asked.bank.clone() };
-    system.retain(&bank, asked.entries().get(..2).unwrap_or(asked.entries())).await?;
+    system.retain(&bank, asked.entries().get(..2).unwrap_or(asked.entries()), StepContext::default()).await?;
     let question = &about_ten_turns(asked.entries());
     let found = system.recall(&bank, &asked.query(question)).await?.hits.len();
     anyhow::ensure!(found == 10, "{found} hits of 10: the measurement would not be about a usual response");

@@ -7,7 +7,7 @@ use bench_proto::{
     dataset::{BankContent, StreamEntry},
     ids::Sha256Hash,
 };
-use bench_worker::systems::{BankRef, RecallQuery};
+use bench_systems::{BankRef, RecallQuery};
 
 /// A bank and what is asked of it.
 pub(super) struct Asked {
@@ -37,7 +37,7 @@ impl Asked {
 
     /// A question for ten hits over the whole bank.
     pub(super) fn query<'a>(&self, text: &'a str) -> RecallQuery<'a> {
-        RecallQuery { question_id: text, text, time_text: None, k: 10, visible_entries: u32::MAX, evidence: None }
+        RecallQuery { question_id: text, text, k: 10, visible_entries: u32::MAX, ..RecallQuery::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{hint::black_box, time::Instant};
 
 use bench_proto::dataset::StreamEntry;
-use bench_worker::systems::{
+use bench_systems::{
     BuildContext, SystemSettings, registry,
     vector::{Vectors, nearest},
 };

@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use bench_worker::systems::{BuildContext, Readiness, SystemSettings, registry};
+use bench_systems::{BuildContext, Readiness, StepContext, SystemSettings, registry};
 use serde_json::{Value, json};
 
 use super::{Percentiles, banks::Asked};
@@ -23,7 +23,7 @@ pub(super) async fn take_in(lab: &Lab, banks: &[Asked]) -> anyhow::Result<Value>
         for asked in banks {
             system.open_bank(&asked.bank).await?;
             for entry in asked.entries() {
-                system.retain(&asked.bank, std::slice::from_ref(entry)).await?;
+                system.retain(&asked.bank, std::slice::from_ref(entry), StepContext::default()).await?;
             }
             let entries = u32::try_from(asked.entries().len())?;
             anyhow::ensure!(

@@ -44,6 +44,7 @@ pub(super) fn spec(sampling: &Sampling) -> SampleSpec {
 fn preset(request: &SampleRequest) -> Option<Preset> {
     let nothing_chosen = request.per_bank.is_none()
         && request.sample_per_category.is_none()
+        && request.sample_total.is_none()
         && request.limit.is_none()
         && request.question_ids.is_empty();
     request.preset.or(nothing_chosen.then_some(Preset::Fair))
@@ -51,7 +52,7 @@ fn preset(request: &SampleRequest) -> Option<Preset> {
 
 /// Whether a quota chooses inside the categories.
 fn has_quotas(request: &SampleRequest) -> bool {
-    let counted = request.per_bank.is_some() || request.sample_per_category.is_some();
+    let counted = request.per_bank.is_some() || request.sample_per_category.is_some() || request.sample_total.is_some();
     counted || matches!(preset(request), Some(Preset::Quick | Preset::Fair))
 }
 
@@ -84,6 +85,7 @@ pub(super) fn filters(request: &SampleRequest) -> String {
         count("--max-sessions", request.max_sessions.map(u64::from)),
         count("--per-bank", request.per_bank),
         count("--sample", request.sample_per_category),
+        count("--sample-total", request.sample_total),
         count("--limit", request.limit),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -106,8 +108,8 @@ fn notes(sampling: &Sampling, census: bool, by_category: &BTreeMap<String, u64>)
         let what = if sampler_name(request) == "head" { "head slice" } else { "cut by --limit" };
         notes.push(format!("{what}, the first {} of {} questions: {NO_ESTIMATE}", listing.n, listing.n + listing.cut));
     }
-    if request.sampler == Sampler::Astrocyte && !census {
-        notes.push(format!("questions taken in file order (sampler astrocyte): {NO_ESTIMATE}"));
+    if matches!(request.sampler, Sampler::Astrocyte | Sampler::AstrocyteLme) && !census {
+        notes.push(format!("questions taken in file order (sampler {}): {NO_ESTIMATE}", request.sampler.name()));
     }
     if let (1.., Some(kept)) = (sampling.banks_cut, request.max_banks) {
         notes.push(format!("the first {kept} of {} banks only: {NO_ESTIMATE}", sampling.population.banks));

@@ -1,8 +1,8 @@
 //! Takes the sample while the dataset's outlines stream by.
 //!
 //! What is decided inside one bank (`fair`, `full`, `--per-bank`, `--limit`, `--question-id`) is hashed into the
-//! signature at once and costs four bytes a question; what is decided over the whole dataset (`quick`, `--sample`)
-//! keeps its candidates, whose number the request bounds.
+//! signature at once and costs four bytes a question; what is decided over the whole dataset (`quick`, `--sample`,
+//! `--sample-total`) keeps its candidates, whose number the request bounds (`go-lcg` alone keeps them all).
 
 mod candidates;
 mod describe;
@@ -11,6 +11,7 @@ mod order;
 mod quick;
 #[cfg(test)]
 mod tests;
+mod total;
 
 use std::borrow::Borrow;
 
@@ -26,6 +27,7 @@ use candidates::{Candidate, First};
 use names::{Categories, Named};
 use order::{Order, Place};
 use quick::Quick;
+use total::Total;
 
 /// Version of the samplers: raised whenever a request would choose other questions or list them otherwise.
 pub const SAMPLER_VERSION: u32 = 1;
@@ -45,6 +47,8 @@ enum Selection {
     Quick(Quick),
     /// So many per category over the dataset, by category number.
     PerCategory(u64, Vec<First>),
+    /// So many over the dataset.
+    Total(Total),
 }
 
 /// A sample in the making: push every bank in file order, then finish.
@@ -232,6 +236,9 @@ impl Sampling {
                     }
                     cell.iter().for_each(|place| firsts[category as usize].offer(*place, category, id(place.index)));
                 }
+                Selection::Total(total) => {
+                    cell.iter().for_each(|place| total.offer(*place, category, id(place.index)));
+                }
             }
             cell.clear();
         }
@@ -286,6 +293,7 @@ impl Sampling {
         let candidates = match std::mem::replace(&mut self.selection, Selection::All) {
             Selection::Quick(quick) => quick.choose(&by_name),
             Selection::PerCategory(_, firsts) => firsts.into_iter().flat_map(First::into_sorted).collect(),
+            Selection::Total(total) => total.choose(&self.categories),
             Selection::All | Selection::PerBank(_) => Vec::new(),
         };
         self.list(candidates);
@@ -340,6 +348,7 @@ fn selection(request: &SampleRequest) -> Result<Selection, SampleError> {
     let counts = [
         ("--limit", request.limit),
         ("--sample", request.sample_per_category),
+        ("--sample-total", request.sample_total),
         ("--per-bank", request.per_bank),
         ("--max-banks", request.max_banks),
         ("--max-sessions", request.max_sessions.map(u64::from)),
@@ -347,18 +356,30 @@ fn selection(request: &SampleRequest) -> Result<Selection, SampleError> {
     if let Some((flag, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
         return Err(SampleError::Zero { flag });
     }
-    if request.seed.is_some() && request.sampler == Sampler::Astrocyte {
-        return Err(SampleError::SeedWithoutEffect);
+    let sampler = request.sampler;
+    if sampler.is_of_totals() && request.sample_total.is_none() {
+        return Err(SampleError::NeedsTotal { sampler: sampler.name() });
     }
+    let seed = match (&request.seed, sampler) {
+        (Some(_), Sampler::Astrocyte | Sampler::AstrocyteLme) => {
+            return Err(SampleError::SeedWithoutEffect { sampler: sampler.name() });
+        }
+        (Some(seed), Sampler::GoLcg) => seed.parse().map_err(|_| SampleError::SeedOfGoLcg { seed: seed.clone() })?,
+        (_, Sampler::Hash) | (None, _) => 0,
+    };
     let given = [
         ("--preset", request.preset.is_some()),
         ("--per-bank", request.per_bank.is_some()),
         ("--sample", request.sample_per_category.is_some()),
+        ("--sample-total", request.sample_total.is_some()),
         ("--question-id", !request.question_ids.is_empty()),
     ];
     let mut given = given.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag);
     if let (Some(first), Some(second)) = (given.next(), given.next()) {
         return Err(SampleError::Conflict { first, second });
+    }
+    if let Some(total) = request.sample_total {
+        return Ok(Selection::Total(Total::new(total, sampler, seed)));
     }
     Ok(match (request.preset, request.per_bank, request.sample_per_category) {
         (_, Some(per_bank), _) => Selection::PerBank(per_bank),

@@ -34,7 +34,7 @@ impl Order {
                 }
                 Some(state)
             }
-            Sampler::Astrocyte => None,
+            Sampler::Astrocyte | Sampler::GoLcg | Sampler::AstrocyteLme => None,
         };
         Self { prefix }
     }

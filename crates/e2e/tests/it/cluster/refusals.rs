@@ -173,17 +173,23 @@ fn plain_transport_to_elsewhere_is_warned_of() {
     let bench = bench.with_env("BENCH_QUEUE_URL", "amqp://u:planted@mq.example.invalid/v");
     let bench =
         bench.with_env("OPENAI_BASE_URL", "http://api.example.invalid/v1").with_env("OPENAI_API_KEY", "planted");
+    let bench = bench.with_env("BENCH_ARCHIVE_URL", "s3://bucket/results");
+    let bench = bench.with_env("AWS_ENDPOINT_URL", "http://objects.example.invalid:9000");
     let done = bench.run(["doctor"]);
     for what in [
         "store: what goes to db.example.invalid",
         "queue: what goes to mq.example.invalid",
         "account openai: what goes to api",
+        "archive: what goes to objects.example.invalid",
     ] {
         assert!(done.stdout.contains(&format!("WARNING transport: {what}")), "{}", done.stdout);
     }
     assert!(done.stderr.contains("db.example.invalid is not encrypted"), "{}", done.stderr);
     assert!(!done.stderr.contains("planted") && !done.stdout.contains("planted"), "{}", done.stderr);
-    let bench = bench.with_env("BENCH_ALLOW_PLAINTEXT", "db.example.invalid, mq.example.invalid,api.example.invalid");
+    let bench = bench.with_env(
+        "BENCH_ALLOW_PLAINTEXT",
+        "db.example.invalid, mq.example.invalid,api.example.invalid,objects.example.invalid",
+    );
     let allowed = bench.run(["doctor"]);
     assert!(!allowed.stdout.contains("WARNING") && !allowed.stderr.contains("not encrypted"), "{}", allowed.stderr);
 }

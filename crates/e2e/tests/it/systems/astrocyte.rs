@@ -18,7 +18,7 @@ use super::{killed_in_a_cluster, killed_while_filled, program, submit};
 
 /// The shipped adapter, with a start of its own.
 fn adapter(folder: &Path) -> String {
-    let shipped = include_str!("../../../../../worker/src/systems/adapter/shipped/astrocyte.yaml");
+    let shipped = include_str!("../../../../../crates/systems/src/adapter/shipped/astrocyte.yaml");
     let (python, gateway) = (python::python(python::ASTROCYTE), program("astrocyte_gateway.py"));
     let start = format!(
         "start:\n  command: ['{}', '{gateway}', '{{port}}']\n  env: {{OPENAI_BASE_URL: '${{env:SIM_URL}}', OPENAI_API_KEY: '${{env:SIM_KEY}}'}}\n",

@@ -1,0 +1,456 @@
+//! One call of an adapter, compiled: templates become a request, a response becomes JSON that was looked at.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use bench_proto::{
+    call::Usage,
+    failure::Failure,
+    trace::{StepTrace, TRACEPARENT},
+};
+use reqwest::{
+    Method, Url,
+    header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue},
+};
+use serde_json::Value;
+
+use super::{
+    handle,
+    http::{self, NO_REPLY, Request, Response, SHAPE},
+    path::Path,
+    spec::{AuthPlace, AuthSpec, CallSpec},
+    sse,
+    template::{Template, Vars},
+    time,
+};
+
+/// A call, compiled.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    /// What it is for, such as `recall`; with the request line the name in messages.
+    pub(super) what: String,
+    method: Method,
+    path: Template,
+    query: Vec<(String, Template)>,
+    headers: Vec<(HeaderName, Template)>,
+    body: Option<Body>,
+    accept: Vec<u16>,
+    timeout: Duration,
+    expect: Vec<(Path, Value)>,
+    message: Option<Path>,
+    events: Vec<String>,
+    last_event: Option<String>,
+    usage: (Option<Path>, Option<Path>),
+    names: BTreeSet<String>,
+    /// Variables without which the request would be about another thing, or about everything.
+    about: Vec<String>,
+}
+
+/// Variables that say what a request is about, wherever they stand in it.
+const ABOUT: [&str; 3] = ["bank", "name", "item"];
+
+#[derive(Debug, Clone)]
+enum Body {
+    Json(Template),
+    Text(Template),
+}
+
+/// A response that was read and looked at.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Read {
+    /// JSON, or the text of a body that is none; `null` when it was empty.
+    pub(super) value: Value,
+    /// Events, when that is what came.
+    pub(super) events: Vec<sse::Event>,
+    pub(super) usage: Usage,
+}
+
+/// What all calls of a system share.
+pub(super) struct Connection<'a> {
+    pub(super) client: &'a reqwest::Client,
+    pub(super) base: &'a Url,
+    pub(super) auth: Option<&'a Secret>,
+    pub(super) headers: &'a HeaderMap,
+    /// The step whose trace the request brings along.
+    pub(super) trace: Option<&'a StepTrace>,
+    pub(super) max_bytes: usize,
+    pub(super) redirects: bool,
+}
+
+/// A secret that goes with every request.
+#[derive(Clone)]
+pub(super) struct Secret {
+    place: AuthPlace,
+    name: String,
+    value: secrecy::SecretString,
+}
+
+impl Secret {
+    /// Reads the secret that a file names.
+    ///
+    /// # Errors
+    /// When it is not there, or no header can carry it.
+    pub(super) fn read(auth: &AuthSpec) -> Result<Option<Self>, String> {
+        let found = match (&auth.env, &auth.file) {
+            (Some(name), _) => std::env::var(name).ok().filter(|value| !value.trim().is_empty()),
+            (None, Some(path)) => std::fs::read_to_string(path).ok(),
+            (None, None) => return Err("auth: name the secret with `env` or `file`".to_owned()),
+        };
+        let Some(found) = found else {
+            if auth.optional {
+                return Ok(None);
+            }
+            return Err(match (&auth.env, &auth.file) {
+                (Some(name), _) => {
+                    format!("the environment variable {name} is not set: it holds the key of the system")
+                }
+                (_, file) => format!("{}: the key of the system cannot be read", file.as_deref().unwrap_or_default()),
+            });
+        };
+        let value = format!("{}{}", auth.prefix, found.trim());
+        if HeaderValue::from_str(&value).is_err() {
+            return Err("the key of the system holds characters that no header can carry".to_owned());
+        }
+        Ok(Some(Self { place: auth.place, name: auth.name.clone(), value: value.into() }))
+    }
+
+    fn add(&self, headers: &mut HeaderMap, url: &mut Url) -> Result<(), String> {
+        use secrecy::ExposeSecret;
+        let secret = self.value.expose_secret();
+        let header = |text: &str| {
+            let mut value = HeaderValue::from_str(text).map_err(|e| e.to_string())?;
+            value.set_sensitive(true);
+            Ok::<_, String>(value)
+        };
+        match self.place {
+            AuthPlace::Header if self.name.eq_ignore_ascii_case("authorization") => {
+                drop(headers.insert(AUTHORIZATION, header(secret)?));
+            }
+            AuthPlace::Header => {
+                let name: HeaderName = self.name.parse().map_err(|_| format!("'{}' is no header", self.name))?;
+                drop(headers.insert(name, header(secret)?));
+            }
+            AuthPlace::Cookie => drop(headers.insert(COOKIE, header(&format!("{}={secret}", self.name))?)),
+            AuthPlace::Query => drop(url.query_pairs_mut().append_pair(&self.name, secret)),
+        }
+        Ok(())
+    }
+
+    /// Takes the secret out of a text that is shown.
+    pub(super) fn hide(&self, text: &str) -> String {
+        use secrecy::ExposeSecret;
+        let secret = self.value.expose_secret();
+        let bare = secret.rsplit(' ').next().unwrap_or(secret);
+        if bare.len() < 4 { text.to_owned() } else { text.replace(bare, "[secret]") }
+    }
+}
+
+impl Call {
+    /// Compiles a call; `known` are its variables.
+    ///
+    /// # Errors
+    /// What is wrong, with the name of the field.
+    pub(super) fn compile(what: &str, spec: &CallSpec, known: &[&str], timeout: Duration) -> Result<Self, String> {
+        let at = |field: &str, error: String| format!("{what}.{field}: {error}");
+        let (method, path) = spec
+            .request
+            .trim()
+            .split_once(char::is_whitespace)
+            .ok_or_else(|| at("request", "write a method and a path, such as `POST /search`".to_owned()))?;
+        let method = match method {
+            "GET" => Method::GET,
+            "POST" => Method::POST,
+            "PUT" => Method::PUT,
+            "PATCH" => Method::PATCH,
+            "DELETE" => Method::DELETE,
+            other => return Err(at("request", format!("unknown method '{other}': GET, POST, PUT, PATCH or DELETE"))),
+        };
+        let path = path.trim();
+        if !path.starts_with('/') || path.starts_with("//") {
+            return Err(at("request", format!("the path '{path}' must begin with one '/'")));
+        }
+        let path = Template::text(path, known).map_err(|e| at("request", e))?;
+        let pair = |field: &str, key: &str, text: &str| {
+            Template::text(text, known).map_err(|e| at(&format!("{field}.{key}"), e))
+        };
+        let query = spec.query.iter().map(|(key, text)| Ok::<_, String>((key.clone(), pair("query", key, text)?)));
+        let headers = spec.headers.iter().map(|(key, text)| {
+            let name: HeaderName = key.parse().map_err(|_| at("headers", format!("'{key}' is no header")))?;
+            Ok::<_, String>((name, pair("headers", key, text)?))
+        });
+        let body = match (&spec.body, &spec.text_body) {
+            (Some(_), Some(_)) => return Err(at("body", "give `body` or `text_body`, not both".to_owned())),
+            (Some(body), None) => Some(Body::Json(Template::compile(body, known).map_err(|e| at("body", e))?)),
+            (None, Some(text)) => Some(Body::Text(Template::text(text, known).map_err(|e| at("text_body", e))?)),
+            (None, None) => None,
+        };
+        let mut call = Self {
+            what: format!("{what} ({})", spec.request),
+            method,
+            path,
+            query: query.collect::<Result<_, _>>()?,
+            headers: headers.collect::<Result<_, _>>()?,
+            body,
+            accept: spec.accept.clone(),
+            timeout: spec.timeout.as_deref().map_or(Ok(timeout), time::parse).map_err(|e| at("timeout", e))?,
+            expect: spec.expect.iter().map(|e| (Path::new(&e.path), e.is.clone())).collect(),
+            message: spec.message.as_deref().map(Path::new),
+            events: spec.events.clone(),
+            last_event: spec.last_event.clone(),
+            usage: spec.usage.as_ref().map_or((None, None), |usage| {
+                (usage.prompt_tokens.as_deref().map(Path::new), usage.completion_tokens.as_deref().map(Path::new))
+            }),
+            names: BTreeSet::new(),
+            about: Vec::new(),
+        };
+        let mut names = BTreeSet::new();
+        call.path.names(&mut names);
+        let in_path = names.clone();
+        call.query.iter().for_each(|(_, template)| template.names(&mut names));
+        match &call.body {
+            Some(Body::Json(template) | Body::Text(template)) => template.names(&mut names),
+            None => {}
+        }
+        call.names.clone_from(&names);
+        call.headers.iter().for_each(|(_, template)| template.names(&mut names));
+        call.about = names.into_iter().filter(|n| in_path.contains(n) || ABOUT.contains(&n.as_str())).collect();
+        Ok(call)
+    }
+
+    /// Whether the request has a variable.
+    pub(super) fn uses(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Longest time of the request.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Method and path for these variables.
+    pub(super) fn line(&self, vars: &Vars) -> String {
+        format!("{} {}", self.method, self.path.render_text(vars, &escape))
+    }
+
+    /// Where the request goes for these variables: to this one thing below the base URL, or nowhere.
+    pub(super) fn url(&self, base: &Url, vars: &Vars) -> Result<Url, Failure> {
+        if let Some(name) = self.about.iter().find(|name| !handle::names_one(vars.get(name))) {
+            return Err(self.broken(format!("{{{name}}} names nothing, and the request would be about something else")));
+        }
+        let path = self.path.render_text(vars, &escape);
+        let below = base.as_str().trim_end_matches('/');
+        let mut url = Url::parse(&format!("{below}{path}")).map_err(|e| self.broken(e.to_string()))?;
+        let parts = |path: &str| path.split(['?', '#']).next().unwrap_or_default().matches('/').count();
+        if parts(url.path()) != parts(base.path().trim_end_matches('/')) + parts(&path) {
+            return Err(self.broken(format!("'{path}' leads elsewhere")));
+        }
+        for (key, template) in &self.query {
+            if let Some(value) = template.render(vars) {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                url.query_pairs_mut().append_pair(key, &text);
+            }
+        }
+        Ok(url)
+    }
+
+    fn broken(&self, error: String) -> Failure {
+        Failure::permanent("system_request", format!("{}: {error}", self.what))
+    }
+
+    /// The request for these variables.
+    pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
+        let broken = |error: String| self.broken(error);
+        let mut url = self.url(connection.base, vars)?;
+        let mut headers = connection.headers.clone();
+        let body = match &self.body {
+            None => None,
+            Some(Body::Json(template)) => {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                let value = template.render(vars).unwrap_or(Value::Null);
+                Some(serde_json::to_vec(&value).map_err(|e| broken(e.to_string()))?)
+            }
+            Some(Body::Text(template)) => {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+                Some(template.render_text(vars, &|text| text.to_owned()).into_bytes())
+            }
+        };
+        for (name, template) in &self.headers {
+            let text = template.render_text(vars, &|text| text.to_owned());
+            headers.insert(name.clone(), HeaderValue::from_str(&text).map_err(|e| broken(format!("{name}: {e}")))?);
+        }
+        // the system's own spans join the trace of the question
+        if let Some(traceparent) = connection.trace.and_then(|step| step.next_traceparent().parse().ok()) {
+            headers.insert(TRACEPARENT, traceparent);
+        }
+        if let Some(secret) = connection.auth {
+            secret.add(&mut headers, &mut url).map_err(broken)?;
+        }
+        Ok(Request {
+            method: self.method.clone(),
+            url,
+            headers,
+            body,
+            timeout: self.timeout,
+            max_bytes: connection.max_bytes,
+            redirects: connection.redirects,
+        })
+    }
+
+    /// Sends the request and looks at the response.
+    ///
+    /// # Errors
+    /// What went wrong, with the class that tells whether another try can help.
+    pub(super) async fn send(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Read, Failure> {
+        let request = self.request(connection, vars)?;
+        let response = http::send(connection.client, request, &self.what).await;
+        response.and_then(|response| self.read(response)).map_err(|mut failure| {
+            if let Some(secret) = connection.auth {
+                failure.message = secret.hide(&failure.message);
+            }
+            failure
+        })
+    }
+
+    /// Looks at a response.
+    pub(super) fn read(&self, response: Response) -> Result<Read, Failure> {
+        let status = response.status;
+        if !(200..300).contains(&status) && !self.accept.contains(&status) {
+            return Err(self.refused(&response));
+        }
+        let text = String::from_utf8_lossy(&response.body);
+        if response.is_events() || !self.events.is_empty() {
+            return self.read_events(&text);
+        }
+        let value: Value = if text.trim().is_empty() {
+            Value::Null
+        } else {
+            match serde_json::from_str(&text) {
+                Ok(value) => value,
+                Err(_) if looks_like_json(&response) => {
+                    return Err(Failure::transient(
+                        SHAPE,
+                        format!("{}: the response is no JSON: {}", self.what, excerpt(&text)),
+                    ));
+                }
+                Err(_) if looks_like_a_page(&text) => {
+                    let message = format!("{}: the response is a page for people: {}", self.what, excerpt(&text));
+                    return Err(Failure::transient(NO_REPLY, message));
+                }
+                Err(_) => Value::String(text.into_owned()),
+            }
+        };
+        let met = self.expect.is_empty() || self.expect.iter().any(|(path, is)| path.first(&value) == Some(is));
+        if !met && (200..300).contains(&status) {
+            return Err(self.unexpected(&value));
+        }
+        let usage = self.usage_of(&value);
+        Ok(Read { value, events: Vec::new(), usage })
+    }
+
+    fn read_events(&self, text: &str) -> Result<Read, Failure> {
+        let events = sse::events(text);
+        if let Some(error) = events.iter().find(|event| event.name == "error") {
+            return Err(Failure::transient(
+                "system_error_event",
+                format!("{}: the system sent an error: {}", self.what, excerpt(&error.data.to_string())),
+            ));
+        }
+        if let Some(last) = &self.last_event
+            && events.iter().all(|event| event.name != *last)
+        {
+            return Err(Failure::transient(
+                "system_cut_off",
+                format!("{}: the stream ended without its '{last}' event", self.what),
+            ));
+        }
+        let usage = events.iter().map(|event| self.usage_of(&event.data)).find(|u| *u != Usage::default());
+        let kept = |event: &sse::Event| self.events.is_empty() || self.events.contains(&event.name);
+        let events = events.into_iter().filter(kept).collect();
+        Ok(Read { value: Value::Null, events, usage: usage.unwrap_or_default() })
+    }
+
+    fn usage_of(&self, value: &Value) -> Usage {
+        let read = |path: &Option<Path>| believed(path.as_ref().and_then(|path| path.count(value).ok()).unwrap_or(0));
+        Usage { prompt_tokens: read(&self.usage.0), completion_tokens: read(&self.usage.1), ..Usage::default() }
+    }
+
+    fn unexpected(&self, value: &Value) -> Failure {
+        let said = self.message.as_ref().and_then(|path| path.string(value));
+        let wanted: Vec<String> =
+            self.expect.iter().map(|(path, is)| format!("field '{}' must be {is}", path.shown())).collect();
+        let said =
+            said.map_or_else(|| excerpt(&value.to_string()), |said| format!("the system says: {}", excerpt(&said)));
+        Failure::permanent("system_refused", format!("{}: {}; {said}", self.what, wanted.join(" or ")))
+    }
+
+    fn refused(&self, response: &Response) -> Failure {
+        let text = String::from_utf8_lossy(&response.body);
+        let line = format!("{}: status {}: {}", self.what, response.status, excerpt(&text));
+        match response.status {
+            401 | 403 => Failure::terminal("system_auth", line),
+            408 | 425 | 429 | 500..=599 => {
+                let mut failure = Failure::transient(format!("system_http_{}", response.status), line);
+                failure.retry_after_ms = response.retry_after_ms();
+                failure
+            }
+            status => Failure::permanent(format!("system_http_{status}"), line),
+        }
+    }
+
+    /// A failure about the shape of the response to this call.
+    pub(super) fn shape(&self, error: impl std::fmt::Display) -> Failure {
+        Failure::permanent(SHAPE, format!("{}: {error}", self.what))
+    }
+}
+
+/// Tokens that a system says it has used in one request: what cannot be true is no count.
+pub(super) fn believed(tokens: u64) -> u64 {
+    if tokens <= 1_000_000_000 { tokens } else { 0 }
+}
+
+fn looks_like_json(response: &Response) -> bool {
+    let kind = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.contains("json")
+}
+
+fn looks_like_a_page(text: &str) -> bool {
+    let begin: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
+    begin.starts_with("<!doctype html") || begin.starts_with("<html")
+}
+
+/// The beginning of a text on one line.
+pub(super) fn excerpt(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(300) {
+        Some((at, _)) => format!("{} …", &line[..at]),
+        None => line,
+    }
+}
+
+/// Escapes a value for a path segment: nothing in it can end the segment.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~.".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    // `.` and `..` would walk
+    if escaped.chars().all(|c| c == '.') { escaped.replace('.', "_") } else { escaped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p39_a_page_for_people_is_told_from_a_plain_text() {
+        for page in ["<!DOCTYPE html><html>", "\n  <html lang=en>", "<HTML>"] {
+            assert!(looks_like_a_page(page), "{page}");
+        }
+        for reply in ["ok", "", "<memory>a note</memory>", "the <html> tag"] {
+            assert!(!looks_like_a_page(reply), "{reply}");
+        }
+    }
+}

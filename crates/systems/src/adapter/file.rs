@@ -1,0 +1,502 @@
+//! Reading adapter files: YAML with line and column of every mistake, then what a schema cannot say.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bench_proto::ids::Sha256Hash;
+use serde_json::Value;
+
+use super::{
+    call::{Call, Secret},
+    http,
+    items::ITEM_VARS,
+    path::Path,
+    spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
+    template::Template,
+    time,
+};
+
+/// Longest adapter file in bytes.
+const MAX_FILE_BYTES: usize = 256 * 1024;
+/// Time of a request when nothing is said.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Variables of every call.
+const BANK_VARS: &[&str] = &["bank", "name"];
+const RECALL_VARS: &[&str] = &["bank", "name", "query", "k", "time_text", "max_tokens", "question_id"];
+const BATCH_VARS: &[&str] = &["bank", "name", "items"];
+const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "time", "session_id"];
+
+/// Reads a file's text.
+///
+/// # Errors
+/// Line, column and what is wrong.
+pub fn parse(text: &str) -> Result<AdapterSpec, String> {
+    if text.len() > MAX_FILE_BYTES {
+        return Err(format!("the file is longer than {MAX_FILE_BYTES} bytes"));
+    }
+    // editors of some systems begin files with a mark
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    serde_norway::from_str(text).map_err(|error| {
+        let message = error.to_string();
+        match error.location() {
+            Some(at) if !message.contains("line") => format!("line {}, column {}: {message}", at.line(), at.column()),
+            _ => message,
+        }
+    })
+}
+
+/// Marks the part of a fingerprint that says what is started.
+pub const STARTED: &str = "+start.";
+
+/// Hash of what can change a score: all but the place of the system. Of what the runner starts itself, program, image,
+/// environment and files have a hash of their own behind [`STARTED`], with variables as they are written.
+#[must_use]
+pub fn fingerprint(spec: &AdapterSpec) -> String {
+    let started = spec.start.as_ref().map(|start| format!("{STARTED}{}", hash_of(&identity(start))));
+    format!("{}{}", hash_of(&conversation(spec)), started.unwrap_or_default())
+}
+
+fn hash_of<T: serde::Serialize>(what: &T) -> String {
+    Sha256Hash::of(&serde_json::to_vec(what).unwrap_or_default()).hex()[..8].to_owned()
+}
+
+/// How a system is started, as far as it can change a score: not where it listens, nor how many of it there are at a time.
+fn identity(start: &StartSpec) -> StartSpec {
+    StartSpec {
+        command: start.command.clone(),
+        image: start.image.clone(),
+        image_port: None,
+        port: PortSpec::default(),
+        env: start.env.clone(),
+        files: start.files.clone(),
+        timeout: None,
+        version: start.version.clone(),
+        per: start.per,
+        at_once: None,
+        kept: None,
+    }
+}
+
+/// What is said to a system and read of it.
+fn conversation(spec: &AdapterSpec) -> AdapterSpec {
+    let mut spec = spec.clone();
+    (spec.url, spec.start, spec.auth, spec.timeout) = (None, None, None, None);
+    (spec.description, spec.traps, spec.allow, spec.statistics) = (String::new(), Vec::new(), Vec::new(), None);
+    (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
+    spec
+}
+
+/// An adapter whose calls are compiled. Secrets and places are not looked at yet.
+#[derive(Debug, Clone)]
+pub(super) struct Adapter {
+    pub(super) spec: AdapterSpec,
+    pub(super) bank: Template,
+    pub(super) open: Option<Call>,
+    pub(super) retain: Option<Call>,
+    pub(super) flush: Option<Call>,
+    pub(super) consolidate: Option<Call>,
+    pub(super) ready: Option<Call>,
+    pub(super) searches: Vec<(Call, Vec<Hits>)>,
+    pub(super) answer: Option<Call>,
+    pub(super) verify: Option<Call>,
+    pub(super) statistics: Option<Call>,
+    pub(super) reset: Option<Call>,
+    pub(super) purge: Option<(Call, Path, Call)>,
+    pub(super) health: Option<Call>,
+    pub(super) item: Option<Template>,
+    pub(super) message: Option<Template>,
+    pub(super) every: Duration,
+    pub(super) stalled_after: Duration,
+    pub(super) stable_for: Duration,
+}
+
+/// A list of hits, compiled.
+#[derive(Debug, Clone)]
+pub(super) struct Hits {
+    pub(super) list: Path,
+    pub(super) text: Path,
+    pub(super) id: Option<Path>,
+    pub(super) session: Option<Path>,
+    pub(super) score: Option<Path>,
+    pub(super) optional: bool,
+}
+
+impl Hits {
+    fn new(spec: &HitsSpec) -> Self {
+        let path = |text: &Option<String>| text.as_deref().map(Path::new);
+        Self {
+            list: Path::new(&spec.list),
+            text: Path::new(&spec.text),
+            id: path(&spec.id),
+            session: path(&spec.session),
+            score: path(&spec.score),
+            optional: spec.optional,
+        }
+    }
+}
+
+/// Which answers a call may read; anything else in it is a mistake.
+const READERS: &[(&str, &[&str])] = &[
+    ("open", &["handle"]),
+    ("retain", &["stored", "usage"]),
+    ("flush", &[]),
+    ("consolidate", &["usage"]),
+    ("ready.call", &["count"]),
+    ("recall", &["hits", "usage"]),
+    ("answer", &["text", "cites", "usage", "events", "last_event"]),
+    ("verify", &["count"]),
+    ("statistics", &["numbers"]),
+    ("reset", &[]),
+    ("health", &["version"]),
+];
+
+fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
+    let present = [
+        ("handle", spec.handle.is_some()),
+        ("stored", spec.stored.is_some()),
+        ("count", spec.count.is_some()),
+        ("hits", !spec.hits.is_empty()),
+        ("text", spec.text.is_some()),
+        ("cites", spec.cites.is_some()),
+        ("numbers", !spec.numbers.is_empty()),
+        ("version", spec.version.is_some()),
+        ("events", !spec.events.is_empty()),
+        ("last_event", spec.last_event.is_some()),
+        ("usage", spec.usage.is_some()),
+    ];
+    let reads = READERS.iter().find(|(name, _)| what.starts_with(name)).map_or(&[][..], |(_, reads)| reads);
+    match present.iter().find(|(field, there)| *there && !reads.contains(field)) {
+        Some((field, _)) => Err(format!("{what}.{field}: this call does not read it")),
+        None => Ok(()),
+    }
+}
+
+/// Compiles an adapter that talks HTTP.
+///
+/// # Errors
+/// What is wrong, with the name of the field.
+pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
+    check_name(&spec.name)?;
+    check_whole(spec)?;
+    check_ready(spec)?;
+    let timeout =
+        spec.timeout.as_deref().map_or(Ok(DEFAULT_TIMEOUT), time::parse).map_err(|e| format!("timeout: {e}"))?;
+    let vars = |more: &[&'static str]| [BANK_VARS, more].concat();
+    let call = |what: &str, call: &Option<CallSpec>, known: &[&str]| {
+        call.as_ref().map(|call| compile_call(what, call, known, timeout)).transpose()
+    };
+    let template = |field: &str, template: &Option<Value>, known: &[&str]| {
+        let compiled = template.as_ref().map(|template| Template::compile(template, known)).transpose();
+        compiled.map_err(|e| format!("{field}: {e}"))
+    };
+    let duration = |field: &str, text: &Option<String>, default: u64| {
+        text.as_deref().map_or(Ok(Duration::from_secs(default)), time::parse).map_err(|e| format!("ready.{field}: {e}"))
+    };
+    let item_vars = vars(ITEM_VARS);
+    let item = template("item", &spec.item, &item_vars)?;
+    let retain = call("retain", &spec.retain, if item.is_some() { BATCH_VARS } else { &item_vars })?;
+    if item.is_some() && retain.as_ref().is_some_and(|call| !call.uses("items")) {
+        return Err("retain.body: `item` is given, so the body must hold {items}".to_owned());
+    }
+    let ready_vars = match spec.ready.when {
+        ReadyRule::EachDone => item_vars.clone(),
+        _ => vars(&["expected"]),
+    };
+    Ok(Adapter {
+        bank: Template::text(spec.bank.as_deref().unwrap_or("{name}"), &["name", "slug"])
+            .map_err(|e| format!("bank: {e}"))?,
+        open: call("open", &spec.open, BANK_VARS)?,
+        retain,
+        flush: call("flush", &spec.flush, BANK_VARS)?,
+        consolidate: call("consolidate", &spec.consolidate, BANK_VARS)?,
+        ready: call("ready.call", &spec.ready.call, &ready_vars)?,
+        searches: compile_searches(spec, timeout)?,
+        answer: call("answer", &spec.answer, RECALL_VARS)?,
+        verify: call("verify", &spec.verify, &vars(&["expected"]))?,
+        statistics: call("statistics", &spec.statistics, BANK_VARS)?,
+        reset: call("reset", &spec.reset, BANK_VARS)?,
+        purge: match &spec.purge {
+            None => None,
+            Some(purge) => Some((
+                Call::compile("purge.list", &purge.list, BANK_VARS, timeout)?,
+                Path::new(&purge.ids),
+                Call::compile("purge.remove", &purge.remove, &vars(&["item"]), timeout)?,
+            )),
+        },
+        health: call("health", &spec.health, &[])?,
+        item,
+        message: template("message", &spec.message, MESSAGE_VARS)?,
+        every: duration("every", &spec.ready.every, 1)?,
+        stalled_after: duration("stalled_after", &spec.ready.stalled_after, 120)?,
+        stable_for: duration("stable_for", &spec.ready.stable_for, 30)?,
+        spec: spec.clone(),
+    })
+}
+
+fn compile_call(what: &str, spec: &CallSpec, known: &[&str], timeout: Duration) -> Result<Call, String> {
+    check_fields(what, spec)?;
+    Call::compile(what, spec, known, timeout)
+}
+
+/// The searches of a recall, each with the lists of hits in its response.
+fn compile_searches(spec: &AdapterSpec, timeout: Duration) -> Result<Vec<(Call, Vec<Hits>)>, String> {
+    let search = |(at, search): (usize, &CallSpec)| {
+        let what = if at == 0 { "recall".to_owned() } else { format!("recall_also.{}", at - 1) };
+        check_fields("recall", search)?;
+        if search.hits.is_empty() {
+            return Err(format!("{what}.hits is missing: where are the hits in the response?"));
+        }
+        let call = Call::compile(&what, search, RECALL_VARS, timeout)?;
+        Ok((call, search.hits.iter().map(Hits::new).collect()))
+    };
+    spec.recall.iter().chain(&spec.recall_also).enumerate().map(search).collect()
+}
+
+/// What no field can say by itself.
+fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
+    let batches = spec.limits.batch.is_some_and(|batch| batch > 1);
+    let mistakes = [
+        (!spec.env.is_empty(), "env: is for systems with `command`; what the runner starts has `start.env`"),
+        (spec.retain.is_none(), "retain is missing: how is something stored?"),
+        (
+            spec.item.is_none() && batches,
+            "limits.batch: more than one item per request needs `item` and {items} in the body",
+        ),
+        (
+            spec.recall.is_none() && spec.recall_also.is_empty() && spec.answer.is_none(),
+            "recall is missing: how is something found? (a system that only answers has `answer`)",
+        ),
+        (
+            spec.answer.as_ref().is_some_and(|answer| answer.text.is_none()),
+            "answer.text is missing: where is the answer in the response?",
+        ),
+        (
+            spec.verify.as_ref().is_some_and(|verify| verify.count.is_none()),
+            "verify.count is missing: where is the number in the response?",
+        ),
+        ([spec.limits.max_k, spec.limits.batch, spec.limits.parallel].contains(&Some(0)), "limits must be at least 1"),
+    ];
+    match mistakes.iter().find(|(made, _)| *made) {
+        Some((_, mistake)) => Err((*mistake).to_owned()),
+        None => Ok(()),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let fine = !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && !name.starts_with('-');
+    if fine { Ok(()) } else { Err(format!("name '{name}' must be lower-case letters, digits and '-'")) }
+}
+
+fn check_ready(spec: &AdapterSpec) -> Result<(), String> {
+    let ready = &spec.ready;
+    let needs_call =
+        matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone | ReadyRule::Count | ReadyRule::Stable);
+    if needs_call && ready.call.is_none() {
+        return Err("ready.call is missing: what is asked?".to_owned());
+    }
+    if !needs_call && ready.call.is_some() {
+        return Err("ready.call: this rule asks nothing".to_owned());
+    }
+    let states = matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone);
+    if states && (ready.status.is_none() || ready.done.is_empty()) {
+        return Err("ready: give `status` (a path) and `done` (states)".to_owned());
+    }
+    if ready.when == ReadyRule::Count && ready.call.as_ref().is_some_and(|call| call.count.is_none()) {
+        return Err("ready.call.count is missing: where is the number in the response?".to_owned());
+    }
+    if ready.when == ReadyRule::Stable && ready.status.is_none() {
+        return Err("ready.status is missing: which value must stay the same?".to_owned());
+    }
+    Ok(())
+}
+
+/// Where a system that is not started by the runner listens, and its secret.
+///
+/// # Errors
+/// What is missing or not allowed.
+pub(super) fn place(spec: &AdapterSpec, url: Option<&str>) -> Result<(Option<reqwest::Url>, Option<Secret>), String> {
+    let secret = spec.auth.as_ref().map(Secret::read).transpose()?.flatten();
+    let url = match (url, spec.url.as_deref(), &spec.start) {
+        (Some(url), ..) | (None, Some(url), None) => url,
+        (None, _, Some(_)) => return Ok((None, secret)),
+        (None, None, None) => {
+            return Err("url is missing: where does the system listen? (or `start`, or --set system.url=…)".to_owned());
+        }
+    };
+    let url = fill_env(url)?;
+    let allowed = |permission| spec.allow.contains(&permission);
+    let private = allowed(Permission::PrivateAddresses);
+    let checked = http::check_url(&url, private, secret.is_some(), allowed(Permission::PlainTextKey))?;
+    Ok((Some(checked), secret))
+}
+
+/// Names of the variables that a text takes from the environment.
+pub(crate) fn env_names(text: &str) -> impl Iterator<Item = &str> {
+    let named = text.split("${env:").skip(1).filter_map(|rest| rest.split_once('}'));
+    named.map(|(name, _)| name.split_once(":-").map_or(name, |(name, _)| name))
+}
+
+/// Replaces `${env:NAME}`.
+///
+/// # Errors
+/// When the variable is not set.
+pub(crate) fn fill_env(text: &str) -> Result<String, String> {
+    fill(text, &BTreeMap::new())
+}
+
+/// Replaces `${env:NAME}`, and `{port}` and the like by `values`.
+pub(super) fn fill(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
+    fill_as(text, values, &|_, value| value.to_owned())
+}
+
+/// The same in the text of a JSON file: values stay inside of the strings that they are put into, also in JSON that is a string
+/// of the file.
+pub(super) fn fill_json(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
+    fill_as(text, values, &|before, value| {
+        (0..strings_around(before)).fold(value.to_owned(), |value, _| {
+            let quoted = serde_json::Value::from(value).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        })
+    })
+}
+
+/// In how many strings, one inside of the other, the place after a text of JSON lies: at most two are told apart.
+fn strings_around(before: &str) -> usize {
+    let (mut outer, mut inner, mut slashes) = (false, false, 0);
+    for c in before.chars() {
+        match (c, slashes) {
+            ('"', 0) => (outer, inner) = (!outer, false),
+            ('"', 1) => inner = outer && !inner,
+            _ => {}
+        }
+        slashes = if c == '\\' { slashes + 1 } else { 0 };
+    }
+    usize::from(outer) + usize::from(inner)
+}
+
+/// `write` makes of a value what stands in the text, after what stands before it.
+fn fill_as(
+    text: &str,
+    values: &BTreeMap<&str, String>,
+    write: &dyn Fn(&str, &str) -> String,
+) -> Result<String, String> {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("${env:") {
+        filled.push_str(&rest[..at]);
+        let tail = &rest[at + 6..];
+        let (name, after) = tail.split_once('}').ok_or_else(|| format!("'{text}': ${{env:… has no end"))?;
+        let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
+        let value = std::env::var(name).ok().or_else(|| default.map(str::to_owned));
+        let value = value.ok_or_else(|| format!("the environment variable {name} is not set"))?;
+        let value = write(&filled, &value);
+        filled.push_str(&value);
+        rest = after;
+    }
+    filled.push_str(rest);
+    for (name, value) in values {
+        let (place, mut from) = (format!("{{{name}}}"), 0);
+        while let Some(at) = filled[from..].find(&place).map(|at| from + at) {
+            let value = write(&filled[..at], value);
+            filled.replace_range(at..at + place.len(), &value);
+            from = at + value.len();
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "
+name: mine
+url: http://127.0.0.1:9
+retain: {request: POST /add, body: {text: '{text}', user: '{bank}'}}
+recall:
+  request: POST /search
+  body: {query: '{query}', user: '{bank}', limit: '{k}'}
+  hits: [{list: results, text: memory, id: id}]
+reset: {request: 'DELETE /users/{bank}'}
+";
+
+    fn error(text: &str) -> String {
+        parse(text).and_then(|spec| compile(&spec).map(drop)).expect_err("must be refused")
+    }
+
+    #[test]
+    fn a_small_file_is_enough() {
+        let adapter = compile(&parse(SMALL).expect("reads")).expect("compiles");
+        assert_eq!(adapter.searches.len(), 1);
+        assert_eq!(fingerprint(&adapter.spec).len(), 8);
+    }
+
+    #[test]
+    fn a_mark_at_the_beginning_is_no_mistake() {
+        assert_eq!(parse(&format!("\u{feff}{}", SMALL.trim_start())), parse(SMALL));
+    }
+
+    #[test]
+    fn mistakes_have_their_place() {
+        let changes = [
+            ("request: POST /search", "request: POST /search\n  bodi: 3"),
+            ("name: mine", "name: mine\nurll: x"),
+            ("'{k}'", "'{top_k}'"),
+            ("POST /search", "POST search"),
+            ("POST /add", "STORE /add"),
+            ("hits: [{list: results, text: memory, id: id}]", "count: x"),
+            ("name: mine", "name: Mine"),
+            ("name: mine", "name: [mine"),
+            ("name: mine", "name: mine\nready: {when: count}"),
+            ("name: mine", "name: mine\nlimits: {batch: 5}"),
+            ("name: mine", "name: mine\ntimeout: 5"),
+            ("POST /add", "DELETE_ALL"),
+            ("'{text}'", "'{text'"),
+            ("retain:", "rettain:"),
+        ];
+        let lines: Vec<String> =
+            changes.iter().map(|(from, to)| format!("{to}\n  -> {}", error(&SMALL.replace(from, to)))).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn place_and_speed_are_no_part_of_the_fingerprint() {
+        let spec = parse(SMALL).expect("reads");
+        let other = parse(&SMALL.replace(":9", ":10")).expect("reads");
+        assert_eq!(fingerprint(&spec), fingerprint(&other));
+        let other = parse(&SMALL.replace("'{query}'", "'x {query}'")).expect("reads");
+        assert_ne!(fingerprint(&spec), fingerprint(&other));
+    }
+
+    #[test]
+    fn values_stay_inside_of_the_strings_of_a_json_file() {
+        let text = r#"{"dir": "{dir}", "headers": "{\"Authorization\": \"Bearer ${env:BENCH_NO_SUCH:-a"b\c}\"}", "n": {port}}"#;
+        let values = BTreeMap::from([("dir", "/a \"b\"".to_owned()), ("port", "80".to_owned())]);
+        let filled: serde_json::Value =
+            serde_json::from_str(&fill_json(text, &values).expect("is filled")).expect("stays JSON");
+        assert_eq!((&filled["dir"], &filled["n"]), (&"/a \"b\"".into(), &80.into()));
+        let inner: serde_json::Value =
+            serde_json::from_str(filled["headers"].as_str().expect("a text")).expect("stays JSON inside");
+        assert_eq!(inner["Authorization"], "Bearer a\"b\\c");
+        assert_eq!(fill("{dir} {port}", &values).expect("is filled"), "/a \"b\" 80", "any other file as it is");
+    }
+
+    #[test]
+    fn p13_what_is_started_is_part_of_the_fingerprint_and_of_what_is_not_started_nothing_changes() {
+        let of = |text: &str| fingerprint(&parse(text).expect("reads"));
+        let started = |start: &str| of(&SMALL.replace("url: http://127.0.0.1:9", &format!("start: {start}")));
+        let small = "{image: 'mem:1', env: {EMBEDDER: 'small-${env:KIND}'}, files: {c.toml: 'k = 1'}}";
+        let first = started(small);
+        // what is said to it is hashed as it always was: runs of earlier releases have this part alone
+        assert_eq!(first.split_once(STARTED).expect("is started").0, of(SMALL));
+        for (from, to) in
+            [("mem:1", "mem:2"), ("small-", "large-"), ("k = 1", "k = 2"), ("image: 'mem:1'", "command: [mem]")]
+        {
+            assert_ne!(started(&small.replace(from, to)), first, "{to}");
+        }
+        for more in ["port: 4711", "at_once: 3", "kept: 2", "timeout: 9s", "image_port: 80"] {
+            assert_eq!(started(&small.replace("{image", &format!("{{{more}, image"))), first, "{more}");
+        }
+    }
+}

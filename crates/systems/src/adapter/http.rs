@@ -1,0 +1,291 @@
+//! The network side of adapters: one request, no retries, TLS by default, bounded in time and size. Redirects and addresses
+//! of private networks are refused unless the file allows them; loopback is allowed where the URL says so.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use bench_proto::{
+    address::is_public,
+    failure::{Failure, LONGEST_RETRY_AFTER},
+    redact,
+};
+use reqwest::{
+    Method, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER},
+    redirect,
+};
+
+/// Code of a failure before anything was sent: the system is not there.
+pub const UNREACHABLE: &str = "system_unreachable";
+/// Code of a page for people where a reply was expected: something before the system answers in its place.
+pub const NO_REPLY: &str = "system_no_reply";
+/// Code of a response that is not what the file says.
+pub(super) const SHAPE: &str = "system_shape";
+
+/// Clients of the process: one that keeps out of private networks, one that may enter them.
+#[derive(Clone, Default)]
+pub struct SystemHttp(Arc<[OnceLock<Result<reqwest::Client, String>>; 2]>);
+
+impl SystemHttp {
+    pub(super) fn client(&self, private: bool) -> Result<reqwest::Client, Failure> {
+        let client = self.0[usize::from(private)].get_or_init(|| build(private).map_err(|e| e.to_string()));
+        client.clone().map_err(|e| Failure::terminal("http_client", format!("cannot set up HTTP: {e}")))
+    }
+}
+
+fn build(private: bool) -> reqwest::Result<reqwest::Client> {
+    let builder = reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(5))
+        .tcp_nodelay(true)
+        .http1_only()
+        // servers of every kind are on the other side: some close idle connections after 5 s
+        .pool_idle_timeout(Duration::from_secs(4))
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .user_agent(concat!("bench-coord/", env!("CARGO_PKG_VERSION")));
+    if private { builder.build() } else { builder.dns_resolver(Arc::new(PublicOnly)).build() }
+}
+
+/// Resolves names to public addresses only; `localhost` is this machine.
+struct PublicOnly;
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let allowed: Vec<SocketAddr> = found
+                .into_iter()
+                .filter(
+                    |address| if host == "localhost" { address.ip().is_loopback() } else { is_public(address.ip()) },
+                )
+                .collect();
+            if allowed.is_empty() {
+                return Err(format!("{host} {PRIVATE}").into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+const PRIVATE: &str = "is in a private network: write `allow: [private_addresses]` into the adapter when that is meant";
+
+/// Checks what a base URL may be before anything is sent.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check_url(text: &str, private: bool, has_key: bool, plain_text_key: bool) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|e| format!("url: {e}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("url '{}' must begin with http:// or https://", redact::url(text)));
+    }
+    if !url.username().is_empty() || url.password().is_some() || redact::is_misread(text) {
+        return Err("url must not hold a password: name the secret under `auth`".to_owned());
+    }
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let ip: Option<IpAddr> = host.parse().ok();
+    let local = host == "localhost" || ip.is_some_and(|ip| ip.is_loopback());
+    if let Some(ip) = ip
+        && !local
+        && !private
+        && !is_public(ip)
+    {
+        return Err(format!("{host} {PRIVATE}"));
+    }
+    if has_key && url.scheme() == "http" && !local && !plain_text_key {
+        return Err(format!(
+            "a key would go to {host} without TLS: use https://, or write `allow: [plain_text_key]` into the adapter"
+        ));
+    }
+    Ok(url)
+}
+
+/// A request, ready to be sent.
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) timeout: Duration,
+    pub(super) max_bytes: usize,
+    pub(super) redirects: bool,
+}
+
+/// A response.
+#[derive(Debug)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Response {
+    /// Whether it holds server-sent events.
+    pub(super) fn is_events(&self) -> bool {
+        let kind = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        kind.starts_with("text/event-stream")
+    }
+
+    /// Milliseconds of its `Retry-After`, when it gives seconds, as far as they are believed.
+    pub(super) fn retry_after_ms(&self) -> Option<u64> {
+        let seconds: u64 = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+        Some(seconds.min(LONGEST_RETRY_AFTER.as_secs()) * 1000)
+    }
+}
+
+/// Most redirects that are followed.
+const MAX_REDIRECTS: usize = 3;
+
+/// Sends a request once and reads its response; `what` names it in messages.
+pub(super) async fn send(client: &reqwest::Client, request: Request, what: &str) -> Result<Response, Failure> {
+    let (timeout, bounded) = (request.timeout, exchange(client, request, what));
+    match tokio::time::timeout(timeout, bounded).await {
+        Ok(result) => result,
+        Err(_) => Err(Failure::transient(
+            "system_timeout",
+            format!("{what}: no complete response within {}", super::time::show(timeout)),
+        )),
+    }
+}
+
+async fn exchange(client: &reqwest::Client, request: Request, what: &str) -> Result<Response, Failure> {
+    let Request { mut method, mut url, headers, mut body, max_bytes, redirects, .. } = request;
+    let origin = url.origin();
+    for _ in 0..=MAX_REDIRECTS {
+        let mut builder = client.request(method.clone(), url.clone()).headers(headers.clone());
+        if let Some(body) = &body {
+            builder = builder.body(body.clone());
+        }
+        let response = builder.send().await.map_err(|error| network(&error, what))?;
+        let status = response.status();
+        if status.is_redirection() && status.as_u16() != 304 {
+            let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default().to_owned();
+            let shown = redact::text(&to);
+            if !redirects {
+                return Err(Failure::permanent(
+                    "system_redirect",
+                    format!(
+                        "{what}: redirected to '{shown}': use that address, or write `allow: [redirects]` into the adapter"
+                    ),
+                ));
+            }
+            let next = url.join(&to).ok().filter(|next| next.origin() == origin).ok_or_else(|| {
+                Failure::permanent("system_redirect", format!("{what}: redirected to another server: '{shown}'"))
+            })?;
+            url = next;
+            if status.as_u16() == 303 {
+                (method, body) = (Method::GET, None);
+            }
+            continue;
+        }
+        let (status, headers) = (status.as_u16(), response.headers().clone());
+        let body = read_body(response, max_bytes, what).await?;
+        return Ok(Response { status, headers, body });
+    }
+    Err(Failure::permanent("system_redirect", format!("{what}: more than {MAX_REDIRECTS} redirects")))
+}
+
+async fn read_body(mut response: reqwest::Response, max_bytes: usize, what: &str) -> Result<Vec<u8>, Failure> {
+    let too_long = || {
+        Failure::permanent(
+            "system_response_too_long",
+            format!("{what}: the response is longer than {max_bytes} bytes (limits.response_bytes)"),
+        )
+    };
+    if response.content_length().is_some_and(|length| length > max_bytes as u64) {
+        return Err(too_long());
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| network(&error, what))? {
+        if body.len() + chunk.len() > max_bytes {
+            return Err(too_long());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn network(error: &reqwest::Error, what: &str) -> Failure {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let cause = cause.to_string();
+    if cause.contains(PRIVATE) {
+        return Failure::permanent("system_address", format!("{what}: {cause}"));
+    }
+    if error.is_connect() {
+        return Failure::transient(UNREACHABLE, format!("{what}: cannot connect: {cause}"));
+    }
+    if error.is_timeout() {
+        return Failure::transient("system_timeout", format!("{what}: {cause}"));
+    }
+    Failure::transient("system_connection", format!("{what}: the connection broke: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+    use bench_testkit::raw_request::{assert_each_header_once, hear_one};
+
+    #[test]
+    fn private_networks_need_a_word_in_the_file() {
+        let check = |url: &str| check_url(url, false, false, false).map(|url| url.to_string());
+        for fine in ["http://127.0.0.1:8321/", "http://localhost:1/", "https://api.example.org/", "http://[::1]:1/"] {
+            assert_eq!(check(fine).as_deref(), Ok(fine));
+        }
+        for private in [
+            "http://10.0.0.1",
+            "http://192.168.1.1",
+            "http://169.254.169.254",
+            "http://[fd00::1]",
+            "http://[::ffff:10.0.0.1]",
+            "http://0.0.0.0",
+            "http://100.64.0.1",
+            "http://198.18.0.1",
+            "http://[64:ff9b::10.0.0.1]",
+        ] {
+            assert!(check(private).is_err_and(|e| e.contains("private_addresses")), "{private}");
+            assert!(check_url(private, true, false, false).is_ok(), "{private}");
+        }
+        for wrong in ["file:///etc/passwd", "ftp://x", "http://", "nonsense", "http://user:pass@localhost"] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn each_header_is_sent_once() {
+        let (address, heard) = hear_one().await;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(reqwest::header::AUTHORIZATION, HeaderValue::from_static("Bearer k"));
+        let request = Request {
+            method: Method::POST,
+            url: Url::parse(&format!("http://{address}/search")).expect("a URL"),
+            headers,
+            body: Some(b"{}".to_vec()),
+            timeout: Duration::from_secs(5),
+            max_bytes: 100,
+            redirects: false,
+        };
+        let client = SystemHttp::default().client(true).expect("a client");
+        send(&client, request, "search").await.expect("a response");
+        assert_each_header_once(&heard.await.expect("no panic"));
+    }
+
+    #[test]
+    fn a_key_needs_tls_outside_this_machine() {
+        assert!(check_url("http://api.example.org", false, true, false).is_err_and(|e| e.contains("without TLS")));
+        assert!(check_url("http://api.example.org", false, true, true).is_ok());
+        assert!(check_url("https://api.example.org", false, true, false).is_ok());
+        assert!(check_url("http://127.0.0.1:9", false, true, false).is_ok());
+    }
+}

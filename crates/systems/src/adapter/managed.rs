@@ -1,0 +1,513 @@
+//! Systems that the runner starts itself: on a free loopback port, waited for until healthy, their log kept with the run,
+//! ended on every kind of exit. Every instance has a folder with a lock that its owner holds: a folder with a record and
+//! without an owner is an orphan, and the next start ends it. Processes of one machine share an instance through its folder.
+//! Where each bank has an instance of its own, a few start at a time, and those that nobody has asked for longest make room
+//! for new ones (`machine`). A system whose instances do not work is not started again and again (`trials`).
+
+pub(super) mod child;
+mod conduct;
+mod log;
+mod machine;
+mod record;
+mod trials;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex as SyncMutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bench_proto::failure::Failure;
+use reqwest::Url;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tracing::{info, warn};
+
+pub use self::conduct::BROKEN;
+pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
+use self::{
+    child::Child,
+    machine::Machine,
+    record::{folder_name, remove_secrets},
+    trials::{Conduct, Trials},
+};
+pub(super) use self::{
+    child::passed_on,
+    log::{last_words, log_path, secrets_of},
+};
+use super::{
+    AdapterContext,
+    file::{env_names, fill, fill_json},
+    spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
+    system::HttpSystem,
+    time,
+};
+use crate::Prepared;
+use bench_settings::private;
+
+/// Longest time until an instance is healthy, when nothing is said.
+const DEFAULT_START: Duration = Duration::from_secs(120);
+/// Wait between two looks at a starting instance.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Starts of one instance within [`RESTART_WINDOW`] before it is given up.
+const MAX_STARTS: usize = 5;
+const RESTART_WINDOW: Duration = Duration::from_secs(600);
+
+/// What this process has started or uses, by folder. One per process: a run that is resumed finds its instances again.
+#[derive(Clone, Default)]
+pub struct Instances(Arc<SyncMutex<HashMap<PathBuf, SharedSlot>>>);
+
+type SharedSlot = Arc<Mutex<Slot>>;
+
+impl Instances {
+    /// Lets go of what has ended by itself: another process of this machine may start it anew.
+    pub async fn let_go(&self) {
+        for (folder, slot) in self.slots(|_| true) {
+            // one that is being started is looked at by whoever starts it
+            let Ok(mut slot) = slot.try_lock_owned() else { continue };
+            if let Some(Instance::Own { child, .. }) = &mut slot.current
+                && let Some(status) = child.ended()
+            {
+                warn!("the system in {} has ended ({status})", folder.display());
+                slot.end(&folder).await;
+            }
+        }
+    }
+
+    /// Ends everything that this process has started.
+    pub async fn close_all(&self) {
+        self.close(|_| true).await;
+    }
+
+    async fn close(&self, which: impl Fn(&Path) -> bool) {
+        let ending = self.slots(&which).into_iter().map(|(folder, slot)| async move {
+            let mut slot = slot.lock_owned().await;
+            slot.end(&folder).await;
+        });
+        futures::future::join_all(ending).await;
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // one that somebody has just asked for stays
+        slots.retain(|folder, slot| !which(folder) || Arc::strong_count(slot) > 1);
+    }
+
+    /// The slot of a folder; whoever holds it starts or ends what is in it.
+    fn slot(&self, folder: &Path) -> SharedSlot {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(folder.to_owned()).or_default())
+    }
+
+    fn slots(&self, which: impl Fn(&Path) -> bool) -> Vec<(PathBuf, SharedSlot)> {
+        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = slots.iter().filter(|(folder, _)| which(folder));
+        wanted.map(|(folder, slot)| (folder.clone(), Arc::clone(slot))).collect()
+    }
+}
+
+/// The instances of a system for one run.
+pub(super) struct Managed {
+    name: String,
+    start: StartSpec,
+    folder: PathBuf,
+    timeout: Duration,
+    host: String,
+    /// What it has stored outlives its process: it may be ended and started again.
+    survives: bool,
+    /// Instances that start at a time on this machine, and idle ones that are kept.
+    at_once: usize,
+    kept: usize,
+    /// Whether they work.
+    trials: Trials,
+    /// What its log must not be quoted with.
+    secrets: Vec<String>,
+    instances: Instances,
+}
+
+#[derive(Default)]
+struct Slot {
+    current: Option<Instance>,
+    starts: Vec<Instant>,
+    /// When it was last asked for.
+    used: Option<Instant>,
+}
+
+impl Slot {
+    /// Ends what this process has started in it; another process's is only forgotten.
+    async fn end(&mut self, folder: &Path) {
+        if let Some(Instance::Own { mut child, lock, .. }) = self.current.take() {
+            child.end(Duration::from_secs(5)).await;
+            InstanceRecord::forget(folder);
+            drop(lock);
+            info!("the system in {} was ended", folder.display());
+        }
+    }
+
+    /// Whether it was started here and nobody waits for an answer of it.
+    fn is_idle(&self) -> bool {
+        matches!(&self.current, Some(Instance::Own { at, .. }) if Arc::strong_count(&at.in_use) == 1)
+    }
+}
+
+enum Instance {
+    /// This process started it.
+    Own { at: Address, child: Child, lock: File },
+    /// Another process of this machine did.
+    Shared(Address),
+}
+
+/// Where an instance listens, and which one it is: after a restart it is another one. Whoever holds it keeps the instance.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) url: Url,
+    pub(super) id: String,
+    /// Version that it reported.
+    pub(super) version: Option<String>,
+    in_use: Arc<Conduct>,
+}
+
+impl Address {
+    fn new(url: Url, id: String, version: Option<String>) -> Self {
+        Self { url, id, version, in_use: Arc::default() }
+    }
+}
+
+impl Managed {
+    /// Checks what can be checked before anything is started.
+    pub(super) fn new(spec: &AdapterSpec, start: &StartSpec, context: &AdapterContext) -> Result<Self, String> {
+        match (start.command.as_slice(), &start.image) {
+            ([], None) => return Err("start: give `command` or `image`".to_owned()),
+            ([_, ..], Some(_)) => return Err("start: give `command` or `image`, not both".to_owned()),
+            _ => {}
+        }
+        if !start.files.keys().all(|name| stays_inside(name)) {
+            return Err("start.files: names are relative and stay in the instance's folder".to_owned());
+        }
+        let timeout = start
+            .timeout
+            .as_deref()
+            .map_or(Ok(DEFAULT_START), time::parse)
+            .map_err(|e| format!("start.timeout: {e}"))?;
+        if start.at_once == Some(0) || start.kept == Some(0) {
+            return Err("start.at_once and start.kept must be at least 1".to_owned());
+        }
+        let machine = Machine::here();
+        let at_once = start.at_once.map_or_else(|| machine.at_once(), |number| number as usize);
+        Ok(Self {
+            at_once,
+            kept: start.kept.map_or_else(|| machine.kept().max(at_once), |number| number as usize),
+            trials: Trials::default(),
+            secrets: log::secrets_of(spec),
+            name: spec.name.clone(),
+            start: start.clone(),
+            folder: folder_of(context, &spec.name),
+            timeout,
+            host: record::host(),
+            survives: spec.can.survives_restart,
+            instances: context.instances.clone(),
+        })
+    }
+
+    /// This machine, as it stands in the handles of banks.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether each bank has an instance of its own.
+    pub(super) fn is_per_bank(&self) -> bool {
+        self.start.per == InstancePer::Bank
+    }
+
+    /// The folder, which is the run's own.
+    pub(super) fn place(&self) -> String {
+        self.folder.display().to_string()
+    }
+
+    fn folder_of(&self, bank: Option<&str>) -> PathBuf {
+        match (self.start.per, bank) {
+            (InstancePer::Bank, Some(bank)) => self.folder.join(folder_name(bank)),
+            _ => self.folder.clone(),
+        }
+    }
+
+    /// Where the bank's instance listens; started first when nobody has.
+    pub(super) async fn address(&self, bank: Option<&str>, system: &HttpSystem) -> Result<Address, Failure> {
+        self.prepared_address(bank, system).await.map(|(at, _)| at)
+    }
+
+    /// The same, and whether it had to be started for it.
+    pub(super) async fn prepared_address(
+        &self,
+        bank: Option<&str>,
+        system: &HttpSystem,
+    ) -> Result<(Address, Prepared), Failure> {
+        let folder = self.folder_of(bank);
+        let slot = self.instances.slot(&folder);
+        let (mut slot, waited) = match Arc::clone(&slot).try_lock_owned() {
+            Ok(slot) => (slot, Prepared::Ready),
+            Err(_) => (slot.lock_owned().await, Prepared::Waited),
+        };
+        slot.used = Some(Instant::now());
+        if let Some(Instance::Own { at, .. } | Instance::Shared(at)) = &slot.current {
+            return Ok((at.clone(), waited));
+        }
+        if self.start.per == InstancePer::Bank && self.survives {
+            self.make_room().await;
+        }
+        let begun = Instant::now();
+        let instance = loop {
+            match lock(&folder).map_err(|e| cannot(&self.name, &e))? {
+                Some(lock) => {
+                    if let Some(left) = InstanceRecord::read(&folder) {
+                        left.end(&folder).await;
+                    }
+                    slot.starts.retain(|at| at.elapsed() < RESTART_WINDOW);
+                    if slot.starts.len() >= MAX_STARTS {
+                        return Err(Failure::terminal(
+                            "system_keeps_dying",
+                            format!(
+                                "{} has ended {MAX_STARTS} times within {}{}",
+                                self.name,
+                                time::show(RESTART_WINDOW),
+                                self.quoted(&folder)
+                            ),
+                        ));
+                    }
+                    let _turn = self.turn().await?;
+                    slot.starts.push(Instant::now());
+                    let (at, child) = self.start_instance(&folder, system).await?;
+                    self.trials.started(&at.in_use);
+                    break Instance::Own { at, child, lock };
+                }
+                None => {
+                    // its owner is starting it, or has
+                    if let Some(record) = InstanceRecord::read(&folder).filter(|record| record.healthy)
+                        && let Ok(url) = Url::parse(&record.url)
+                    {
+                        break Instance::Shared(Address::new(url, record.id(), record.version));
+                    }
+                    if begun.elapsed() > self.timeout {
+                        let message = format!(
+                            "{}: another process has not started it within {}",
+                            self.name,
+                            time::show(self.timeout)
+                        );
+                        return Err(Failure::transient(super::UNREACHABLE, message));
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+        };
+        let (Instance::Own { at, .. } | Instance::Shared(at)) = &instance;
+        let at = at.clone();
+        let prepared = if matches!(instance, Instance::Own { .. }) { Prepared::Built } else { Prepared::Waited };
+        slot.current = Some(instance);
+        Ok((at, prepared))
+    }
+
+    /// Ends the idle instances of the run that were asked for longest ago, so that one more is not too many.
+    async fn make_room(&self) {
+        let slots = self.instances.slots(|folder| folder.starts_with(&self.folder));
+        let (mut running, mut idle) = (0, Vec::<(PathBuf, OwnedMutexGuard<Slot>)>::new());
+        for (folder, slot) in slots {
+            match slot.try_lock_owned() {
+                Ok(slot) if slot.is_idle() => idle.push((folder, slot)),
+                Ok(slot) => running += usize::from(slot.current.is_some()),
+                // being started, or asked for right now
+                Err(_) => running += 1,
+            }
+        }
+        // whoever makes room holds a slot of its own, which is counted
+        let too_many = (running + idle.len()).saturating_sub(self.kept).min(idle.len());
+        idle.sort_by_key(|(_, slot)| slot.used);
+        idle.truncate(too_many);
+        for (folder, mut slot) in idle {
+            slot.end(&folder).await;
+            // it has not died
+            let _ = slot.starts.pop();
+        }
+    }
+
+    /// Where the bank's instance listens, when this process has used it before.
+    pub(super) fn known_address(&self, bank: Option<&str>) -> Option<Url> {
+        let folder = self.folder_of(bank);
+        let (_, slot) = self.instances.slots(|other| other == folder).pop()?;
+        // one that is being started has no address yet
+        let slot = slot.try_lock().ok()?;
+        let (Instance::Own { at, .. } | Instance::Shared(at)) = slot.current.as_ref()?;
+        Some(at.url.clone())
+    }
+
+    async fn start_instance(&self, folder: &Path, system: &HttpSystem) -> Result<(Address, Child), Failure> {
+        let mut last = String::new();
+        // somebody else may take the free port between our look and the system's bind
+        for _ in 0..3 {
+            let port = match self.start.port {
+                PortSpec::Fixed(port) => port,
+                PortSpec::Word(_) => free_port().map_err(|e| cannot(&self.name, &e))?,
+            };
+            let url: Url = format!("http://127.0.0.1:{port}").parse().map_err(|e| cannot(&self.name, &e))?;
+            let spawned = self.spawn(folder, port).map_err(|error| Failure::terminal("system_start", error));
+            let mut child = spawned.inspect_err(|_| remove_secrets(folder, self.secret_files()))?;
+            let secret_files = self.secret_files().cloned().collect();
+            let record = InstanceRecord::new(&child, &self.name, &url, &self.host, secret_files);
+            record.write(folder).map_err(|e| cannot(&self.name, &e))?;
+            match self.wait_healthy(&mut child, &url, folder, system).await {
+                Ok(version) => {
+                    info!("{} {} started on {url}", self.name, version.as_deref().unwrap_or(""));
+                    let id = record.id();
+                    InstanceRecord { healthy: true, version: version.clone(), ..record }
+                        .write(folder)
+                        .map_err(|e| cannot(&self.name, &e))?;
+                    return Ok((Address::new(url, id, version), child));
+                }
+                Err(failure) if failure.code == "system_ended" => {
+                    last = failure.message;
+                    child.end(Duration::ZERO).await;
+                }
+                Err(failure) => {
+                    child.end(Duration::from_secs(2)).await;
+                    InstanceRecord::forget(folder);
+                    return Err(failure);
+                }
+            }
+        }
+        InstanceRecord::forget(folder);
+        Err(Failure::terminal("system_start", last))
+    }
+
+    fn spawn(&self, folder: &Path, port: u16) -> Result<Child, String> {
+        let dir = folder.join("data");
+        private::create_folder(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        let values = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
+        for (name, text) in &self.start.files {
+            let path = dir.join(name);
+            let is_json = name.ends_with(".json") || serde_json::from_str::<serde_json::Value>(text).is_ok();
+            let text = if is_json { fill_json(text, &values) } else { fill(text, &values) }?;
+            if let Some(parent) = path.parent() {
+                private::create_folder(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+            }
+            private::write(&path, text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        let env = self.start.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
+        let env: BTreeMap<String, String> = env.collect::<Result<_, _>>()?;
+        let words = self.start.command.iter().map(|word| fill(word, &values)).collect::<Result<Vec<_>, _>>()?;
+        let log = log_path(folder);
+        match &self.start.image {
+            None => Child::command(&words, &env, &dir, &log),
+            Some(image) => {
+                let name = format!("bench-{}-{port}-{}", self.name, std::process::id());
+                Child::container(image, &name, (port, self.start.image_port.unwrap_or(8000)), &env, &dir, &log)
+            }
+        }
+        .map_err(|error| format!("{} cannot be started: {error}", self.name))
+    }
+
+    /// Names of the files that are filled from the environment.
+    fn secret_files(&self) -> impl Iterator<Item = &String> {
+        self.start.files.iter().filter(|(_, text)| env_names(text).next().is_some()).map(|(name, _)| name)
+    }
+
+    async fn wait_healthy(
+        &self,
+        child: &mut Child,
+        url: &Url,
+        folder: &Path,
+        system: &HttpSystem,
+    ) -> Result<Option<String>, Failure> {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = child.ended() {
+                return Err(Failure::transient(
+                    "system_ended",
+                    format!("{} ended before it was healthy ({status}){}", self.name, self.quoted(folder)),
+                ));
+            }
+            match system.probe(url).await {
+                Ok(version) => {
+                    if let (Some(wanted), Some(found)) = (&self.start.version, &version)
+                        && wanted != found
+                    {
+                        return Err(Failure::terminal(
+                            "system_version",
+                            format!("{} reports version {found}, the adapter wants {wanted}", self.name),
+                        ));
+                    }
+                    return Ok(version);
+                }
+                Err(failure) if begun.elapsed() > self.timeout => {
+                    return Err(Failure::terminal(
+                        "system_start",
+                        format!(
+                            "{} was not healthy within {}: {failure}{}",
+                            self.name,
+                            time::show(self.timeout),
+                            self.quoted(folder)
+                        ),
+                    ));
+                }
+                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    /// Told that an instance could not be reached: an ended one is started anew at the next use.
+    async fn doubt(&self, bank: Option<&str>, base: &Url) {
+        let folder = self.folder_of(bank);
+        let mut slot = self.instances.slot(&folder).lock_owned().await;
+        let gone = match &mut slot.current {
+            Some(Instance::Own { at, child, .. }) if at.url == *base => child.ended().is_some(),
+            Some(Instance::Shared(at)) => at.url == *base,
+            _ => false,
+        };
+        if gone {
+            warn!("{} is gone from {base}", self.name);
+            slot.end(&folder).await;
+        }
+    }
+
+    /// Ends the instance of a bank that is no longer needed.
+    pub(super) async fn end_bank(&self, bank: &str) {
+        if self.start.per == InstancePer::Bank {
+            let folder = self.folder_of(Some(bank));
+            self.instances.close(|path| path == folder).await;
+        }
+    }
+
+    /// Ends what this process started for the run.
+    pub(super) async fn close(&self) {
+        self.instances.close(|path| path.starts_with(&self.folder)).await;
+    }
+}
+
+fn cannot(name: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::terminal("system_start", format!("{name} cannot be started: {error}"))
+}
+
+/// Where a system of a run has its log and what it stores: `$BENCH_HOME/systems/RUN/NAME`. Absolute, for a system works in a
+/// folder of its own.
+pub(super) fn folder_of(context: &AdapterContext, name: &str) -> PathBuf {
+    let home = context.home.clone().unwrap_or_else(std::env::temp_dir);
+    let run = context.run.as_deref().unwrap_or("no-run");
+    let folder = home.join("systems").join(folder_name(run)).join(folder_name(name));
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
+/// Takes the folder's lock; `None` when a living process has it.
+fn lock(folder: &Path) -> std::io::Result<Option<File>> {
+    private::create_folder(folder)?;
+    let file = private::options().create(true).truncate(false).write(true).open(folder.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether a file's name stays in the folder that it is put into.
+fn stays_inside(name: &str) -> bool {
+    !(name.is_empty() || name.contains("..") || name.starts_with('/'))
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}

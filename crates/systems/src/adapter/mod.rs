@@ -1,0 +1,107 @@
+//! Memory systems described by a file: no code per system.
+//!
+//! In: an adapter as JSON, in the settings of its run. Out: a memory system that speaks HTTP, or to a process. Start with `spec`, then
+//! `system`.
+//!
+//! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
+//! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
+//! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file.
+//! `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
+
+mod call;
+pub mod file;
+mod handle;
+mod http;
+mod index;
+mod items;
+pub mod literal;
+mod managed;
+mod path;
+mod process;
+mod readiness;
+mod recalling;
+pub mod replay;
+mod retaining;
+pub mod shipped;
+pub mod spec;
+mod sse;
+mod system;
+mod template;
+mod time;
+
+use std::{path::PathBuf, sync::Arc};
+
+use serde_json::Value;
+
+pub use http::{NO_REPLY, SystemHttp, UNREACHABLE};
+pub use managed::{BROKEN, InstanceRecord, Instances, end_orphans, host, remove_data};
+pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
+pub use spec::AdapterSpec;
+
+use crate::{Capabilities, MemorySystem, SystemSettings};
+
+/// What adapters share within a process.
+#[derive(Clone, Default)]
+pub struct AdapterContext {
+    /// HTTP clients.
+    pub http: SystemHttp,
+    /// Systems that this process has started.
+    pub instances: Instances,
+    /// Where started systems have their folders; a temporary folder when nobody says.
+    pub home: Option<PathBuf>,
+    /// The run that the system is built for; names the folder of a started system.
+    pub run: Option<String>,
+    /// Systems that are processes work in a folder of their own, not in that of whoever started this process.
+    pub apart: bool,
+}
+
+/// Setting that holds the whole adapter, as JSON: workers need no file.
+pub const ADAPTER: &str = "adapter";
+/// Setting that says where the system listens, instead of the file.
+pub const URL: &str = "system.url";
+/// Setting that holds `raw` or `consolidated`.
+pub const MODE: &str = "system.mode";
+
+/// Builds the system that an adapter describes.
+///
+/// # Errors
+/// What is wrong with the adapter, its place or its secret.
+pub(crate) fn build(settings: &SystemSettings, context: &AdapterContext) -> Result<Arc<dyn MemorySystem>, String> {
+    let spec = settings.get(ADAPTER).ok_or("the adapter is missing")?;
+    let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
+    let url = settings.get(URL).and_then(Value::as_str);
+    let consolidated = settings.get(MODE).and_then(Value::as_str) == Some("consolidated");
+    if spec.command.is_some() {
+        return process::build(spec, context, consolidated);
+    }
+    system::build(&spec, url, context, consolidated)
+}
+
+/// Where a run's memory server listens, in the words of its spec; `None` for systems that need no server or start their own.
+#[must_use]
+pub fn server_of(settings: &SystemSettings) -> Option<&str> {
+    let spec = settings.get(ADAPTER)?.as_object()?;
+    let given = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
+    if given("command") {
+        return None;
+    }
+    let own = || spec.get("url").filter(|_| !given("start")).and_then(Value::as_str);
+    settings.get(URL).and_then(Value::as_str).or_else(own)
+}
+
+/// Whether an adapter has anything to search with.
+#[must_use]
+pub fn searches(settings: &SystemSettings) -> bool {
+    settings.get(ADAPTER).is_some_and(|spec| spec.get("recall").is_some_and(|recall| !recall.is_null()))
+}
+
+/// What a plan needs to know of an adapter: nothing is looked up, started or sent.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn check(spec: &AdapterSpec) -> Result<Capabilities, String> {
+    if spec.command.is_some() {
+        return process::capabilities(spec);
+    }
+    file::compile(spec).map(|adapter| system::capabilities(&adapter))
+}

@@ -1,0 +1,195 @@
+//! Whether what was stored can be found: the rules of `ready`, and how far a bank has come.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::PoisonError,
+    time::{Duration, Instant},
+};
+
+use bench_proto::failure::Failure;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+
+use super::{
+    call::{Call, excerpt},
+    items::Item,
+    path::Path,
+    spec::ReadyRule,
+    system::{CHECKS_IN_FLIGHT, HttpSystem, bank_vars, handle},
+    time,
+};
+use crate::{BankRef, Readiness};
+
+/// Banks whose progress is remembered.
+const PROGRESS_KEPT: usize = 4096;
+
+/// How far a bank has come on its way to be ready, seen from this process.
+pub(super) struct Progress {
+    seen: Value,
+    since: Instant,
+    done: BTreeSet<String>,
+    flushed: bool,
+}
+
+impl HttpSystem {
+    /// One look at a bank; its flush is sent first, once.
+    pub(super) async fn look_ready(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+        self.flush(bank).await?;
+        let spec = &self.adapter.spec.ready;
+        let Some(call) = &self.adapter.ready else {
+            return Ok(if spec.when == ReadyRule::Promised { Readiness::Promised } else { Readiness::Proven });
+        };
+        if spec.when == ReadyRule::EachDone {
+            return self.each_done(call, bank, entries).await;
+        }
+        let expected = self.expected(bank, entries).len() as u64;
+        let read = self.send(call, Some(bank), &bank_vars(bank).with("expected", expected)).await?;
+        match spec.when {
+            ReadyRule::Count => {
+                let path = Path::new(spec.call.as_ref().and_then(|call| call.count.as_deref()).unwrap_or_default());
+                let count = path.count(&read.value).map_err(|error| call.shape(error))?;
+                if count >= expected {
+                    return Ok(Readiness::Proven);
+                }
+                match self.note(bank, Value::from(count)) {
+                    Ok(_) => Ok(self.not_yet()),
+                    Err(still) => {
+                        Err(self.stalled(bank, still, &format!("the count has stayed at {count} of {expected}")))
+                    }
+                }
+            }
+            ReadyRule::Status | ReadyRule::Stable => {
+                let path = Path::new(spec.status.as_deref().unwrap_or_default());
+                let Some(state) = path.first(&read.value).cloned() else {
+                    return Err(call.shape(format!("field '{}' is missing", path.shown())));
+                };
+                if spec.failed.contains(&state) {
+                    return Err(Failure::permanent(
+                        "system_item_failed",
+                        format!("bank {}: the system says {state}", bank.bank_id),
+                    ));
+                }
+                if spec.when == ReadyRule::Status && spec.done.contains(&state) {
+                    return Ok(Readiness::Proven);
+                }
+                let said = excerpt(&state.to_string());
+                match (spec.when, self.note(bank, state)) {
+                    (ReadyRule::Stable, Ok(still) | Err(still)) if still >= self.adapter.stable_for => {
+                        Ok(Readiness::Promised)
+                    }
+                    (ReadyRule::Stable, _) | (_, Ok(_)) => Ok(self.not_yet()),
+                    (_, Err(still)) => Err(self.stalled(bank, still, &format!("the state has stayed at {said}"))),
+                }
+            }
+            ReadyRule::Returned | ReadyRule::EachDone => Ok(Readiness::Proven),
+            ReadyRule::Promised => Ok(Readiness::Promised),
+        }
+    }
+
+    /// Notes what was seen of a bank; `Err` when nothing has moved for too long.
+    fn note(&self, bank: &BankRef, seen: Value) -> Result<Duration, Duration> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if progress.len() >= PROGRESS_KEPT {
+            progress.clear();
+        }
+        let entry = progress.entry(bank.name.clone()).or_insert_with(|| Progress {
+            seen: Value::Null,
+            since: Instant::now(),
+            done: BTreeSet::new(),
+            flushed: false,
+        });
+        if entry.seen != seen {
+            (entry.seen, entry.since) = (seen, Instant::now());
+        }
+        let still = entry.since.elapsed();
+        if still > self.adapter.stalled_after { Err(still) } else { Ok(still) }
+    }
+
+    fn stalled(&self, bank: &BankRef, still: Duration, what: &str) -> Failure {
+        Failure::permanent(
+            "system_stalled",
+            format!("bank {}: {what} for {}; the system's worker may have died", bank.bank_id, time::show(still)),
+        )
+    }
+
+    fn not_yet(&self) -> Readiness {
+        Readiness::NotYet { poll_after_ms: u64::try_from(self.adapter.every.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    async fn flush(&self, bank: &BankRef) -> Result<(), Failure> {
+        let Some(call) = &self.adapter.flush else { return Ok(()) };
+        let _ = self.note(bank, Value::Null);
+        let flushed = |progress: &HashMap<String, Progress>| progress.get(&bank.name).is_some_and(|p| p.flushed);
+        if flushed(&self.progress.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(());
+        }
+        self.send(call, Some(bank), &bank_vars(bank)).await?;
+        if let Some(progress) = self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&bank.name) {
+            progress.flushed = true;
+        }
+        Ok(())
+    }
+
+    async fn each_done(&self, call: &Call, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+        let spec = &self.adapter.spec.ready;
+        let status = Path::new(spec.status.as_deref().unwrap_or_default());
+        let done: BTreeSet<String> = {
+            let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.get(&bank.name).map(|progress| progress.done.clone()).unwrap_or_default()
+        };
+        let items: Vec<(u64, Item)> = (0..).zip(self.expected(bank, entries)).collect();
+        let all = items.len();
+        let open = items.into_iter().filter(|(_, item)| !done.contains(&item.id));
+        let looks: Vec<(String, bool)> = stream::iter(open)
+            .map(|(index, item)| {
+                let status = &status;
+                async move {
+                    let vars = item
+                        .vars(handle(bank), index, None)
+                        .with("bank", handle(bank))
+                        .with("name", bank.name.as_str());
+                    let read =
+                        self.send(call, Some(bank), &vars).await.map_err(|failure| match failure.code.as_str() {
+                            // what has failed is deleted by some systems, and then it is not done
+                            "system_http_404" | "system_http_410" => Failure::permanent(
+                                "system_item_failed",
+                                format!("item {} is gone: the system could not take it in", item.id),
+                            ),
+                            _ => failure,
+                        })?;
+                    let state = status
+                        .first(&read.value)
+                        .cloned()
+                        .ok_or_else(|| call.shape(format!("field '{}' is missing", status.text())))?;
+                    if spec.failed.contains(&state) {
+                        return Err(Failure::permanent(
+                            "system_item_failed",
+                            format!("item {}: the system says {state}", item.id),
+                        ));
+                    }
+                    Ok((item.id, spec.done.contains(&state)))
+                }
+            })
+            .buffer_unordered(CHECKS_IN_FLIGHT)
+            .try_collect()
+            .await?;
+        let _ = self.note(bank, Value::from(0));
+        let ready = {
+            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            match progress.get_mut(&bank.name) {
+                Some(entry) => {
+                    entry.done.extend(looks.into_iter().filter(|(_, done)| *done).map(|(id, _)| id));
+                    entry.done.len()
+                }
+                None => 0,
+            }
+        };
+        if ready >= all {
+            return Ok(Readiness::Proven);
+        }
+        match self.note(bank, Value::from(ready)) {
+            Ok(_) => Ok(self.not_yet()),
+            Err(still) => Err(self.stalled(bank, still, &format!("{ready} of {all} items are done, no more"))),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Finding: searches, lists that become one, answers of the system's own.
+
+use std::collections::BTreeSet;
+
+use bench_proto::{call::Usage, failure::Failure, step::RetrievedHit};
+use serde_json::Value;
+
+use super::{
+    call::{Call, Read},
+    file::Hits,
+    index::{Handed, Indexes},
+    path::{Path, kind},
+    spec::{CallSpec, Merge, Unit},
+    system::{HttpSystem, bank_vars},
+    template::Vars,
+};
+use crate::{BankRef, NativeAnswer, Recall, RecallQuery};
+
+/// Tokens of a recall for systems that are asked by budget, when nothing is said.
+const DEFAULT_MAX_TOKENS: u32 = 4096;
+
+impl HttpSystem {
+    /// Sends all searches of a recall and makes one list of their hits.
+    pub(super) async fn search(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        if self.adapter.searches.is_empty() {
+            return Ok(Recall { hits: Vec::new(), effective_k: 0, usage: Usage::default() });
+        }
+        let vars = self.recall_vars(bank, query)?;
+        let reads = self.adapter.searches.iter().map(|(call, _)| self.send_for(query.step, call, Some(bank), &vars));
+        let reads = futures::future::try_join_all(reads).await?;
+        let (mut lists, mut usage) = (Vec::new(), Usage::default());
+        for ((call, lists_of), read) in self.adapter.searches.iter().zip(reads) {
+            usage += read.usage;
+            for hits in lists_of {
+                lists.push(hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?);
+            }
+        }
+        let mut hits = merge(lists, self.adapter.spec.merge);
+        // a system that ignores k does not get an advantage of it; one that is asked by tokens has no k
+        let effective_k = if self.capabilities.token_budget {
+            u32::try_from(hits.len()).unwrap_or(u32::MAX)
+        } else {
+            hits.truncate(query.k as usize);
+            query.k
+        };
+        Ok(Recall { hits, effective_k, usage })
+    }
+
+    /// Lets the system answer by itself.
+    pub(super) async fn ask(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        let (Some(call), Some(spec)) = (&self.adapter.answer, &self.adapter.spec.answer) else {
+            return Err(Failure::permanent("system_cannot", "the adapter has no `answer`"));
+        };
+        let read = self.send_for(query.step, call, Some(bank), &self.recall_vars(bank, query)?).await?;
+        let text = answer_text(call, &read, Some(spec))?;
+        let cites = spec.cites.as_deref().map(Path::new);
+        let values = std::iter::once(&read.value).chain(read.events.iter().map(|event| &event.data));
+        let citations = values
+            .flat_map(|value| cites.as_ref().map(|path| path.all(value)).unwrap_or_default())
+            .filter_map(|value| value.as_str().map(str::to_owned))
+            .collect();
+        Ok(NativeAnswer { text, citations, usage: read.usage })
+    }
+
+    /// The variables of a question; what is above a limit is refused, never clipped.
+    fn recall_vars(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Vars, Failure> {
+        let limits = &self.adapter.spec.limits;
+        let refuse = |what: String| Failure::permanent("system_limit", what);
+        if let Some(most) = limits.max_k.filter(|most| query.k > *most) {
+            return Err(refuse(format!("{} hits are asked for, the system gives at most {most}", query.k)));
+        }
+        if let Some(most) = limits.query_bytes.filter(|most| query.text.len() > *most as usize) {
+            return Err(refuse(format!("the query has {} bytes, the system takes at most {most}", query.text.len())));
+        }
+        Ok(bank_vars(bank)
+            .with("query", query.text)
+            .with("k", query.k)
+            .with("time_text", query.time_text.map(str::to_owned))
+            .with("max_tokens", limits.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS))
+            .with("question_id", query.question_id))
+    }
+}
+
+/// The hits of one list in a response.
+pub(super) fn hits_of(
+    call: &Call,
+    read: &Read,
+    hits: &Hits,
+    bank: &BankRef,
+    indexes: &Indexes,
+    unit: Unit,
+) -> Result<Vec<RetrievedHit>, Failure> {
+    let list = hits.list.list(&read.value).map_err(|error| call.shape(error))?;
+    let list = match list {
+        Some(list) => list,
+        None if hits.optional => return Ok(Vec::new()),
+        None => return Err(call.shape(format!("field '{}' is missing", hits.list.shown()))),
+    };
+    let index = indexes.find_or_build(bank.content_hash, bank.content.as_deref(), unit);
+    let mut found = Vec::with_capacity(list.len());
+    for (at, element) in list.into_iter().enumerate() {
+        let text = match hits.text.first(element) {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => {
+                return Err(call.shape(format!(
+                    "field '{}' of hit {at} must be a text, not {}",
+                    hits.text.shown(),
+                    kind(other)
+                )));
+            }
+            None => return Err(call.shape(format!("field '{}' of hit {at} is missing", hits.text.shown()))),
+        };
+        let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
+        let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
+        let (id, session) = (read_path(&hits.id), read_path(&hits.session));
+        found.push(index.place(at, Handed { id, session, text, score }));
+    }
+    Ok(found)
+}
+
+/// The text of an answer: of a field, or of all events together.
+pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> Result<String, Failure> {
+    let path = Path::new(spec.and_then(|spec| spec.text.as_deref()).unwrap_or_default());
+    let text = if read.events.is_empty() {
+        let found =
+            path.first(&read.value).ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))?;
+        found.as_str().map_or_else(|| found.to_string(), str::to_owned)
+    } else {
+        read.events.iter().filter_map(|event| path.string(&event.data)).collect()
+    };
+    Ok(text.trim().to_owned())
+}
+
+/// One list of several, best first; what several of them hold once. A single list is what the system gave: hits that it gives
+/// twice stay, for they have taken a place.
+fn merge(mut lists: Vec<Vec<RetrievedHit>>, how: Merge) -> Vec<RetrievedHit> {
+    if lists.len() == 1 {
+        return lists.pop().unwrap_or_default();
+    }
+    let mut merged: Vec<RetrievedHit> = match how {
+        Merge::Append => lists.into_iter().flatten().collect(),
+        Merge::Score => {
+            let mut all: Vec<RetrievedHit> = lists.into_iter().flatten().collect();
+            all.sort_by(|a, b| b.score.unwrap_or(f64::MIN).total_cmp(&a.score.unwrap_or(f64::MIN)));
+            all
+        }
+        Merge::Interleave => {
+            let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+            let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+            (0..longest).flat_map(|_| lists.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect()
+        }
+    };
+    let mut seen = BTreeSet::new();
+    merged.retain(|hit| seen.insert((hit.id.clone(), hit.text.clone())));
+    merged
+}

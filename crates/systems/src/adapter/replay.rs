@@ -1,0 +1,92 @@
+//! Reading recorded responses as an adapter reads live ones, for tests of adapters without their systems.
+
+use bench_proto::{failure::Failure, ids::Sha256Hash};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::Value;
+
+use super::{
+    AdapterSpec,
+    call::Call,
+    file::{self, Adapter},
+    http::{self, Response},
+    path::Path,
+    recalling,
+    template::Vars,
+};
+use crate::BankRef;
+
+fn call<'a>(adapter: &'a Adapter, name: &str) -> Option<&'a Call> {
+    match name {
+        "open" => adapter.open.as_ref(),
+        "retain" => adapter.retain.as_ref(),
+        "recall" => adapter.searches.first().map(|(call, _)| call),
+        "answer" => adapter.answer.as_ref(),
+        "verify" => adapter.verify.as_ref(),
+        "reset" => adapter.reset.as_ref(),
+        "health" => adapter.health.as_ref(),
+        _ => None,
+    }
+}
+
+fn compiled(spec: &AdapterSpec) -> Result<Adapter, Failure> {
+    file::compile(spec).map_err(|error| Failure::permanent("adapter", error))
+}
+
+/// What the adapter reads out of a response: hits as `id session text` lines, a text, a number, or nothing.
+///
+/// # Errors
+/// As the live call.
+pub fn read(spec: &AdapterSpec, name: &str, status: u16, kind: &str, body: &[u8]) -> Result<String, Failure> {
+    let adapter = compiled(spec)?;
+    let call = call(&adapter, name).ok_or_else(|| Failure::permanent("adapter", format!("no call '{name}'")))?;
+    let mut headers = HeaderMap::new();
+    if let Ok(kind) = HeaderValue::from_str(kind) {
+        headers.insert(CONTENT_TYPE, kind);
+    }
+    let read = call.read(Response { status, headers, body: body.to_vec() })?;
+    match name {
+        "recall" => {
+            let bank = BankRef {
+                name: "replay".to_owned(),
+                handle: None,
+                bank_id: "replay".to_owned(),
+                content_hash: Sha256Hash::of(b"replay"),
+                content: None,
+            };
+            let mut lines = Vec::new();
+            for hits in &adapter.searches[0].1 {
+                for hit in recalling::hits_of(call, &read, hits, &bank, &Default::default(), spec.unit)? {
+                    lines.push(format!("{} {} {}", hit.id, hit.session_id, hit.text));
+                }
+            }
+            Ok(lines.join("\n"))
+        }
+        "answer" => recalling::answer_text(call, &read, spec.answer.as_ref()),
+        "verify" => {
+            let path = Path::new(spec.verify.as_ref().and_then(|verify| verify.count.as_deref()).unwrap_or_default());
+            path.count(&read.value).map(|count| count.to_string()).map_err(|error| call.shape(error))
+        }
+        _ => Ok(String::new()),
+    }
+}
+
+/// Where a call for a bank goes below a base URL.
+///
+/// # Errors
+/// As the live call: a base URL that may not be used, a bank that names nothing.
+pub fn request_url(spec: &AdapterSpec, name: &str, base: &str, bank: &str) -> Result<String, Failure> {
+    let adapter = compiled(spec)?;
+    let wrong = |error: String| Failure::permanent("adapter", error);
+    let base = http::check_url(base, true, false, false).map_err(wrong)?;
+    let call = call(&adapter, name).ok_or_else(|| wrong(format!("no call '{name}'")))?;
+    let vars = Vars::default().with("bank", bank).with("name", bank).with("expected", Value::from(1));
+    call.url(&base, &vars).map(String::from)
+}
+
+/// Method and path of a call for a bank, as they are sent.
+#[must_use]
+pub fn request_line(spec: &AdapterSpec, name: &str, bank: &str) -> String {
+    let Ok(adapter) = compiled(spec) else { return String::new() };
+    let vars = Vars::default().with("bank", bank).with("name", bank).with("expected", Value::from(1));
+    call(&adapter, name).map(|call| call.line(&vars)).unwrap_or_default()
+}

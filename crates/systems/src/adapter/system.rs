@@ -1,0 +1,446 @@
+//! The memory system that an adapter describes: where it is, how a request reaches it, and the operations that are one
+//! request. Storing, waiting and finding have files of their own (`retaining`, `readiness`, `recalling`).
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bench_proto::{
+    dataset::StreamEntry,
+    failure::{
+        Failure,
+        code::{CANNOT_SERVE, MEMORIES_LOST},
+    },
+    server::ServerAddress,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use reqwest::{Url, header::HeaderMap};
+use serde_json::Value;
+
+use super::{
+    AdapterContext,
+    call::{Call, Connection, Read, Secret},
+    file::{self, Adapter},
+    index::Indexes,
+    items::{Item, items_of},
+    managed::{Address, Managed},
+    path::Path,
+    readiness::Progress,
+    spec::{AdapterSpec, Permission, ReadyRule},
+    template::Vars,
+};
+use crate::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemStats,
+};
+
+/// Bytes of a response when nothing is said.
+const DEFAULT_RESPONSE_BYTES: usize = 8 << 20;
+/// Requests of one readiness check in flight.
+pub(super) const CHECKS_IN_FLIGHT: usize = 8;
+/// Pages of items that are removed before it is clear that they do not go away.
+const MAX_PURGE_PAGES: usize = 10_000;
+
+/// A system behind HTTP.
+pub(super) struct HttpSystem {
+    pub(super) adapter: Adapter,
+    pub(super) capabilities: Capabilities,
+    client: reqwest::Client,
+    headers: HeaderMap,
+    secret: Option<Secret>,
+    place: Place,
+    pub(super) indexes: Indexes,
+    pub(super) progress: Mutex<HashMap<String, Progress>>,
+}
+
+enum Place {
+    Fixed(Url),
+    Managed(Box<Managed>),
+}
+
+/// Where a request goes. A started instance stays while its address is held.
+struct Base {
+    url: Url,
+    instance: Option<Address>,
+}
+
+impl From<Address> for Base {
+    fn from(at: Address) -> Self {
+        Self { url: at.url.clone(), instance: Some(at) }
+    }
+}
+
+/// Builds it; nothing is sent or started.
+pub(super) fn build(
+    spec: &AdapterSpec,
+    url: Option<&str>,
+    context: &AdapterContext,
+    consolidated: bool,
+) -> Result<Arc<dyn MemorySystem>, String> {
+    let adapter = file::compile(spec)?;
+    let (fixed, secret) = file::place(spec, url)?;
+    let place = match (fixed, &spec.start) {
+        (Some(url), _) => Place::Fixed(url),
+        (None, Some(start)) => Place::Managed(Box::new(Managed::new(spec, start, context)?)),
+        (None, None) => return Err("url is missing".to_owned()),
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in &spec.headers {
+        let value = file::fill_env(value)?;
+        let name: reqwest::header::HeaderName = name.parse().map_err(|_| format!("headers: '{name}' is no header"))?;
+        headers.insert(name, value.parse().map_err(|_| "headers: a value that no header can carry".to_owned())?);
+    }
+    let private = spec.allow.contains(&Permission::PrivateAddresses);
+    let client = context.http.client(private).map_err(|failure| failure.message)?;
+    let mut capabilities = capabilities(&adapter);
+    capabilities.consolidates &= consolidated;
+    Ok(Arc::new(HttpSystem {
+        capabilities,
+        adapter,
+        client,
+        headers,
+        secret,
+        place,
+        indexes: Indexes::default(),
+        progress: Mutex::default(),
+    }))
+}
+
+/// What an adapter's system can do.
+pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
+    let (spec, limits) = (&adapter.spec, &adapter.spec.limits);
+    let longest = |calls: &[&Option<Call>]| calls.iter().filter_map(|c| c.as_ref()).map(Call::timeout).max();
+    let slowest = longest(&[&adapter.open, &adapter.retain, &adapter.answer, &adapter.consolidate, &adapter.reset]);
+    Capabilities {
+        version: format!("{}+{}", spec.version, file::fingerprint(spec)),
+        max_k: limits.max_k,
+        max_batch: 1,
+        ordered: spec.can.order,
+        // what is started anew without its memories has to begin anew with each bank that it was given
+        retain_idempotent: spec.can.repeat && (spec.can.survives_restart || spec.start.is_none()),
+        recall_mutates: spec.can.learns_from_recall,
+        event_times: spec.can.times,
+        proves_ready: !matches!(spec.ready.when, ReadyRule::Stable | ReadyRule::Promised),
+        max_parallel: limits.parallel,
+        from_items: false,
+        ignores_k: false,
+        sees_gold: false,
+        empty_by_design: adapter.searches.is_empty(),
+        remote: true,
+        opens: adapter.open.is_some(),
+        asked_ready: adapter.ready.is_some() || adapter.flush.is_some(),
+        consolidates: adapter.consolidate.is_some(),
+        answers: adapter.answer.is_some(),
+        verifies: adapter.verify.is_some(),
+        token_budget: spec.can.token_budget,
+        banks: spec.can.banks,
+        recalls: !adapter.searches.is_empty(),
+        // a session may be many requests; what hangs is cut by each request's own time, this is the last resort
+        deadline: slowest.map(|slowest| slowest.saturating_mul(20).max(Duration::from_secs(600))),
+    }
+}
+
+impl HttpSystem {
+    async fn base(&self, bank: Option<&BankRef>) -> Result<Base, Failure> {
+        match &self.place {
+            Place::Fixed(url) => Ok(Base { url: url.clone(), instance: None }),
+            Place::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.into()),
+        }
+    }
+
+    /// Where the bank is. A system that keeps its memories in its process has lost those of an earlier one.
+    async fn base_of(&self, call: &Call, bank: &BankRef) -> Result<Base, Failure> {
+        let Place::Managed(managed) = &self.place else { return self.base(Some(bank)).await };
+        let at = managed.address(Some(&bank.name), self).await?;
+        let made_by = bank.handle.as_deref().and_then(|handle| handle.split_once('|')?.0.split_once('/'));
+        if let Some((_, instance)) = made_by
+            && instance != at.id
+        {
+            let message =
+                format!("{} was started anew and holds nothing of bank {}", self.adapter.spec.name, bank.bank_id);
+            // a bank that is still being filled is filled anew
+            return Err(if call.what.starts_with("retain") {
+                Failure::transient(MEMORIES_LOST, message)
+            } else {
+                Failure::permanent(MEMORIES_LOST, message)
+            });
+        }
+        Ok(at.into())
+    }
+
+    /// Sends a request outside of a question.
+    pub(super) async fn send(&self, call: &Call, bank: Option<&BankRef>, vars: &Vars) -> Result<Read, Failure> {
+        self.send_for(StepContext::default(), call, bank, vars).await
+    }
+
+    /// Sends a request for a step.
+    pub(super) async fn send_for(
+        &self,
+        step: StepContext<'_>,
+        call: &Call,
+        bank: Option<&BankRef>,
+        vars: &Vars,
+    ) -> Result<Read, Failure> {
+        let base = match bank {
+            Some(bank) => self.base_of(call, bank).await?,
+            None => self.base(None).await?,
+        };
+        let sent = self.send_to(&base.url, step, call, vars).await;
+        let (Place::Managed(managed), Some(at)) = (&self.place, &base.instance) else { return sent };
+        match sent {
+            Ok(read) => {
+                managed.did(at, &call.what);
+                Ok(read)
+            }
+            Err(failure) => Err(managed.failed(at, bank, &call.what, failure).await),
+        }
+    }
+
+    async fn send_to(&self, base: &Url, step: StepContext<'_>, call: &Call, vars: &Vars) -> Result<Read, Failure> {
+        let connection = Connection {
+            client: &self.client,
+            base,
+            auth: self.secret.as_ref(),
+            headers: &self.headers,
+            trace: step.trace,
+            max_bytes: self.adapter.spec.limits.response_bytes.map_or(DEFAULT_RESPONSE_BYTES, |n| n as usize),
+            redirects: self.adapter.spec.allow.contains(&Permission::Redirects),
+        };
+        call.send(&connection, vars).await
+    }
+
+    /// One look at a system's health: its version, when it tells.
+    pub(super) async fn probe(&self, base: &Url) -> Result<Option<String>, Failure> {
+        let Some(call) = &self.adapter.health else {
+            // without a health request a listener is all that can be seen
+            let (host, port) = (base.host_str().unwrap_or("127.0.0.1"), base.port_or_known_default().unwrap_or(80));
+            let connected = tokio::net::TcpStream::connect((host.trim_matches(['[', ']']), port)).await;
+            return connected.map(|_| None).map_err(|e| Failure::transient(super::UNREACHABLE, e.to_string()));
+        };
+        let read = self.send_to(base, StepContext::default(), call, &Vars::default()).await?;
+        let version = self.adapter.spec.health.as_ref().and_then(|health| health.version.as_deref());
+        Ok(version.and_then(|path| Path::new(path).string(&read.value)))
+    }
+
+    /// The bank's name in the system, before the system has given it a handle of its own.
+    fn named(&self, bank: &BankRef) -> String {
+        let slug: String =
+            bank.name.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let vars = Vars::default().with("name", bank.name.as_str()).with("slug", slug);
+        self.adapter.bank.render_text(&vars, &|text| text.to_owned())
+    }
+
+    pub(super) fn items(&self, entries: &[StreamEntry]) -> Vec<Item> {
+        items_of(entries, self.adapter.spec.unit, self.adapter.spec.limits.text_bytes)
+    }
+
+    pub(super) fn expected(&self, bank: &BankRef, entries: u32) -> Vec<Item> {
+        let entries_of = |content: &bench_proto::dataset::BankContent| {
+            self.items(&content.entries[..content.entries.len().min(entries as usize)])
+        };
+        bank.content.as_deref().map(entries_of).unwrap_or_default()
+    }
+
+    /// Removes the items of a bank one by one.
+    async fn purge(&self, bank: &BankRef) -> Result<(), Failure> {
+        let Some((list, ids, remove)) = &self.adapter.purge else { return Ok(()) };
+        for _ in 0..MAX_PURGE_PAGES {
+            let read = self.send(list, Some(bank), &bank_vars(bank)).await?;
+            let items: Vec<Value> = ids.all(&read.value).into_iter().cloned().collect();
+            if items.is_empty() {
+                return Ok(());
+            }
+            stream::iter(items)
+                .map(|item| async move { self.send(remove, Some(bank), &bank_vars(bank).with("item", item)).await })
+                .buffer_unordered(CHECKS_IN_FLIGHT)
+                .try_for_each(|_| std::future::ready(Ok(())))
+                .await?;
+        }
+        Err(Failure::permanent("system_refused", format!("{}: the items of the bank do not go away", list.what)))
+    }
+}
+
+/// The bank's name for the system: its own handle, or ours.
+pub(super) fn handle(bank: &BankRef) -> &str {
+    bank.handle.as_deref().map_or(bank.name.as_str(), |handle| handle.split_once('|').map_or(handle, |(_, own)| own))
+}
+
+pub(super) fn bank_vars(bank: &BankRef) -> Vars {
+    Vars::default().with("bank", handle(bank)).with("name", bank.name.as_str())
+}
+
+#[async_trait]
+impl MemorySystem for HttpSystem {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+        let host = match &self.place {
+            Place::Managed(managed) if self.adapter.spec.can.survives_restart => format!("{}|", managed.host()),
+            Place::Managed(managed) => {
+                let at = managed.address(Some(&bank.name), self).await?;
+                format!("{}/{}|", managed.host(), at.id)
+            }
+            Place::Fixed(_) => String::new(),
+        };
+        let named = self.named(bank);
+        let Some(call) = &self.adapter.open else {
+            self.base(Some(bank)).await?;
+            return Ok(format!("{host}{named}"));
+        };
+        let vars = Vars::default().with("bank", named.as_str()).with("name", bank.name.as_str());
+        let read = self.send(call, Some(bank), &vars).await?;
+        let path = self.adapter.spec.open.as_ref().and_then(|open| open.handle.as_deref());
+        let own = match path {
+            None => named,
+            Some(path) => Path::new(path)
+                .string(&read.value)
+                .ok_or_else(|| call.shape(format!("field '{path}' is missing: no handle for the bank")))?,
+        };
+        let own = super::handle::checked(own).map_err(|error| call.shape(error))?;
+        Ok(format!("{host}{own}"))
+    }
+
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        _step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
+        let Some(call) = &self.adapter.retain else {
+            return Err(Failure::permanent("system_cannot", "the adapter has no `retain`"));
+        };
+        let usage = self.retain_item_calls(call, bank, &self.items(entries)).await?;
+        Ok(RetainReceipt {
+            written: entries.iter().map(|entry| entry.turns() as u64).sum(),
+            usage,
+            ..RetainReceipt::default()
+        })
+    }
+
+    async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+        self.look_ready(bank, entries).await
+    }
+
+    async fn prepare(&self, bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        match &self.place {
+            Place::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how),
+            Place::Fixed(_) => Ok(Prepared::Ready),
+        }
+    }
+
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        self.search(bank, query).await
+    }
+
+    async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        self.ask(bank, query).await
+    }
+
+    async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
+        let Some(call) = &self.adapter.consolidate else {
+            return Err(Failure::permanent("system_cannot", "the adapter has no `consolidate`"));
+        };
+        let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
+        Ok(Consolidation { usage: read.usage })
+    }
+
+    async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
+        let (Some(call), Some(spec)) = (&self.adapter.verify, &self.adapter.spec.verify) else { return Ok(None) };
+        let expected = self.expected(bank, entries).len() as u64;
+        let read = self.send(call, Some(bank), &bank_vars(bank).with("expected", expected)).await?;
+        let path = Path::new(spec.count.as_deref().unwrap_or_default());
+        let found = path.count(&read.value).map_err(|error| call.shape(error))?;
+        Ok(Some(Counted { expected, found }))
+    }
+
+    async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
+        let version = match &self.place {
+            Place::Managed(managed) => managed.address(Some(&bank.name), self).await?.version,
+            Place::Fixed(url) if self.adapter.spec.health.as_ref().is_some_and(|health| health.version.is_some()) => {
+                self.probe(url).await?
+            }
+            Place::Fixed(_) => None,
+        };
+        let (Some(call), Some(spec)) = (&self.adapter.statistics, &self.adapter.spec.statistics) else {
+            return Ok(SystemStats { version, numbers: BTreeMap::new() });
+        };
+        let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
+        let number = |(name, path): (&String, &String)| {
+            let found = Path::new(path).first(&read.value).and_then(Value::as_f64);
+            found.map(|number| (name.clone(), number))
+        };
+        Ok(SystemStats { version, numbers: spec.numbers.iter().filter_map(number).collect() })
+    }
+
+    async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
+        let Some(call) = &self.adapter.reset else {
+            return Err(Failure::permanent("system_cannot", "the adapter has no `reset`"));
+        };
+        self.purge(bank).await?;
+        match self.send(call, Some(bank), &bank_vars(bank)).await {
+            Ok(_) => {}
+            Err(failure) if failure.code == "system_http_404" => {}
+            Err(failure) => return Err(failure),
+        }
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(&bank.name);
+        if let Place::Managed(managed) = &self.place {
+            managed.end_bank(&bank.name).await;
+        }
+        Ok(())
+    }
+
+    async fn health(&self) -> Result<String, Failure> {
+        let base = self.base(None).await?;
+        let version = self.probe(&base.url).await?;
+        let place = if matches!(self.place, Place::Managed(_)) { "started by the runner" } else { base.url.as_str() };
+        Ok(match version {
+            Some(version) => format!("{} {version}, {place}", self.adapter.spec.name),
+            None => format!("{}, {place}", self.adapter.spec.name),
+        })
+    }
+
+    async fn is_there(&self) -> Result<(), Failure> {
+        match &self.place {
+            Place::Managed(managed) if managed.is_per_bank() => Ok(()),
+            _ => self.health().await.map(drop),
+        }
+    }
+
+    fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {
+        let Place::Managed(managed) = &self.place else { return Ok(()) };
+        match bank.handle.as_deref().and_then(|handle| handle.split_once('|')) {
+            Some((host, _)) if host.split_once('/').map_or(host, |(host, _)| host) != managed.host() => {
+                Err(Failure::transient(
+                    CANNOT_SERVE,
+                    format!("bank {} is in a system that was started on {host}", bank.bank_id),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn place(&self) -> String {
+        match &self.place {
+            Place::Fixed(url) => url.origin().ascii_serialization(),
+            Place::Managed(managed) => managed.place(),
+        }
+    }
+
+    async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
+        match &self.place {
+            Place::Fixed(url) => ServerAddress::named_by(url),
+            Place::Managed(managed) => ServerAddress::named_by(&managed.known_address(Some(&bank.name))?),
+        }
+    }
+
+    async fn close(&self) {
+        if let Place::Managed(managed) = &self.place {
+            managed.close().await;
+        }
+    }
+}

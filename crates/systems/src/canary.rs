@@ -1,0 +1,187 @@
+//! A canary for memory systems that are another process (P45): when a bank was proven ready, a few recalls show whether it holds
+//! what it was given, and whether another bank of the run holds it too.
+//!
+//! A turn is looked for by the first half of its words; whoever brings back rare words of its second half has the turn. Nothing
+//! is stored for it, no model of the run is called, and a failure of it costs nothing but its own answer.
+
+use std::collections::{BTreeSet, HashMap};
+
+use bench_proto::{
+    dataset::{BankContent, StreamEntry},
+    step::RetrievedHit,
+};
+
+use crate::Capabilities;
+
+/// Banks of a run into which a canary is sent: the first ones.
+pub const CANARY_BANKS: u32 = 10;
+/// Recalls of each: one in each third of the bank, and one in another bank.
+pub const CANARY_RECALLS: u32 = THIRDS as u32 + 1;
+
+const THIRDS: usize = 3;
+/// Letters of a word that tells something.
+const TELLING: usize = 4;
+/// Words of the second half that are looked for, and how many of them are enough.
+const MOST_SIGNS: usize = 4;
+const ENOUGH_SIGNS: usize = 2;
+
+/// Whether a canary can be sent into banks of a system at all, or why not.
+///
+/// # Errors
+/// The reason, in words of the report.
+pub fn possible(capabilities: &Capabilities) -> Result<(), &'static str> {
+    if !capabilities.remote {
+        Err("the system is computed from the stored items")
+    } else if !capabilities.recalls {
+        Err("the system does not search")
+    } else if capabilities.recall_mutates {
+        Err("a recall changes what the system holds")
+    } else if !capabilities.banks {
+        Err("the system has one memory for everything")
+    } else {
+        Ok(())
+    }
+}
+
+/// A turn to look for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The first half of its words.
+    pub query: String,
+    /// Rare words of the second half, in lower case; none of them stands in the query.
+    signs: Vec<String>,
+    /// The whole turn, blanks made one.
+    whole: String,
+}
+
+impl Probe {
+    /// Whether a hit tells of the turn, rewritten or not.
+    #[must_use]
+    pub fn is_in(&self, hit: &RetrievedHit) -> bool {
+        let words = words_of(&hit.text);
+        self.signs.iter().filter(|sign| words.contains(*sign)).count() >= ENOUGH_SIGNS
+    }
+
+    /// Whether a hit holds the turn as it was stored.
+    #[must_use]
+    pub fn is_whole_in(&self, hit: &RetrievedHit) -> bool {
+        spaced(&hit.text).contains(&self.whole)
+    }
+}
+
+/// The first probe of whose signs another bank was given too few to know the turn, with those that it was not given.
+#[must_use]
+pub fn strange_to(other: &BankContent, probes: &[Probe]) -> Option<Probe> {
+    let known: BTreeSet<String> = texts(other).iter().flat_map(|text| words_of(text)).collect();
+    probes.iter().find_map(|probe| {
+        let signs: Vec<String> = probe.signs.iter().filter(|sign| !known.contains(*sign)).cloned().collect();
+        let enough = signs.len() >= ENOUGH_SIGNS;
+        enough.then(|| Probe { query: probe.query.clone(), whole: probe.whole.clone(), signs })
+    })
+}
+
+/// In each third of a bank the turn with the most words of its own in its second half; none where there are too few.
+#[must_use]
+pub fn probes(content: &BankContent) -> Vec<Probe> {
+    let texts = texts(content);
+    let mut seen_in: HashMap<String, u32> = HashMap::new();
+    for word in texts.iter().flat_map(|text| words_of(text)) {
+        *seen_in.entry(word).or_default() += 1;
+    }
+    let third = texts.len().div_ceil(THIRDS).max(1);
+    let best = |part: &[String]| {
+        let made = part.iter().filter_map(|text| probe(text, &seen_in));
+        // of equal ones the first, so that every process sends the same
+        made.reduce(|best, next| if next.signs.len() > best.signs.len() { next } else { best })
+    };
+    texts.chunks(third).filter_map(best).collect()
+}
+
+fn probe(text: &str, seen_in: &HashMap<String, u32>) -> Option<Probe> {
+    let all: Vec<&str> = text.split_whitespace().collect();
+    let (first, second) = all.split_at(all.len() / 2);
+    let query = first.join(" ");
+    let asked = words_of(&query);
+    if asked.len() < ENOUGH_SIGNS {
+        return None;
+    }
+    let own = |word: &String| !asked.contains(word) && seen_in.get(word) == Some(&1);
+    let signs: Vec<String> = words_of(&second.join(" ")).into_iter().filter(own).take(MOST_SIGNS).collect();
+    (signs.len() > ENOUGH_SIGNS).then(|| Probe { query, signs, whole: spaced(text) })
+}
+
+/// The texts of all turns and memories that stay, without speakers.
+fn texts(content: &BankContent) -> Vec<String> {
+    let replaced: BTreeSet<&str> = content
+        .entries
+        .iter()
+        .filter_map(|entry| match entry {
+            StreamEntry::Update { replaces, .. } => Some(replaces.as_str()),
+            StreamEntry::Session(_) | StreamEntry::Memory(_) => None,
+        })
+        .collect();
+    let of = |entry: &StreamEntry| match entry {
+        StreamEntry::Session(session) => session.turns.iter().map(|turn| turn.text.clone()).collect(),
+        StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. }
+            if !replaced.contains(memory.id.as_str()) =>
+        {
+            vec![memory.text.clone()]
+        }
+        StreamEntry::Memory(_) | StreamEntry::Update { .. } => Vec::new(),
+    };
+    content.entries.iter().flat_map(of).collect()
+}
+
+/// Its telling words in lower case, each once.
+fn words_of(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= TELLING);
+    words.map(str::to_lowercase).collect()
+}
+
+fn spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::dataset::{Session, Turn};
+
+    use super::*;
+
+    fn bank(lines: &[&str]) -> BankContent {
+        let turn = |(at, line): (usize, &&str)| Turn {
+            id: format!("D1:{}", at + 1),
+            speaker: "Ann".to_owned(),
+            text: (*line).to_owned(),
+            caption: None,
+        };
+        let turns = lines.iter().enumerate().map(turn).collect();
+        let session = Session { id: "D1".to_owned(), time_text: None, time: None, turns };
+        BankContent { bank_id: "b".to_owned(), speakers: vec![], entries: vec![StreamEntry::Session(session)] }
+    }
+
+    fn hit(text: &str) -> RetrievedHit {
+        RetrievedHit { text: text.to_owned(), ..RetrievedHit::default() }
+    }
+
+    #[test]
+    fn p45_a_turn_is_known_by_the_half_that_was_not_asked_for() {
+        let heron = "My sister Ottilie keeps a tame heron called Brunswick beside the pottery kiln";
+        let content = bank(&["Hello there!", heron, "Bye for now"]);
+        let probes = probes(&content);
+        assert_eq!(probes.len(), 1, "short turns tell nothing");
+        assert_eq!(probes[0].query, "My sister Ottilie keeps a tame");
+        assert_eq!(probes[0].signs, ["beside", "brunswick", "called", "heron"]);
+        assert!(probes[0].is_in(&hit(&format!("[8 May] Ann: {heron}"))));
+        assert!(probes[0].is_in(&hit("Ottilie has a heron, Brunswick")), "rewritten, and still known");
+        assert!(!probes[0].is_in(&hit("My sister Ottilie keeps a tame")), "an echo of the query is no memory");
+        assert!(spaced(&format!("Ann:  {heron}")).contains(&probes[0].whole));
+    }
+
+    #[test]
+    fn p45_words_that_stand_in_other_turns_too_are_no_signs() {
+        let line = "The lantern festival in Quillfeather was crowded with painted paper dragons yesterday";
+        assert_eq!(probes(&bank(&[line])).len(), 1);
+        assert!(probes(&bank(&[line, line])).is_empty());
+    }
+}

@@ -1,0 +1,497 @@
+//! `systems check`: drives a live system through everything that a run asks of it and says what was done and seen.
+//!
+//! Two small banks of made-up facts are stored under names of their own and removed at the end. Every step is one line:
+//! pass, fail, or "cannot" for what the system does not claim to do.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bench_proto::{
+    dataset::{BankContent, Session, StreamEntry, Turn},
+    failure::Failure,
+    ids::Sha256Hash,
+    step::RetrievedHit,
+};
+use serde::Serialize;
+
+use crate::{BankRef, MemorySystem, Readiness, Recall, RecallQuery, StepContext};
+
+/// How a check went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As it should be.
+    Pass,
+    /// Not as the system claims.
+    Fail,
+    /// The system does not claim to do it.
+    Cannot,
+}
+
+impl Outcome {
+    /// For tables.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Cannot => "cannot",
+        }
+    }
+}
+
+/// A check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Its name.
+    pub check: &'static str,
+    /// How it went.
+    pub outcome: Outcome,
+    /// What was done and seen.
+    pub detail: String,
+    /// Milliseconds.
+    pub ms: u64,
+}
+
+/// Longest wait for a bank to be ready.
+const READY_WITHIN: Duration = Duration::from_secs(600);
+/// Calls whose latency is measured.
+const LATENCY_CALLS: usize = 10;
+
+/// A result of a check: what was seen, or what is wrong.
+type Seen = Result<(Outcome, String), String>;
+
+fn pass(detail: impl Into<String>) -> Seen {
+    Ok((Outcome::Pass, detail.into()))
+}
+
+fn cannot(detail: impl Into<String>) -> Seen {
+    Ok((Outcome::Cannot, detail.into()))
+}
+
+/// Facts that no model knows and no other bank holds.
+const RED: &[&str] = &[
+    "My sister Ottilie keeps a tame heron called Brunswick.",
+    "What a strange pet. Where does it sleep?",
+    "In the old bathtub behind the pottery in Quillfeather Lane.",
+    "The password of the boat house is marmalade-seventeen.",
+    "Zoë paid 1.234,50 € for the 風鈴 at the café in Łódź 🎐.",
+    "My bicycle Hortensia is painted turquoise.",
+];
+/// What a later session says about something in the first one.
+const LATER: &str = "I painted my bicycle Hortensia anew today: it is vermilion now.";
+const BLUE: &[&str] = &[
+    "My neighbour Fenwick collects barometers from shipwrecks.",
+    "How many has he got by now?",
+    "Forty-one, the newest one comes from the schooner Petrel.",
+    "He moved to Gullhaven in the spring.",
+];
+
+/// Runs all checks. `name` begins the names of the banks that are made.
+pub async fn run(system: &dyn MemorySystem, name: &str) -> Vec<Step> {
+    let mut checks = Checks { system, red: bank(name, "red", RED), blue: bank(name, "blue", BLUE), steps: Vec::new() };
+    checks.all().await;
+    checks.steps
+}
+
+struct Checks<'a> {
+    system: &'a dyn MemorySystem,
+    red: BankRef,
+    blue: BankRef,
+    steps: Vec<Step>,
+}
+
+fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
+    let turn = |(at, line): (usize, &&str)| Turn {
+        id: format!("D1:{}", at + 1),
+        speaker: ["Ann", "Bo"][at % 2].to_owned(),
+        text: (*line).to_owned(),
+        caption: None,
+    };
+    let session = |number: usize, turns: Vec<Turn>| {
+        StreamEntry::Session(Session {
+            id: format!("D{number}"),
+            time_text: Some(format!("{number}:15 pm on {number} May, 2023")),
+            time: Some(format!("2023-05-{number:02}T13:15:00")),
+            turns,
+        })
+    };
+    let mut long = turn((0, &"The long story of the lighthouse keeper's notebook:"));
+    long.id = "D2:1".to_owned();
+    long.text = format!(
+        "{} {} It ends with the word xylograph.",
+        long.text,
+        "the lamp was lit and the sea was calm. ".repeat(180)
+    );
+    let later = Turn { id: "D3:1".to_owned(), ..turn((0, &LATER)) };
+    let content = BankContent {
+        bank_id: colour.to_owned(),
+        speakers: vec!["Ann".to_owned(), "Bo".to_owned()],
+        entries: vec![
+            session(1, lines.iter().enumerate().map(turn).collect()),
+            session(2, vec![long]),
+            session(3, vec![later]),
+        ],
+    };
+    let bytes = serde_json::to_vec(&content).unwrap_or_default();
+    BankRef {
+        name: format!("{name}-{colour}"),
+        handle: None,
+        bank_id: colour.to_owned(),
+        content_hash: Sha256Hash::of(&bytes),
+        content: Some(Arc::new(content)),
+    }
+}
+
+fn entries(bank: &BankRef) -> &[StreamEntry] {
+    bank.content.as_deref().map_or(&[], |content| &content.entries)
+}
+
+fn said(failure: &Failure) -> String {
+    failure.to_string()
+}
+
+fn has(hits: &[RetrievedHit], word: &str) -> bool {
+    hits.iter().any(|hit| hit.text.to_lowercase().contains(&word.to_lowercase()))
+}
+
+impl Checks<'_> {
+    fn note(&mut self, check: &'static str, begun: Instant, seen: Seen) -> bool {
+        let (outcome, detail) = seen.unwrap_or_else(|wrong| (Outcome::Fail, wrong));
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.steps.push(Step { check, outcome, detail, ms });
+        outcome != Outcome::Fail
+    }
+
+    async fn all(&mut self) {
+        let begun = Instant::now();
+        let health = self.system.health().await;
+        if !self.note("health", begun, health.map_err(|f| said(&f)).and_then(pass)) {
+            return;
+        }
+        let begun = Instant::now();
+        let stored = self.store_red().await;
+        if !self.note("store", begun, stored) {
+            self.clean().await;
+            return;
+        }
+        let begun = Instant::now();
+        let seen = self.ready_is_true().await;
+        self.note("ready is true", begun, seen);
+        let begun = Instant::now();
+        let seen = self.counts().await;
+        self.note("counts", begun, seen);
+        let begun = Instant::now();
+        let seen = self.unicode_and_length().await;
+        self.note("unicode and length", begun, seen);
+        let begun = Instant::now();
+        let seen = self.ids().await;
+        self.note("ids come back", begun, seen);
+        let begun = Instant::now();
+        let seen = self.order().await;
+        self.note("order", begun, seen);
+        let begun = Instant::now();
+        let seen = self.event_time().await;
+        self.note("event time", begun, seen);
+        let begun = Instant::now();
+        let seen = self.limits().await;
+        self.note("limits", begun, seen);
+        let begun = Instant::now();
+        let seen = self.repeat().await;
+        self.note("repeat", begun, seen);
+        let begun = Instant::now();
+        let seen = self.isolation().await;
+        self.note("isolation", begun, seen);
+        let begun = Instant::now();
+        let seen = self.latency().await;
+        self.note("latency", begun, seen);
+        let begun = Instant::now();
+        let seen = self.real_answers().await;
+        self.note("real answers", begun, seen);
+        let begun = Instant::now();
+        let seen = self.reset().await;
+        self.note("reset", begun, seen);
+        self.clean().await;
+    }
+
+    async fn recall(&self, bank: &BankRef, text: &str, k: u32) -> Result<Recall, String> {
+        let visible_entries = u32::try_from(entries(bank).len()).unwrap_or(u32::MAX);
+        let query = RecallQuery {
+            question_id: "check",
+            text,
+            time_text: Some("1:15 pm on 9 June, 2023"),
+            k,
+            visible_entries,
+            ..RecallQuery::default()
+        };
+        self.system.recall(bank, &query).await.map_err(|f| said(&f))
+    }
+
+    async fn fill(&self, bank: &BankRef) -> Result<String, String> {
+        let batch = (self.system.capabilities().max_batch as usize).clamp(1, 64);
+        for chunk in entries(bank).chunks(batch) {
+            self.system.retain(bank, chunk, StepContext::default()).await.map_err(|f| said(&f))?;
+        }
+        let (begun, mut polls) = (Instant::now(), 0);
+        loop {
+            polls += 1;
+            let readiness = self.system.readiness(bank, u32::try_from(entries(bank).len()).unwrap_or(u32::MAX)).await;
+            match readiness.map_err(|f| said(&f))? {
+                Readiness::Proven => return Ok(format!("ready after {polls} polls, proven")),
+                Readiness::Promised => return Ok(format!("ready after {polls} polls, promised only")),
+                Readiness::NotYet { .. } if begun.elapsed() > READY_WITHIN => {
+                    return Err(format!("not ready after {} s", READY_WITHIN.as_secs()));
+                }
+                Readiness::NotYet { poll_after_ms } => {
+                    tokio::time::sleep(Duration::from_millis(poll_after_ms.clamp(10, 5000))).await;
+                }
+            }
+        }
+    }
+
+    async fn store_red(&mut self) -> Seen {
+        let handle = self.system.open_bank(&self.red).await.map_err(|f| said(&f))?;
+        self.red.handle = Some(handle);
+        let ready = self.fill(&self.red).await?;
+        pass(format!("made a bank, stored 3 sessions with {} turns; {ready}", RED.len() + 2))
+    }
+
+    async fn ready_is_true(&self) -> Seen {
+        if !self.system.capabilities().recalls {
+            return cannot("it does not search, it only answers");
+        }
+        let hits = self.recall(&self.red, "Where does the heron Brunswick sleep?", 10).await?.hits;
+        if hits.is_empty() {
+            return Err("it said that it was ready, and a search for what was stored found nothing".to_owned());
+        }
+        if has(&hits, "Brunswick") || has(&hits, "bathtub") {
+            return pass(format!("searched for a stored fact and found it among {} hits", hits.len()));
+        }
+        Err(format!("{} hits, none of them with the stored fact; the first: {}", hits.len(), hits[0].text))
+    }
+
+    async fn counts(&self) -> Seen {
+        let all = u32::try_from(entries(&self.red).len()).unwrap_or(u32::MAX);
+        match self.system.verify(&self.red, all).await.map_err(|f| said(&f))? {
+            None => cannot("it cannot tell how much a bank holds: losses are seen only by empty recalls"),
+            Some(counted) if counted.found < counted.expected => {
+                Err(format!("{} of {} stored items are there", counted.found, counted.expected))
+            }
+            Some(counted) => pass(format!("{} items, {} were stored", counted.found, counted.expected)),
+        }
+    }
+
+    async fn unicode_and_length(&self) -> Seen {
+        if !self.system.capabilities().recalls {
+            return cannot("it does not search");
+        }
+        let hits = self.recall(&self.red, "What did Zoë pay for the 風鈴 in Łódź?", 10).await?.hits;
+        if !has(&hits, "風鈴") || !has(&hits, "🎐") {
+            return Err("a turn with letters of other scripts did not come back as it was stored".to_owned());
+        }
+        let hits = self.recall(&self.red, "lighthouse keeper's notebook xylograph", 10).await?.hits;
+        if has(&hits, "xylograph") || has(&hits, "lamp was lit") {
+            return pass("other scripts come back unchanged, a text of 7,000 letters can be found");
+        }
+        Err("a text of 7,000 letters cannot be found".to_owned())
+    }
+
+    async fn ids(&self) -> Seen {
+        if !self.system.capabilities().recalls {
+            return cannot("it does not search");
+        }
+        let hits = self.recall(&self.red, "the password of the boat house", 10).await?.hits;
+        let Some(hit) = hits.iter().find(|hit| hit.text.contains("marmalade")) else {
+            return Err("a stored fact was not found".to_owned());
+        };
+        match hit.id.as_str() {
+            "D1:4" => pass("a hit carries the id of its turn: retrieval is measured by turn and by session"),
+            _ if hit.session_id == "D1" => pass("a hit carries its session: retrieval is measured by session"),
+            _ => cannot("hits carry no id of ours: retrieval metrics do not exist for it"),
+        }
+    }
+
+    /// Of two facts, the later one must not be lost behind the earlier one.
+    async fn order(&self) -> Seen {
+        if !self.system.capabilities().recalls {
+            return cannot("it does not search");
+        }
+        let hits = self.recall(&self.red, "What colour is the bicycle Hortensia painted?", 10).await?.hits;
+        match (has(&hits, "turquoise"), has(&hits, "vermilion")) {
+            (true, true) => pass(
+                "two sessions contradict each other: both are found, in the order of their dates it is clear which holds",
+            ),
+            (false, true) => pass("two sessions contradict each other: the later one has replaced the earlier one"),
+            (true, false) => Err("two sessions contradict each other: only the earlier one is found".to_owned()),
+            (false, false) => Err("neither of two sessions about one thing is found".to_owned()),
+        }
+    }
+
+    async fn event_time(&self) -> Seen {
+        let capabilities = self.system.capabilities();
+        if !capabilities.recalls {
+            return cannot("it does not search");
+        }
+        let hits = self.recall(&self.red, "tame heron Brunswick", 10).await?.hits;
+        match (has(&hits, "2023"), capabilities.event_times) {
+            (true, _) => pass("the date of the session comes back with the text"),
+            (false, true) => pass("event times are taken over by a field of their own"),
+            (false, false) => cannot("it takes no event times, and dates do not come back with the text"),
+        }
+    }
+
+    async fn limits(&self) -> Seen {
+        let capabilities = self.system.capabilities();
+        if !capabilities.recalls || capabilities.ignores_k {
+            return cannot("it is not asked for a number of hits");
+        }
+        let few = self.recall(&self.red, "heron boat password", 2).await?;
+        if few.hits.len() > 2 && !capabilities.token_budget {
+            return Err(format!("2 hits were asked for, {} came", few.hits.len()));
+        }
+        let Some(most) = capabilities.max_k else {
+            return pass("2 hits asked for, at most 2 came; no upper limit is known");
+        };
+        self.recall(&self.red, "heron", most).await.map_err(|e| format!("{most} hits, its own limit: {e}"))?;
+        match self.recall(&self.red, "heron", most + 1).await {
+            Ok(_) => Err(format!("{} hits were asked for and not refused", most + 1)),
+            Err(_) => pass(format!("at most k hits come; {most} are allowed and more is refused")),
+        }
+    }
+
+    async fn repeat(&self) -> Seen {
+        if !self.system.capabilities().retain_idempotent {
+            return cannot("storing again may store twice: after an unknown outcome a bank begins anew");
+        }
+        let all = u32::try_from(entries(&self.red).len()).unwrap_or(u32::MAX);
+        let before = self.system.verify(&self.red, all).await.map_err(|f| said(&f))?;
+        self.fill(&self.red).await?;
+        let after = self.system.verify(&self.red, all).await.map_err(|f| said(&f))?;
+        let hits = self.recall(&self.red, "the password of the boat house", 10).await?.hits;
+        let times = hits.iter().filter(|hit| hit.text.contains("marmalade")).count();
+        match (before, after) {
+            (Some(before), Some(after)) if after.found > before.found => {
+                Err(format!("stored again: {} items became {}", before.found, after.found))
+            }
+            _ if times > 1 => Err(format!("stored again: one fact came back {times} times")),
+            _ => pass("stored everything a second time: nothing is there twice"),
+        }
+    }
+
+    async fn isolation(&mut self) -> Seen {
+        if !self.system.capabilities().banks {
+            return cannot("it has one memory for everything: one bank per run");
+        }
+        let handle = self.system.open_bank(&self.blue).await.map_err(|f| said(&f))?;
+        self.blue.handle = Some(handle);
+        self.fill(&self.blue).await?;
+        if !self.system.capabilities().recalls {
+            return cannot("it does not search");
+        }
+        let leaked = self.recall(&self.blue, "Where does the heron Brunswick sleep?", 10).await?.hits;
+        if has(&leaked, "Brunswick") || has(&leaked, "bathtub") {
+            return Err("a search in one bank found what is in another".to_owned());
+        }
+        let own = self.recall(&self.blue, "barometers from shipwrecks", 10).await?.hits;
+        if !has(&own, "barometer") {
+            return Err("a second bank does not find what was stored in it".to_owned());
+        }
+        pass("two banks with the same ids: each finds its own and nothing of the other")
+    }
+
+    async fn latency(&self) -> Seen {
+        if !self.system.capabilities().recalls {
+            return cannot("it does not search");
+        }
+        let mut times = Vec::with_capacity(LATENCY_CALLS);
+        for _ in 0..LATENCY_CALLS {
+            let begun = Instant::now();
+            self.recall(&self.red, "the password of the boat house", 10).await?;
+            times.push(begun.elapsed());
+        }
+        times.sort_unstable();
+        let ms = |at: usize| times[at].as_secs_f64() * 1e3;
+        pass(format!(
+            "{LATENCY_CALLS} recalls: median {:.1} ms, slowest {:.1} ms",
+            ms(LATENCY_CALLS / 2),
+            ms(LATENCY_CALLS - 1)
+        ))
+    }
+
+    /// A daemon without a key may have become a fake model that answers the same to everything.
+    async fn real_answers(&self) -> Seen {
+        if !self.system.capabilities().answers {
+            return cannot("it does not answer by itself");
+        }
+        let mut answers = Vec::new();
+        for text in [
+            "Where does the heron Brunswick sleep?",
+            "What is the password of the boat house?",
+            "What did Zoë buy in Łódź?",
+        ] {
+            let query = RecallQuery { question_id: "check", text, k: 10, visible_entries: 2, ..RecallQuery::default() };
+            let answer = self.system.answer(&self.red, &query).await;
+            match answer {
+                Ok(answer) => answers.push(answer.text),
+                Err(failure) if failure.code == "system_refused" && answers.is_empty() => {
+                    return cannot(format!("it does not answer by itself: {}", failure.message));
+                }
+                Err(failure) => return Err(said(&failure)),
+            }
+        }
+        if answers.iter().all(|answer| answer.trim().is_empty()) {
+            return Err("all answers are empty".to_owned());
+        }
+        if answers.iter().all(|answer| *answer == answers[0]) {
+            return Err(format!(
+                "three different questions got the same answer, '{}': a fake model may have taken the place of the real one",
+                answers[0].chars().take(80).collect::<String>()
+            ));
+        }
+        pass(format!(
+            "three questions got different answers; the first: {}",
+            answers[0].chars().take(80).collect::<String>()
+        ))
+    }
+
+    async fn reset(&mut self) -> Seen {
+        match self.system.reset_bank(&self.red).await {
+            Err(failure) if failure.code == "system_cannot" => {
+                return cannot("a bank cannot be removed: clean up by hand");
+            }
+            Err(failure) => return Err(said(&failure)),
+            Ok(()) => {}
+        }
+        if !self.system.capabilities().recalls
+            || !self.system.capabilities().banks
+            || self.system.capabilities().from_items
+        {
+            return pass("the bank was removed");
+        }
+        // a bank that is gone may be an error or an empty answer
+        if let Ok(after) = self.recall(&self.red, "Where does the heron Brunswick sleep?", 10).await
+            && has(&after.hits, "Brunswick")
+        {
+            return Err("a bank that was removed still answers".to_owned());
+        }
+        if self.blue.handle.is_some() {
+            let own = self.recall(&self.blue, "barometers from shipwrecks", 10).await?.hits;
+            if !has(&own, "barometer") {
+                return Err("removing one bank took something from another".to_owned());
+            }
+        }
+        self.red.handle = None;
+        pass("the bank is gone, the other one is untouched")
+    }
+
+    /// Removes what is left, as far as it can be removed.
+    async fn clean(&mut self) {
+        for bank in [&self.red, &self.blue] {
+            if bank.handle.is_some() {
+                let _ = self.system.reset_bank(bank).await;
+            }
+        }
+    }
+}

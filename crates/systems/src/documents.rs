@@ -1,0 +1,160 @@
+//! The searchable units of a bank: its turns and memories, as far as a query may see them.
+
+use std::collections::HashMap;
+
+use bench_proto::{
+    dataset::{BankContent, Memory, Session, StreamEntry, Turn},
+    step::RetrievedHit,
+};
+
+/// One turn or memory, borrowed from the bank.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Document<'a> {
+    /// A turn and the session that holds it.
+    Turn(&'a Session, &'a Turn),
+    /// A single memory; it counts as its own session.
+    Memory(&'a Memory),
+}
+
+impl<'a> Document<'a> {
+    /// Whether both are the same turn or memory of the same bank, and not only equal.
+    pub(crate) fn is(self, other: Document<'_>) -> bool {
+        match (self, other) {
+            (Self::Turn(_, a), Document::Turn(_, b)) => std::ptr::eq(a, b),
+            (Self::Memory(a), Document::Memory(b)) => std::ptr::eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// Id of the turn or memory.
+    pub(crate) fn id(self) -> &'a str {
+        match self {
+            Self::Turn(_, turn) => &turn.id,
+            Self::Memory(memory) => &memory.id,
+        }
+    }
+
+    /// Id of the session.
+    pub(crate) fn session_id(self) -> &'a str {
+        match self {
+            Self::Turn(session, _) => &session.id,
+            Self::Memory(memory) => &memory.id,
+        }
+    }
+
+    /// What is searched and what the answerer reads: `[<time>] <line>`, without the bracket when no time is known.
+    pub(crate) fn text(self) -> String {
+        let (time, line) = match self {
+            Self::Turn(session, turn) => (session.time_text.as_ref(), turn.line()),
+            Self::Memory(memory) => (memory.time.as_ref(), memory.text.clone()),
+        };
+        match time {
+            Some(time) => format!("[{time}] {line}"),
+            None => line,
+        }
+    }
+
+    /// The document as a hit.
+    pub(crate) fn hit(self, score: Option<f64>) -> RetrievedHit {
+        RetrievedHit {
+            id: self.id().to_owned(),
+            session_id: self.session_id().to_owned(),
+            score,
+            text: self.text(),
+            ..RetrievedHit::default()
+        }
+    }
+}
+
+/// All documents of the first `visible_entries` entries, in stream order (P6). An update takes away what it replaces.
+pub(crate) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Document<'_>> {
+    let entries = &content.entries[..visible_len(content, visible_entries)];
+    let mut documents: Vec<Option<Document<'_>>> = Vec::with_capacity(entries.iter().map(StreamEntry::turns).sum());
+    let mut positions: Option<HashMap<&str, usize>> = None; // only streams with updates pay for it
+    for entry in entries {
+        let before = documents.len();
+        match entry {
+            StreamEntry::Session(session) => {
+                documents.extend(session.turns.iter().map(|turn| Some(Document::Turn(session, turn))));
+            }
+            StreamEntry::Memory(memory) => documents.push(Some(Document::Memory(memory))),
+            StreamEntry::Update { replaces, memory } => {
+                let positions = positions.get_or_insert_with(|| {
+                    documents.iter().enumerate().filter_map(|(at, d)| Some(((*d)?.id(), at))).collect()
+                });
+                if let Some(at) = positions.remove(replaces.as_str()) {
+                    documents[at] = None;
+                }
+                documents.extend(memory.as_ref().map(|memory| Some(Document::Memory(memory))));
+            }
+        }
+        if let Some(positions) = &mut positions {
+            let added = documents[before..].iter().enumerate();
+            positions.extend(added.filter_map(|(at, d)| Some(((*d)?.id(), before + at))));
+        }
+    }
+    documents.into_iter().flatten().collect()
+}
+
+/// The same as hits without scores.
+pub(crate) fn hits(content: &BankContent, visible_entries: u32) -> Vec<RetrievedHit> {
+    visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect()
+}
+
+/// All documents of one entry, whatever may take them away later.
+pub(crate) fn of_entry(entry: &StreamEntry) -> Vec<Document<'_>> {
+    match entry {
+        StreamEntry::Session(session) => session.turns.iter().map(|turn| Document::Turn(session, turn)).collect(),
+        StreamEntry::Memory(memory) => vec![Document::Memory(memory)],
+        StreamEntry::Update { memory, .. } => memory.iter().map(Document::Memory).collect(),
+    }
+}
+
+/// Number of entries that a query may see.
+pub(crate) fn visible_len(content: &BankContent, visible_entries: u32) -> usize {
+    content.entries.len().min(visible_entries as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(id: &str, text: &str) -> Memory {
+        Memory { id: id.to_owned(), text: text.to_owned(), time: None, fields: Default::default() }
+    }
+
+    #[test]
+    fn updates_take_away_what_they_replace_and_only_once_visible() {
+        let content = BankContent {
+            bank_id: "b".to_owned(),
+            speakers: vec![],
+            entries: vec![
+                StreamEntry::Memory(memory("m1", "tea")),
+                StreamEntry::Memory(memory("m2", "cats")),
+                StreamEntry::Update { replaces: "m1".to_owned(), memory: Some(memory("m3", "coffee")) },
+                StreamEntry::Update { replaces: "m3".to_owned(), memory: Some(memory("m3", "water")) },
+                StreamEntry::Update { replaces: "m2".to_owned(), memory: None },
+                StreamEntry::Update { replaces: "unknown".to_owned(), memory: None },
+            ],
+        };
+        let texts = |n| visible(&content, n).into_iter().map(Document::text).collect::<Vec<_>>();
+        assert_eq!(texts(0), Vec::<String>::new());
+        assert_eq!(texts(2), ["tea", "cats"]);
+        assert_eq!(texts(3), ["cats", "coffee"]);
+        assert_eq!(texts(4), ["cats", "water"]);
+        assert_eq!(texts(5), ["water"]);
+        assert_eq!(texts(u32::MAX), ["water"]);
+    }
+
+    #[test]
+    fn text_carries_the_time_in_front() {
+        let turn =
+            Turn { id: "D1:1".into(), speaker: "Ann".into(), text: "Look".into(), caption: Some("a kite".into()) };
+        let mut session =
+            Session { id: "D1".into(), time_text: Some("9:00 am on 2 May, 2031".into()), time: None, turns: vec![] };
+        let line = Document::Turn(&session, &turn).text();
+        assert_eq!(line, "[9:00 am on 2 May, 2031] Ann: Look [shares an image: a kite]");
+        session.time_text = None;
+        assert_eq!(Document::Turn(&session, &turn).text(), "Ann: Look [shares an image: a kite]");
+    }
+}

@@ -1,0 +1,132 @@
+//! Where embeddings come from: any OpenAI-compatible server, or nothing but the words of a text.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use async_trait::async_trait;
+use bench_models::{
+    openai::{
+        SharedHttp,
+        embeddings::{request, vectors},
+    },
+    registry::{Account, build_embeddings, embedding_account},
+};
+use bench_proto::failure::{Failure, FailureClass};
+
+/// An embedding model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddingModel {
+    /// Its name, as it is sent.
+    pub name: String,
+    /// The account whose server has it.
+    pub account: String,
+}
+
+/// Makes vectors of texts.
+#[async_trait]
+pub trait Embed: Send + Sync {
+    /// One vector per text, in order.
+    async fn embed(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure>;
+
+    /// Makes the vectors of what a bank is given and keeps them for [`Self::of_bank`], where that spares making them again.
+    async fn ahead(&self, _: &EmbeddingModel, _: &[String]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The vectors of what a bank was given.
+    async fn of_bank(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        self.embed(model, texts).await
+    }
+}
+
+/// Embeddings of a server for whoever works outside of a run (`systems check`): those of runs are paced, capped and stored.
+pub struct HttpEmbeddings {
+    accounts: BTreeMap<String, Account>,
+    http: SharedHttp,
+}
+
+/// Attempts of one request; embedding a text twice is harmless.
+const ATTEMPTS: u32 = 5;
+
+impl HttpEmbeddings {
+    /// Over these accounts.
+    #[must_use]
+    pub fn new(accounts: BTreeMap<String, Account>, http: SharedHttp) -> Self {
+        Self { accounts, http }
+    }
+}
+
+#[async_trait]
+impl Embed for HttpEmbeddings {
+    async fn embed(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        let account = embedding_account(&self.accounts, &model.account).ok_or_else(|| no_account(&model.account))?;
+        let server = build_embeddings(&model.name, account, &self.http)?;
+        let mut wait = Duration::from_millis(200);
+        let mut attempt = 1;
+        loop {
+            match server.attempt(&request(texts), None).await.result {
+                Ok(reply) => {
+                    return vectors(&reply.text, texts.len()).map_err(|e| Failure::permanent("embedding_shape", e));
+                }
+                Err(error) if error.failure.class == FailureClass::Transient && attempt < ATTEMPTS => {
+                    tokio::time::sleep(wait).await;
+                    wait *= 2;
+                    attempt += 1;
+                }
+                Err(error) => return Err(error.failure),
+            }
+        }
+    }
+}
+
+fn no_account(name: &str) -> Failure {
+    Failure::terminal(
+        "embedding_account",
+        format!(
+            "account '{name}' has no server and key for embeddings: set OPENAI_API_KEY, or vector.account, or vector.model=hash"
+        ),
+    )
+}
+
+/// No account is configured at all.
+pub(crate) struct NoEmbeddings;
+
+#[async_trait]
+impl Embed for NoEmbeddings {
+    async fn embed(&self, model: &EmbeddingModel, _texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        Err(no_account(&model.account))
+    }
+}
+
+/// Words and their parts, hashed into 384 dimensions: no meaning, no network, the same everywhere. For tests and as the
+/// floor that a real embedding model has to beat.
+pub struct HashEmbeddings;
+
+const HASH_DIMENSIONS: usize = 384;
+
+#[async_trait]
+impl Embed for HashEmbeddings {
+    async fn embed(&self, _model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        Ok(texts.iter().map(|text| hashed(text)).collect())
+    }
+}
+
+fn hashed(text: &str) -> Vec<f32> {
+    let mut vector = vec![0.0_f32; HASH_DIMENSIONS];
+    let mut add = |part: &str, weight: f32| {
+        // FNV-1a
+        let hash = part
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let sign = if hash >> 63 == 0 { 1.0 } else { -1.0 };
+        vector[(hash % HASH_DIMENSIONS as u64) as usize] += sign * weight;
+    };
+    let lower = text.to_lowercase();
+    for word in lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        add(word, 1.0);
+        let letters: Vec<char> = word.chars().collect();
+        for three in letters.windows(3) {
+            add(&three.iter().collect::<String>(), 0.3);
+        }
+    }
+    vector
+}

@@ -1,0 +1,57 @@
+//! Why a system cannot be built.
+
+use crate::policy::Refusal;
+
+/// Why a system cannot be built: always the user's to mend, before anything is spent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// No system of that name.
+    #[error("unknown memory system '{name}', {}known systems: {}", did_you_mean(.nearest), .known.join(", "))]
+    UnknownSystem {
+        /// The name given.
+        name: String,
+        /// A registered name that looks like it.
+        nearest: Option<&'static str>,
+        /// All names.
+        known: Vec<&'static str>,
+    },
+    /// The system has no such setting.
+    #[error("memory system '{system}' has no setting '{setting}', {}", valid_settings(.known))]
+    UnknownSetting {
+        /// The system.
+        system: String,
+        /// The setting given.
+        setting: String,
+        /// Its settings.
+        known: Vec<&'static str>,
+    },
+    /// The setting does not take that value.
+    #[error("setting {setting} must be {expected}, not {value}")]
+    BadSetting {
+        /// The setting.
+        setting: &'static str,
+        /// What it takes.
+        expected: String,
+        /// The value given, as JSON.
+        value: String,
+    },
+    /// Whoever operates this process has not allowed it.
+    #[error(transparent)]
+    NotAllowed(Box<Refusal>),
+    /// The adapter, or what it names, cannot be used.
+    #[error("memory system '{system}': {reason}")]
+    Adapter {
+        /// The system, or the file.
+        system: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+fn did_you_mean(nearest: &Option<&'static str>) -> String {
+    nearest.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default()
+}
+
+fn valid_settings(known: &[&'static str]) -> String {
+    if known.is_empty() { "it takes none".to_owned() } else { format!("its settings: {}", known.join(", ")) }
+}

@@ -1,0 +1,137 @@
+//! The common part of all systems that are computed from the stored items alone (P29): nothing is written on retain,
+//! everything is ready at once, and any worker can serve any question.
+
+use std::{sync::Arc, time::Instant};
+
+use async_trait::async_trait;
+use bench_proto::{
+    call::Usage,
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    step::RetrievedHit,
+};
+
+use crate::{
+    BankRef, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery, RetainReceipt, StepContext,
+    documents::{self, Document},
+};
+
+/// How such a system searches: the only thing in which they differ.
+#[async_trait]
+pub(crate) trait Search: Send + Sync {
+    /// Hits for the query, best first.
+    async fn search(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Vec<RetrievedHit>, Failure>;
+
+    /// Builds the index of what the query may see, unless it is there.
+    async fn index(
+        &self,
+        _bank: &BankRef,
+        _content: &Arc<BankContent>,
+        _query: &RecallQuery<'_>,
+    ) -> Result<Prepared, Failure> {
+        Ok(Prepared::Ready)
+    }
+
+    /// Does ahead, once per bank, what all searches rest on and what others can find: nothing, unless it must be paid for.
+    async fn ahead(&self, _entries: &[StreamEntry], _step: StepContext<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A search without an index and without waiting: it picks among the documents that the query may see.
+pub(crate) trait Pick: Send + Sync {
+    /// The documents for the query, best first.
+    fn pick<'a>(
+        &self,
+        bank: &BankRef,
+        documents: Vec<Document<'a>>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Vec<Document<'a>>, Failure>;
+}
+
+#[async_trait]
+impl<P: Pick> Search for P {
+    async fn search(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Vec<RetrievedHit>, Failure> {
+        let picked = self.pick(bank, documents::visible(content, query.visible_entries), query)?;
+        Ok(picked.into_iter().map(|document| document.hit(None)).collect())
+    }
+}
+
+/// A memory system made of a [`Search`].
+pub(crate) struct FromItems<S> {
+    capabilities: Capabilities,
+    search: S,
+}
+
+impl<S: Search + 'static> FromItems<S> {
+    /// The system, ready to be handed out.
+    pub(crate) fn system(capabilities: Capabilities, search: S) -> Arc<dyn MemorySystem> {
+        Arc::new(Self { capabilities, search })
+    }
+}
+
+fn content_of(bank: &BankRef) -> Result<&Arc<BankContent>, Failure> {
+    bank.content.as_ref().ok_or_else(|| {
+        let message = format!("the content of bank {} was not handed to its system", bank.bank_id);
+        Failure::permanent("bank_content_missing", message)
+    })
+}
+
+#[async_trait]
+impl<S: Search> MemorySystem for FromItems<S> {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+        Ok(bank.name.clone())
+    }
+
+    async fn retain(
+        &self,
+        _bank: &BankRef,
+        entries: &[StreamEntry],
+        step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
+        let begun = Instant::now();
+        self.search.ahead(entries, step).await?;
+        let build_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let written = entries.iter().map(|entry| entry.turns() as u64).sum();
+        Ok(RetainReceipt { written, build_us, usage: Usage::default() })
+    }
+
+    async fn readiness(&self, _bank: &BankRef, _entries: u32) -> Result<Readiness, Failure> {
+        Ok(Readiness::Proven)
+    }
+
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        match query {
+            Some(query) => self.search.index(bank, content_of(bank)?, query).await,
+            None => Ok(Prepared::Ready),
+        }
+    }
+
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        let hits = self.search.search(bank, content_of(bank)?, query).await?;
+        let effective_k = if self.capabilities.ignores_k { hits.len() as u32 } else { query.k };
+        Ok(Recall { hits, effective_k, usage: Usage::default() })
+    }
+
+    async fn reset_bank(&self, _bank: &BankRef) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn health(&self) -> Result<String, Failure> {
+        Ok("built in, nothing to reach".to_owned())
+    }
+}

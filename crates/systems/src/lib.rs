@@ -1,0 +1,46 @@
+//! Memory systems: what is benchmarked.
+//!
+//! In: a bank's entries to retain and queries to recall, each with what its step brings along ([`StepContext`]). Out: receipts, hits
+//! and failures whose codes say whether another try can help. Nothing here knows of runs, tasks or stores.
+//!
+//! Start with `system`, the trait. `registry` finds a system by its name and builds it from its settings (`settings`) and from
+//! what the process shares (`context`), unless `policy` refuses. Built-in systems are `bm25`, `vector` (and hybrid),
+//! `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
+//! (`from_items`, `documents`), their indexes are kept in `index_cache`, their embeddings come from `embed` or `local`. Systems
+//! of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
+//! promises, and `canary` looks into a bank while a run is under way.
+//!
+//! To add a built-in, copy the smallest file here (`none`) and add a line to the registry.
+
+pub mod adapter;
+mod bm25;
+pub mod canary;
+pub mod check;
+#[cfg(test)]
+mod conformance;
+mod context;
+mod documents;
+pub mod embed;
+mod error;
+mod faulty;
+mod from_items;
+mod full_context;
+pub mod index_cache;
+mod local;
+mod none;
+mod oracle;
+pub mod policy;
+mod random;
+pub mod registry;
+mod settings;
+mod system;
+pub mod vector;
+
+pub use context::{BuildContext, Embeddings};
+pub use error::BuildError;
+pub use local::LocalModels;
+pub use settings::Setting;
+pub use system::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemSettings, SystemStats,
+};

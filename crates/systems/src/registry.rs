@@ -1,0 +1,202 @@
+//! The list of memory systems. To add one: a file beside this one, and a line here.
+
+use std::sync::Arc;
+
+use crate::{
+    BuildContext, BuildError, Capabilities, MemorySystem, Setting, SystemSettings,
+    adapter::{self, AdapterSpec, shipped},
+    bm25, faulty, full_context, none, oracle, random, settings, vector,
+};
+
+/// Builds a system from its settings.
+pub type BuildSystem = fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>;
+
+/// A registered system.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemEntry {
+    /// Name, as given to `--system`.
+    pub name: &'static str,
+    /// One line for `systems list`.
+    pub description: &'static str,
+    /// Settings that it knows; all others are refused.
+    pub settings: &'static [Setting],
+    /// Builds it from checked names of settings; values are its own to check.
+    pub build: BuildSystem,
+}
+
+/// All systems, competitors before controls.
+#[rustfmt::skip]
+pub const SYSTEMS: &[SystemEntry] = &[
+    SystemEntry { name: "bm25", description: "keyword search over single turns (BM25, English stemming)", settings: bm25::SETTINGS, build: bm25::build },
+    SystemEntry { name: "vector", description: "search by embeddings over single turns, exact", settings: vector::SETTINGS, build: vector::build },
+    SystemEntry { name: "hybrid", description: "bm25 and vector, joined by reciprocal rank", settings: vector::HYBRID_SETTINGS, build: vector::build_hybrid },
+    SystemEntry { name: "full-context", description: "the whole bank as context, in order", settings: &[], build: full_context::build },
+    SystemEntry { name: "none", description: "control: no memory at all, the floor", settings: &[], build: none::build },
+    SystemEntry { name: "random", description: "control: turns by lot, chance level", settings: random::SETTINGS, build: random::build },
+    SystemEntry { name: "oracle", description: "control: the gold evidence itself, the ceiling", settings: &[], build: oracle::build },
+    SystemEntry { name: "faulty", description: "rehearsal: bm25 that fails or panics by lot, once per question", settings: faulty::SETTINGS, build: faulty::build },
+];
+
+/// The entry of a name.
+///
+/// # Errors
+/// [`BuildError::UnknownSystem`], with the nearest name.
+pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
+    SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| BuildError::UnknownSystem {
+        name: name.to_owned(),
+        nearest: nearest(name),
+        known: names().collect(),
+    })
+}
+
+/// What a name given to `--system` means: a built-in system, or an adapter that is shipped or in a file.
+#[derive(Debug, Clone)]
+pub enum Named {
+    /// A system of this crate.
+    BuiltIn(&'static SystemEntry),
+    /// A system that an adapter describes.
+    Adapter(Box<AdapterSpec>),
+}
+
+/// Finds what `name` means. Whatever holds a path separator or ends like a YAML file is a path.
+///
+/// # Errors
+/// Unknown names; files that cannot be read, with line and column.
+pub fn named(name: &str) -> Result<Named, BuildError> {
+    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
+    if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
+        let text = std::fs::read_to_string(name).map_err(|e| wrong(e.to_string()))?;
+        let spec = adapter::file::parse(&text).map_err(wrong)?;
+        adapter::check(&spec).map_err(wrong)?;
+        adapter::literal::check(&spec).map_err(wrong)?;
+        return Ok(Named::Adapter(Box::new(spec)));
+    }
+    match shipped::find(name) {
+        Some(spec) => Ok(Named::Adapter(Box::new(spec.map_err(wrong)?))),
+        None => find(name).map(Named::BuiltIn),
+    }
+}
+
+/// What can be known of a system before anything is started or sent.
+///
+/// # Errors
+/// As [`build`].
+pub fn capabilities(name: &str, settings: &SystemSettings, context: &BuildContext) -> Result<Capabilities, BuildError> {
+    let Some(spec) = settings.get(adapter::ADAPTER) else {
+        return build(name, settings, context).map(|system| system.capabilities().clone());
+    };
+    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
+    let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| wrong(e.to_string()))?;
+    adapter::check(&spec).map_err(wrong)
+}
+
+/// Builds a system, when this process may.
+///
+/// # Errors
+/// Unknown names and settings, values that a setting does not take; what an adapter needs and lacks, and what it is not allowed.
+pub fn build(
+    name: &str,
+    settings: &SystemSettings,
+    context: &BuildContext,
+) -> Result<Arc<dyn MemorySystem>, BuildError> {
+    if settings.contains_key(adapter::ADAPTER) {
+        context.policy.check(settings).map_err(BuildError::NotAllowed)?;
+        return adapter::build(settings, &context.adapters)
+            .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
+    }
+    let entry = find(name)?;
+    if context.adapters.apart {
+        context.policy.check_folder(entry.name, settings).map_err(BuildError::NotAllowed)?;
+    }
+    settings::check(entry.name, entry.settings, settings)?;
+    (entry.build)(settings, context)
+}
+
+/// Names of all systems, the built-in ones first.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SYSTEMS.iter().map(|entry| entry.name).chain(shipped::SHIPPED.iter().map(|(name, _)| *name))
+}
+
+/// A row of `systems list`.
+#[derive(Debug, Clone)]
+pub struct SystemInfo {
+    /// The entry.
+    pub entry: &'static SystemEntry,
+    /// What it can do with default settings, or why it cannot be built with them.
+    pub capabilities: Result<Capabilities, BuildError>,
+}
+
+/// All systems with their capabilities.
+#[must_use]
+pub fn list(context: &BuildContext) -> Vec<SystemInfo> {
+    let capabilities = |entry: &SystemEntry| {
+        (entry.build)(&SystemSettings::new(), context).map(|system| system.capabilities().clone())
+    };
+    SYSTEMS.iter().map(|entry| SystemInfo { entry, capabilities: capabilities(entry) }).collect()
+}
+
+/// The registered name that is most like `name`, when any is alike.
+fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase().replace('_', "-");
+    names()
+        .map(|known| (strsim::jaro_winkler(&name, known), known))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(name: &str, settings: &[(&str, serde_json::Value)]) -> String {
+        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        build(name, &settings, &BuildContext::default()).err().expect("must be refused").to_string()
+    }
+
+    #[test]
+    fn mistakes_are_named_with_what_to_do() {
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context', did you mean 'full-context'? known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
+        insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
+        insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
+    }
+
+    #[test]
+    fn defaults_that_are_shown_can_be_given() {
+        for entry in SYSTEMS {
+            let settings = entry.settings.iter().map(|s| (s.name.to_owned(), s.default.into())).collect();
+            build(entry.name, &settings, &BuildContext::default()).expect("a default is a valid value");
+        }
+    }
+
+    #[test]
+    fn the_capability_table_is_pinned() {
+        let rows: Vec<String> = list(&BuildContext::default())
+            .into_iter()
+            .map(|row| {
+                let c = row.capabilities.expect("built-ins need no settings");
+                let flags = [
+                    ("from_items", c.from_items),
+                    ("ignores_k", c.ignores_k),
+                    ("sees_gold", c.sees_gold),
+                    ("empty_by_design", c.empty_by_design),
+                ];
+                let flags: Vec<&str> = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).collect();
+                format!("{} {}: {}", row.entry.name, c.version, flags.join(" "))
+            })
+            .collect();
+        insta::assert_snapshot!(rows.join("\n"), @r"
+        bm25 1.0.0: from_items
+        vector 1.1.0: from_items
+        hybrid 1.1.0: from_items
+        full-context 1.0.0: from_items ignores_k
+        none 1.0.0: from_items empty_by_design
+        random 1.0.0: from_items
+        oracle 1.0.0: from_items sees_gold
+        faulty 1.0.0: from_items
+        ");
+    }
+}

@@ -1,0 +1,316 @@
+//! What a memory system is: the trait, what it is told and what it says.
+//!
+//! The trait follows what real systems need: a handle per bank and generation, writes in order or in batches, event
+//! times, proven readiness, hard limits that are refused rather than clipped in silence. A system never sees gold;
+//! the one control that does (`oracle`) says so in its capabilities.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bench_proto::{
+    call::Usage,
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    ids::Sha256Hash,
+    server::ServerAddress,
+    step::RetrievedHit,
+    trace::StepTrace,
+};
+
+use crate::embed::Embed;
+
+/// Settings of a system, from the run spec: dotted name (`bm25.k1`) → value.
+pub type SystemSettings = BTreeMap<String, serde_json::Value>;
+
+/// What a system can do and where its limits are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capabilities {
+    /// Version of a built-in, or the version a server reported: part of the fingerprint.
+    pub version: String,
+    /// Largest k of a recall; asking for more is refused before the run.
+    pub max_k: Option<u32>,
+    /// Entries per retain call.
+    pub max_batch: u32,
+    /// Entries of a bank must be retained in order, one call at a time.
+    pub ordered: bool,
+    /// Repeating a retain changes nothing (P5).
+    pub retain_idempotent: bool,
+    /// Recall writes (systems that learn from queries, P33).
+    pub recall_mutates: bool,
+    /// Event times are taken over.
+    pub event_times: bool,
+    /// Readiness can be proven, not only promised.
+    pub proves_ready: bool,
+    /// Operations in flight at once over all workers; unlimited when absent.
+    pub max_parallel: Option<u32>,
+    /// The system is computed from the stored items alone: retain is the checkpoint, any worker serves any question (P29).
+    pub from_items: bool,
+    /// The context is the whole bank by design: an answerer's limit, not `top_k`, bounds it.
+    pub ignores_k: bool,
+    /// Receives the gold evidence with each query: a control, never a competitor.
+    pub sees_gold: bool,
+    /// Returns nothing by design (`none`): an empty context is no fault.
+    pub empty_by_design: bool,
+    /// It is another process: it may be away, slow, or lose what it was given.
+    pub remote: bool,
+    /// It is asked to make a bank; otherwise a bank begins with what is stored in it.
+    pub opens: bool,
+    /// It is asked whether a bank is ready.
+    pub asked_ready: bool,
+    /// Has a step of its own that makes something better of what was retained, and the run wants it.
+    pub consolidates: bool,
+    /// Answers questions by itself (`--answerer system`).
+    pub answers: bool,
+    /// Searches. Without it only its own answers can be measured.
+    pub recalls: bool,
+    /// Counts what a bank holds.
+    pub verifies: bool,
+    /// Keeps banks apart.
+    pub banks: bool,
+    /// A recall is bounded by tokens and not by k.
+    pub token_budget: bool,
+    /// Longest time of one operation: what hangs longer has failed.
+    pub deadline: Option<Duration>,
+}
+
+impl Capabilities {
+    /// What all systems have in common that are computed from the stored items alone.
+    #[must_use]
+    pub fn from_items(version: &str) -> Self {
+        Self {
+            version: version.to_owned(),
+            max_k: None,
+            max_batch: u32::MAX,
+            ordered: false,
+            retain_idempotent: true,
+            recall_mutates: false,
+            event_times: true,
+            proves_ready: true,
+            max_parallel: None,
+            from_items: true,
+            ignores_k: false,
+            sees_gold: false,
+            empty_by_design: false,
+            remote: false,
+            opens: false,
+            asked_ready: false,
+            consolidates: false,
+            answers: false,
+            recalls: true,
+            verifies: false,
+            banks: true,
+            token_budget: false,
+            deadline: None,
+        }
+    }
+}
+
+/// Which bank is meant.
+#[derive(Debug, Clone)]
+pub struct BankRef {
+    /// Name in the system's namespace: `bench-<bank row>-g<generation>` (P5).
+    pub name: String,
+    /// The system's own handle, once the bank is open.
+    pub handle: Option<String>,
+    /// The dataset's id, for seeds and messages.
+    pub bank_id: String,
+    /// Hash of the content item: the key of caches.
+    pub content_hash: Sha256Hash,
+    /// The content, for systems that are computed from items, and to know what others have to hold.
+    pub content: Option<Arc<BankContent>>,
+}
+
+/// A query.
+#[derive(Debug, Clone, Default)]
+pub struct RecallQuery<'a> {
+    /// The dataset's question id (seeds, traces).
+    pub question_id: &'a str,
+    /// The text to search for.
+    pub text: &'a str,
+    /// When it is asked.
+    pub time_text: Option<&'a str>,
+    /// Hits asked for.
+    pub k: u32,
+    /// Entries that may be seen (P6): those with a position below this.
+    pub visible_entries: u32,
+    /// Gold evidence turns; present only for systems that declare `sees_gold`.
+    pub evidence: Option<&'a [String]>,
+    /// The step that asks.
+    pub step: StepContext<'a>,
+}
+
+/// What the step of a run that asks for an operation brings along. Empty for whoever works outside of a run.
+#[derive(Clone, Copy, Default)]
+pub struct StepContext<'a> {
+    /// Makes embeddings at the expense of the step.
+    pub embeddings: Option<&'a Arc<dyn Embed>>,
+    /// The trace of which its requests are a part.
+    pub trace: Option<&'a StepTrace>,
+}
+
+impl fmt::Debug for StepContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepContext").field("trace", &self.trace).finish_non_exhaustive()
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recall {
+    /// Hits, best first; ties broken by id.
+    pub hits: Vec<RetrievedHit>,
+    /// k after the system's own limit.
+    pub effective_k: u32,
+    /// Usage that the system reported.
+    pub usage: Usage,
+}
+
+/// What recalls rest on, when an operation asked for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Prepared {
+    /// It was there, or there is nothing to build.
+    #[default]
+    Ready,
+    /// Somebody else was building it: the operation waited.
+    Waited,
+    /// The operation built it.
+    Built,
+}
+
+/// What a retain did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RetainReceipt {
+    /// Turns or memories written.
+    pub written: u64,
+    /// The part of its time, in microseconds, that made what recalls rest on (embeddings of the bank).
+    pub build_us: u64,
+    /// Usage that the system reported.
+    pub usage: Usage,
+}
+
+/// Whether what was retained can be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// It can, and the system has shown it.
+    Proven,
+    /// The system says so, but cannot show it.
+    Promised,
+    /// Not yet; ask again after this many milliseconds.
+    NotYet {
+        /// Delay in milliseconds.
+        poll_after_ms: u64,
+    },
+}
+
+/// What a system says about itself and a bank: numbers under its own names.
+pub use bench_proto::step::SystemStats;
+
+/// What a consolidation did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Consolidation {
+    /// Usage that the system reported.
+    pub usage: Usage,
+}
+
+/// What a system has answered by itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NativeAnswer {
+    /// The answer.
+    pub text: String,
+    /// Ids or texts that it cites.
+    pub citations: Vec<String>,
+    /// Usage that the system reported.
+    pub usage: Usage,
+}
+
+/// What a bank holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Items that were stored in it.
+    pub expected: u64,
+    /// Items that it says it holds.
+    pub found: u64,
+}
+
+fn cannot(what: &str) -> Failure {
+    Failure::permanent("system_cannot", format!("this memory system has no {what} of its own"))
+}
+
+/// A memory system.
+#[async_trait]
+pub trait MemorySystem: Send + Sync {
+    /// What it can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Opens a bank: returns the handle that is stored in the bank row.
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure>;
+
+    /// Retains entries, in order; at most `max_batch` of them.
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure>;
+
+    /// Asks whether what was retained can be found.
+    async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure>;
+
+    /// Builds what the system needs before it can do anything (a started server) and, for a query, what the recall rests on (an
+    /// index), unless it is there. The recall does it too when nobody has asked: apart it is measured apart (P43).
+    async fn prepare(&self, _bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        Ok(Prepared::Ready)
+    }
+
+    /// Searches.
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure>;
+
+    /// Removes this bank, and nothing else.
+    async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure>;
+
+    /// Is it up? One line about it.
+    async fn health(&self) -> Result<String, Failure>;
+
+    /// Whether it can be asked at all: what `health` finds, where that starts nothing that no bank has asked for.
+    async fn is_there(&self) -> Result<(), Failure> {
+        self.health().await.map(drop)
+    }
+
+    /// Makes something better of what was retained (`--mode consolidated`); asked for once per segment.
+    async fn consolidate(&self, _bank: &BankRef) -> Result<Consolidation, Failure> {
+        Err(cannot("consolidation"))
+    }
+
+    /// Answers by itself (`--answerer system`).
+    async fn answer(&self, _bank: &BankRef, _query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        Err(cannot("answer"))
+    }
+
+    /// Counts what a bank holds of its first `entries` entries; `None` when it cannot be counted.
+    async fn verify(&self, _bank: &BankRef, _entries: u32) -> Result<Option<Counted>, Failure> {
+        Ok(None)
+    }
+
+    /// What it says about itself and the bank, for the report. Nobody waits for it long, and a failure loses nothing else.
+    async fn statistics(&self, _bank: &BankRef) -> Result<SystemStats, Failure> {
+        Ok(SystemStats::default())
+    }
+
+    /// Whether this machine can serve the bank: a system that was started on another one is out of reach.
+    fn on_this_machine(&self, _bank: &BankRef) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Where it is, for people and as a part of the name of its routes.
+    fn place(&self) -> String {
+        String::new()
+    }
+
+    /// The server that requests about a bank go to, for traces; none where nothing leaves the process.
+    async fn server(&self, _bank: &BankRef) -> Option<ServerAddress> {
+        None
+    }
+
+    /// Ends what this process has started for it.
+    async fn close(&self) {}
+}

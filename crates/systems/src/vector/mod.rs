@@ -1,0 +1,244 @@
+//! `vector`: search by embeddings, exact. `hybrid`: bm25 and vector joined by reciprocal rank.
+//!
+//! A document is one turn with its date and speaker, as for bm25: short texts make sharp vectors, and the same units make
+//! the two comparable. Vectors have length 1, so that the dot product is the cosine. Embeddings come from a server, from a
+//! model in a folder, or from nothing but the words. Those that are paid for are made once, when a bank is retained, and read
+//! back from the call store; an index is built once per process and bank, and kept in the index cache.
+
+mod hybrid;
+mod index;
+pub mod requests;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bench_proto::{
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    step::RetrievedHit,
+};
+use futures::StreamExt;
+
+pub use self::index::{Vectors, nearest};
+use crate::{
+    BankRef, BuildContext, BuildError, Capabilities, Embeddings, MemorySystem, Prepared, RecallQuery, Setting,
+    StepContext, SystemSettings, documents,
+    embed::{Embed, EmbeddingModel, HashEmbeddings, NoEmbeddings},
+    from_items::{FromItems, Search},
+    index_cache::{BuiltIndex, IndexCache, IndexKey},
+    settings::text,
+};
+pub(crate) use hybrid::{HYBRID_SETTINGS, build_hybrid};
+
+/// Version: raised when the same settings find something else.
+const VERSION: &str = "1.1.0";
+
+const MODEL: Setting = Setting::new(
+    "vector.model",
+    "embedding model of an OpenAI-compatible server, local (vector.folder), or hash (words only)",
+    "text-embedding-3-small",
+);
+const ACCOUNT: Setting = Setting::new("vector.account", "account whose server makes the embeddings", "openai");
+const FOLDER: Setting =
+    Setting::new("vector.folder", "folder of the local model: config.json, tokenizer.json, model.safetensors", "");
+const QUERY_PREFIX: Setting =
+    Setting::new("vector.query_prefix", "what the model wants before a question, such as 'query: ' for E5", "");
+const TEXT_PREFIX: Setting =
+    Setting::new("vector.text_prefix", "what the model wants before a text, such as 'passage: ' for E5", "");
+
+/// Settings of `vector`.
+pub(crate) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX];
+
+/// The value of `vector.model` that means a model in a folder.
+const LOCAL: &str = "local";
+
+/// Values of `vector.model` that are no model of a server.
+const AT_HOME: &[&str] = &["hash", "local"];
+
+/// Requests of a bank that are under way at once.
+const REQUESTS_AT_ONCE: usize = 16;
+
+/// Search by embeddings.
+pub(crate) struct VectorSearch {
+    model: EmbeddingModel,
+    /// Where its embeddings come from, unless the step that asks brings its own.
+    embed: Option<Arc<dyn Embed>>,
+    /// Hash of a local model.
+    local: Option<String>,
+    query_prefix: String,
+    text_prefix: String,
+    settings_key: Arc<str>,
+    cache: IndexCache,
+}
+
+impl VectorSearch {
+    pub(crate) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
+        let model = EmbeddingModel { name: text(settings, &MODEL)?, account: text(settings, &ACCOUNT)? };
+        let mut local = None;
+        let embed: Option<Arc<dyn Embed>> = match (model.name.as_str(), &context.embeddings) {
+            ("hash", _) => Some(Arc::new(HashEmbeddings)),
+            (LOCAL, _) => {
+                let opened = context.local_models.open(&text(settings, &FOLDER)?);
+                let opened = opened.map_err(|reason| BuildError::Adapter { system: "vector".to_owned(), reason })?;
+                local = Some(opened.hash);
+                Some(opened.embed)
+            }
+            (_, Embeddings::Accounts(embed)) => Some(Arc::clone(embed)),
+            (_, Embeddings::Nowhere) => Some(Arc::new(NoEmbeddings)),
+            (_, Embeddings::OfStep) => None,
+        };
+        let text_prefix = text(settings, &TEXT_PREFIX)?;
+        let hash = local.as_deref().unwrap_or_default();
+        let settings_key = format!("model={} {hash} prefix={text_prefix}", model.name).into();
+        let query_prefix = text(settings, &QUERY_PREFIX)?;
+        Ok(Self { model, embed, local, query_prefix, text_prefix, settings_key, cache: context.index_cache.clone() })
+    }
+
+    /// Who makes embeddings for a step.
+    fn embed<'a>(&'a self, step: StepContext<'a>) -> Result<&'a Arc<dyn Embed>, Failure> {
+        self.embed.as_ref().or(step.embeddings).ok_or_else(|| {
+            Failure::permanent("embedding_payer", "embeddings of a run are made within its steps; report this as a bug")
+        })
+    }
+
+    async fn index_of(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
+        let key = IndexKey::new("vector", bank, content, query, &self.settings_key);
+        let (content, embed, model) = (content.clone(), Arc::clone(self.embed(query.step)?), self.model.clone());
+        let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
+        let runtime = tokio::runtime::Handle::current();
+        let build = move || {
+            let given = requests::of_entries(&content.entries[..visible_entries as usize], &prefix);
+            let embedding = futures::stream::iter(&given)
+                .map(|request| async { embed.of_bank(&model, &request.texts).await })
+                .buffered(REQUESTS_AT_ONCE)
+                // what is under way is finished when one fails: it may be paid for
+                .collect::<Vec<_>>();
+            // a thread for blocking work: the runtime goes on meanwhile
+            let embedded = runtime.block_on(embedding).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let (mut hits, mut vectors) = (Vec::new(), Vectors::default());
+            let mut visible = documents::visible(&content, visible_entries).into_iter().peekable();
+            let given = given.iter().flat_map(|request| request.documents.iter());
+            for (document, vector) in given.zip(embedded.into_iter().flatten()) {
+                // what an update has taken away was given too, and is not found any more
+                if visible.next_if(|next| next.is(*document)).is_some() {
+                    vectors.push(vector).map_err(|error| Failure::permanent("embedding_shape", error))?;
+                    hits.push(document.hit(None));
+                }
+            }
+            vectors.seal();
+            Ok(VectorIndex { hits, vectors })
+        };
+        self.cache.find_or_build(&key, build).await
+    }
+
+    /// What the search can do. A local model is a part of the version: its folder may hold another one elsewhere.
+    fn capabilities(&self) -> Capabilities {
+        match &self.local {
+            None => Capabilities::from_items(VERSION),
+            Some(hash) => Capabilities::from_items(&format!("{VERSION}+{hash}")),
+        }
+    }
+}
+
+/// The embedding model that a system with these settings calls on a server; `None` where nothing is called. A system whose
+/// settings cannot be read has none: building it says what is wrong.
+#[must_use]
+pub fn remote_model(system: &str, settings: &SystemSettings) -> Option<EmbeddingModel> {
+    let (name, account) = (text(settings, &MODEL).ok()?, text(settings, &ACCOUNT).ok()?);
+    let called = matches!(system, "vector" | "hybrid") && !AT_HOME.contains(&name.as_str());
+    called.then_some(EmbeddingModel { name, account })
+}
+
+/// What a model wants before texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prefixes {
+    /// Before what is searched for.
+    pub query: String,
+    /// Before what is searched in.
+    pub text: String,
+}
+
+/// The prefixes that settings name; none where they cannot be read.
+#[must_use]
+pub fn prefixes(settings: &SystemSettings) -> Prefixes {
+    let read = |setting| text(settings, setting).unwrap_or_default();
+    Prefixes { query: read(&QUERY_PREFIX), text: read(&TEXT_PREFIX) }
+}
+
+/// Settings with which the system needs no server and recalls texts of about the same length, for estimates.
+#[must_use]
+pub fn rehearsed(settings: &SystemSettings) -> SystemSettings {
+    let mut settings = settings.clone();
+    settings.insert(MODEL.name.to_owned(), "hash".into());
+    settings
+}
+
+/// Builds `vector`.
+pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
+    let search = VectorSearch::new(settings, context)?;
+    Ok(FromItems::system(search.capabilities(), search))
+}
+
+#[async_trait]
+impl Search for VectorSearch {
+    async fn search(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Vec<RetrievedHit>, Failure> {
+        let (index, _) = self.index_of(bank, content, query).await?;
+        if index.hits.is_empty() || query.k == 0 {
+            return Ok(Vec::new());
+        }
+        let text = if query.text.trim().is_empty() { " " } else { query.text };
+        let embed = self.embed(query.step)?;
+        let mut embedded = embed.embed(&self.model, &[format!("{}{text}", self.query_prefix)]).await?;
+        let embedded = embedded
+            .pop()
+            .ok_or_else(|| Failure::permanent("embedding_shape", "no embedding came back for the query"))?;
+        let found = nearest(&index.vectors, &embedded, query.k as usize)
+            .map_err(|error| Failure::permanent("embedding_shape", error))?;
+        let hit = |(at, score): (usize, f32)| RetrievedHit { score: Some(f64::from(score)), ..index.hits[at].clone() };
+        Ok(found.into_iter().map(hit).collect())
+    }
+
+    async fn index(
+        &self,
+        bank: &BankRef,
+        content: &Arc<BankContent>,
+        query: &RecallQuery<'_>,
+    ) -> Result<Prepared, Failure> {
+        self.index_of(bank, content, query).await.map(|(_, prepared)| prepared)
+    }
+
+    async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<(), Failure> {
+        let embed = self.embed(step)?;
+        let texts: Vec<Vec<String>> =
+            requests::of_entries(entries, &self.text_prefix).into_iter().map(|request| request.texts).collect();
+        futures::stream::iter(texts.into_iter().map(async |texts| embed.ahead(&self.model, &texts).await))
+            .buffer_unordered(REQUESTS_AT_ONCE)
+            // what is under way is finished when one fails: it is paid for
+            .collect::<Vec<_>>()
+            .await
+            .into_iter()
+            .collect()
+    }
+}
+
+struct VectorIndex {
+    hits: Vec<RetrievedHit>,
+    vectors: Vectors,
+}
+
+impl BuiltIndex for VectorIndex {
+    fn bytes(&self) -> u64 {
+        let texts: usize = self.hits.iter().map(|hit| hit.text.len() + size_of::<RetrievedHit>()).sum();
+        (texts + self.vectors.bytes()) as u64
+    }
+}

@@ -1,0 +1,97 @@
+//! Every shipped adapter passes the checks against its contract, and its traps are handled.
+
+use bench_systems::{adapter::shipped::SHIPPED, check::Outcome};
+use bench_testkit::fakes::{Fake, SYSTEMS, World};
+
+use super::{changes_of, checked, outcome, robust::bank, start, system};
+
+#[test]
+fn every_shipped_adapter_has_a_contract_to_be_tested_against() {
+    for (name, _) in SHIPPED {
+        assert!(SYSTEMS.iter().any(|(known, _)| known == name), "{name} has no system in the testkit");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_shipped_adapter_passes_the_checks() {
+    for (name, _) in SHIPPED {
+        let (_fake, system) = start(name);
+        let (lines, steps) = checked(system.as_ref()).await;
+        assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{name}: {steps:#?}");
+        assert!(lines.len() >= 12, "{name}: {lines:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fake_model_that_answers_ok_is_found() {
+    let (fake, system) = start("jeffs-brain");
+    fake.with(|world| world.always_answers = Some("ok".to_owned()));
+    let (_, steps) = checked(system.as_ref()).await;
+    assert_eq!(outcome(&steps, "real answers"), Outcome::Fail);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_system_that_loses_memories_is_found() {
+    let (fake, system) = start("hebb-mind");
+    fake.with(|world| world.loses_every = 3);
+    let (_, steps) = checked(system.as_ref()).await;
+    assert_eq!(outcome(&steps, "counts"), Outcome::Fail, "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_worker_of_graphiti_is_no_readiness() {
+    let fake = Fake::start("graphiti");
+    let changes = [changes_of("graphiti"), vec![("stalled_after: 10m", "stalled_after: 100ms")]].concat();
+    let system = system("graphiti", fake.url(), &changes);
+    fake.with(|world| world.worker_dead = true);
+    let (_, steps) = checked(system.as_ref()).await;
+    let store = steps.iter().find(|step| step.check == "store").expect("was tried");
+    assert!(store.outcome == Outcome::Fail && store.detail.contains("system_stalled"), "{store:?}");
+}
+
+/// A trouble, a system that has it, and the check that finds it.
+type Trouble = (&'static str, fn(&mut World), &'static str);
+
+const TROUBLES: &[Trouble] = &[
+    ("mem0", |world| world.loses_every = 1, "ready is true"),
+    ("hindsight", |world| world.loses_every = 3, "counts"),
+    ("mem0", |world| world.ascii_only = true, "unicode and length"),
+    ("astrocyte", |world| world.stores_twice = true, "repeat"),
+    ("mem0", |world| world.mixes_banks = true, "isolation"),
+    ("mem0", |world| world.resets_everything = true, "reset"),
+    ("mem0", |world| world.resets_nothing = true, "reset"),
+    ("astrocyte", |world| world.always_answers = Some("I am not sure.".to_owned()), "real answers"),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_trouble_is_found_by_its_check() {
+    for (name, trouble, check) in TROUBLES {
+        let (fake, system) = start(name);
+        fake.with(*trouble);
+        let (_, steps) = checked(system.as_ref()).await;
+        assert_eq!(outcome(&steps, check), Outcome::Fail, "{name}: {steps:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_system_says_about_itself_is_read() {
+    let (_fake, hebb) = start("hebb-mind");
+    let said = hebb.statistics(&bank()).await.expect("answers");
+    assert_eq!((said.version.as_deref(), said.numbers.len()), (Some("0.3.0"), 0));
+    let (_fake, hindsight) = start("hindsight");
+    let said = hindsight.statistics(&bank()).await.expect("answers");
+    assert_eq!(said.numbers.get("failed_operations"), Some(&0.0), "{said:?}");
+    let (_fake, mem0) = start("mem0");
+    assert!(mem0.statistics(&bank()).await.expect("answers").is_empty(), "it says nothing, and is not asked");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_removes_everything_is_ever_sent() {
+    for (name, _) in SHIPPED.iter().filter(|(name, _)| *name != "amplihack") {
+        let (fake, system) = start(name);
+        fake.with(|world| world.store("somebody-else", "a memory of somebody else", serde_json::Value::Null));
+        checked(system.as_ref()).await;
+        let kept = fake.with(|world| world.banks.get("somebody-else").map(Vec::len));
+        assert_eq!(kept, Some(1), "{name}");
+    }
+}

@@ -1,0 +1,82 @@
+//! A system of the user's own that is a process: the example of the documentation, driven through all checks.
+
+use bench_systems::{RecallQuery, check::Outcome};
+
+use super::{checked, of_text};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/memory.py");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_python_example_passes_the_checks() {
+    let text = format!("name: example\ncommand: [python3, '{EXAMPLE}']\nlimits: {{max_k: 50}}\n");
+    let system = of_text(&text, None);
+    let (_, steps) = checked(system.as_ref()).await;
+    assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{steps:#?}");
+    let said = system.statistics(&super::robust::bank()).await.expect("it need not have any");
+    assert_eq!((said.version.as_deref(), said.numbers.len()), (Some("1.0"), 0));
+    system.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_cannot_be_started_says_so() {
+    let system = of_text("name: gone\ncommand: [/does/not/exist]\n", None);
+    let failure = system.health().await.expect_err("is not there");
+    assert!(failure.message.contains("/does/not/exist"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_process_that_ends_at_once_says_why() {
+    let text = "name: broken\ncommand: [python3, -c, 'raise SystemExit(\"no module named memory\")']\n";
+    let failure = of_text(text, None).health().await.expect_err("it ends");
+    assert!(failure.message.contains("no module named memory"), "its last words: {failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_need_not_count_nor_have_numbers() {
+    let lacks = "import sys, json\nfor line in sys.stdin: r = json.loads(line); print(json.dumps({\"id\": r[\"id\"], \"ok\": r[\"op\"] == \"hello\", \"error\": \"no \" + r[\"op\"]}), flush=True)";
+    let spec = serde_json::json!({ "name": "lacking", "command": ["python3", "-c", lacks] });
+    let system = of_text(&spec.to_string(), None);
+    let bank = super::robust::bank();
+    assert_eq!(system.verify(&bank, 1).await.expect("need not"), None);
+    assert!(system.statistics(&bank).await.expect("need not").is_empty());
+    let refused = system.reset_bank(&bank).await.expect_err("what has to be done is not skipped");
+    assert!(refused.message.contains("lacking says: no reset"), "{refused}");
+    system.close().await;
+}
+
+/// A request that was given up in the middle of its line must not be the beginning of the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_was_cut_is_no_part_of_the_next_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let busy_once = format!(
+        "import sys, json, time, os
+mark = '{}'
+first = not os.path.exists(mark)
+open(mark, 'w').close()
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps({{'id': request['id'], 'ok': True, 'version': 'second', 'hits': []}}), flush=True)
+    if first: time.sleep(2)",
+        folder.path().join("mark").display()
+    );
+    let spec = serde_json::json!({ "name": "busy", "timeout": "1s", "command": ["python3", "-c", busy_once] });
+    let system = of_text(&spec.to_string(), None);
+    // longer than any pipe holds
+    let text = "long ".repeat(200_000);
+    let query = RecallQuery { question_id: "q", text: &text, k: 1, visible_entries: 1, ..RecallQuery::default() };
+    let failure = system.recall(&super::robust::bank(), &query).await.expect_err("nobody reads it");
+    assert_eq!(failure.code, "system_timeout");
+    let health = system.health().await.expect("another process answers");
+    assert!(health.contains("second"), "{health}");
+    system.close().await;
+}
+
+#[tokio::test]
+async fn a_handle_of_a_process_that_names_no_bank_is_refused() {
+    let empty = "import sys, json\nfor line in sys.stdin: print(json.dumps({'id': json.loads(line)['id'], 'ok': True, 'handle': ''}), flush=True)";
+    let spec = serde_json::json!({ "name": "empty", "command": ["python3", "-c", empty] });
+    let system = of_text(&spec.to_string(), None);
+    let refused = system.open_bank(&super::robust::bank()).await.expect_err("is refused");
+    assert!(refused.message.contains("names no bank"), "{refused}");
+    system.close().await;
+}

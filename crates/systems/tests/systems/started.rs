@@ -1,0 +1,82 @@
+//! Systems that are started, one for each bank: how many are kept at a time, however much memory the machine has.
+
+use std::{path::Path, sync::Arc};
+
+use bench_proto::{
+    dataset::{BankContent, Memory, StreamEntry},
+    ids::Sha256Hash,
+};
+use bench_systems::{
+    BankRef, BuildContext, RecallQuery, StepContext, SystemSettings, adapter, policy::Policy, registry,
+};
+
+/// One more than are kept, and another.
+const BANKS: usize = 18;
+
+fn adapter_text() -> String {
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/testkit/systems/memory_server.py");
+    format!(
+        "
+name: mine
+start: {{command: [python3, '{server}', '{{port}}'], env: {{MEMORY_FILE: '{{dir}}/memories.json'}}, per: bank, kept: 16}}
+retain: {{request: POST /add, body: {{text: '{{content}}', user: '{{bank}}', meta: {{turn: '{{id}}'}}}}}}
+recall:
+  request: POST /search
+  body: {{query: '{{query}}', user: '{{bank}}', limit: '{{k}}'}}
+  hits: [{{list: results, text: memory, id: meta.turn, score: score}}]
+health: {{request: GET /health, version: version}}
+"
+    )
+}
+
+fn bank(number: usize) -> BankRef {
+    let text = format!("the heron of bank {number} sleeps in a bathtub");
+    let memory = Memory { id: format!("m{number}"), text, time: None, fields: Default::default() };
+    let entries = vec![StreamEntry::Memory(memory)];
+    let content = BankContent { bank_id: format!("b{number}"), speakers: Vec::new(), entries };
+    BankRef {
+        name: format!("bench-{number}-g1"),
+        handle: None,
+        bank_id: content.bank_id.clone(),
+        content_hash: Sha256Hash::of(content.bank_id.as_bytes()),
+        content: Some(Arc::new(content)),
+    }
+}
+
+fn running(home: &Path) -> usize {
+    let banks = std::fs::read_dir(home.join("systems/room/mine")).into_iter().flatten().flatten();
+    banks.filter(|bank| bank.path().join("instance.json").exists()).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_instances_make_room_and_come_back_with_what_they_hold() {
+    let home = tempfile::tempdir().expect("a folder");
+    let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
+    let context = context.in_home(home.path()).for_run("room");
+    let spec = adapter::file::parse(&adapter_text()).expect("the adapter reads");
+    let adapter = serde_json::to_value(&spec).expect("serialises");
+    let settings = SystemSettings::from([(adapter::ADAPTER.to_owned(), adapter)]);
+    let system = registry::build(&spec.name, &settings, &context).expect("builds");
+    let mut banks = Vec::new();
+    for number in 0..BANKS {
+        let mut bank = bank(number);
+        bank.handle = Some(system.open_bank(&bank).await.expect("opens"));
+        let entries = &bank.content.as_ref().expect("has content").entries;
+        let _ = system.retain(&bank, entries, StepContext::default()).await.expect("stores");
+        banks.push(bank);
+    }
+    assert_eq!(running(home.path()), 16, "those that nobody has asked for longest were ended");
+    let query = RecallQuery {
+        question_id: "q",
+        text: "where does the heron sleep",
+        time_text: None,
+        k: 5,
+        visible_entries: 1,
+        ..RecallQuery::default()
+    };
+    let found = system.recall(&banks[0], &query).await.expect("is started again");
+    assert_eq!(found.hits[0].id, "m0");
+    assert_eq!(running(home.path()), 16, "and another one was ended for it");
+    system.close().await;
+    assert_eq!(running(home.path()), 0);
+}

@@ -1,0 +1,205 @@
+//! The traps of the shipped adapters: what is never sent, and what is made of answers that look like success.
+
+use std::sync::Arc;
+
+use bench_proto::{
+    dataset::{BankContent, Memory, StreamEntry},
+    failure::Failure,
+};
+use bench_systems::{BankRef, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery, StepContext};
+use bench_testkit::fakes::Fake;
+use serde_json::Value;
+
+use super::{changes_of, checked, robust::bank, start, system};
+
+/// What is wrong with a request, when something is.
+type Rule = fn(&str, &Value) -> Option<&'static str>;
+
+fn when(wrong: bool, what: &'static str) -> Option<&'static str> {
+    wrong.then_some(what)
+}
+
+const RULES: &[(&str, Rule)] = &[
+    ("astrocyte", |request, body| match request {
+        "POST /v1/retain" => {
+            let content = body["content"].as_str().unwrap_or_default();
+            when(!content.contains("2023"), "event times are dropped without a word: the date belongs into the text")
+        }
+        "POST /v1/recall" => when(body["max_results"].as_u64().unwrap_or(0) == 0, "0 is raised to 1 without a word"),
+        _ => None,
+    }),
+    ("jeffs-brain", |request, body| match request {
+        line if line.ends_with("/batch-ops") => {
+            let ops = body["ops"].as_array().into_iter().flatten();
+            let outside = |op: &Value| !op["path"].as_str().is_some_and(|path| path.starts_with("raw/lme/"));
+            when(ops.into_iter().any(outside), "documents have explicit paths")
+        }
+        line if line.ends_with("/search") => {
+            when(!body["filters"].is_null(), "the session filter works in one daemon only")
+        }
+        line => when(line.contains("ingest"), "`ingest/file` keeps the last part of a path only"),
+    }),
+    ("hebb-mind", |request, body| match request {
+        "POST /api/v1/search" => {
+            when(body["partition_ids"].as_array().is_none_or(Vec::is_empty), "a search without partitions")
+        }
+        "POST /api/v1/memories/batch" => {
+            let long = |item: &Value| item["content"].as_str().is_none_or(|text| text.chars().count() > 10_000);
+            when(body.as_array().is_none_or(|items| items.iter().any(long)), "a text of more than 10,000 characters")
+        }
+        _ => None,
+    }),
+    ("precisionmembench", |request, body| match request {
+        "POST /search" => when(body.get("scope").is_some(), "the scope would be an advantage"),
+        line => when(line == "DELETE /reset", "removes all users"),
+    }),
+    ("mem0", |request, body| match request {
+        "POST /search" => when(
+            body.get("limit").is_some() || body["top_k"].as_u64().is_none(),
+            "the number of hits is called `top_k`; `limit` is ignored without a word",
+        ),
+        "POST /memories" => {
+            let dated = |message: &Value| message["content"].as_str().is_some_and(|text| text.starts_with("[2023"));
+            let messages = body["messages"].as_array();
+            when(!messages.is_some_and(|messages| messages.iter().all(dated)), "the date stands in each message")
+        }
+        line => when(line == "POST /reset", "removes everything"),
+    }),
+    ("graphiti", |request, body| match request {
+        "POST /messages" => {
+            let messages = body["messages"].as_array().into_iter().flatten();
+            let wrong = |message: &Value| message.get("uuid").is_some() || message.get("role").is_none();
+            when(messages.into_iter().any(wrong), "a uuid, or no role, ends the worker for good")
+        }
+        line => when(line == "POST /clear", "removes everything"),
+    }),
+    ("hindsight", |request, body| match request {
+        line if line.ends_with("/memories") => {
+            let items = body["items"].as_array().into_iter().flatten();
+            let nameless = |item: &Value| item["document_id"].as_str().is_none_or(str::is_empty);
+            when(body["async"] != false || items.into_iter().any(nameless), "a repeat would store twice")
+        }
+        _ => None,
+    }),
+    ("supermemory", |request, body| match request {
+        "POST /v4/search" => when(body["threshold"] != 0, "the default threshold leaves contexts empty"),
+        "POST /v3/documents" => when(body["customId"].as_str().is_none(), "a repeat would store twice"),
+        _ => None,
+    }),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_sent_that_a_system_takes_wrongly() {
+    for (name, rule) in RULES {
+        let (fake, system) = start(name);
+        checked(system.as_ref()).await;
+        let (requests, bodies) = fake.with(|world| (world.requests.clone(), world.bodies.clone()));
+        assert!(requests.len() > 20, "{name}: {requests:?}");
+        for (request, body) in requests.iter().zip(&bodies) {
+            assert_eq!(rule(request, body), None, "{name}: {request} {body}");
+        }
+    }
+}
+
+/// A bank with as many memories.
+fn filled(number: usize) -> BankRef {
+    let memory = |n: usize| {
+        let text = if n == 0 { "the heron sleeps in a bathtub".to_owned() } else { format!("heron number {n}") };
+        StreamEntry::Memory(Memory {
+            id: format!("m{n}"),
+            text,
+            time: Some("1 May, 2023".to_owned()),
+            fields: Default::default(),
+        })
+    };
+    let content =
+        BankContent { bank_id: "b".to_owned(), speakers: Vec::new(), entries: (0..number).map(memory).collect() };
+    BankRef { handle: None, content: Some(Arc::new(content)), ..bank() }
+}
+
+/// Opens, fills, and waits for it.
+async fn fill(system: &dyn MemorySystem, bank: &mut BankRef) -> Result<(), Failure> {
+    bank.handle = Some(system.open_bank(bank).await?);
+    let entries = bank.content.as_ref().expect("has content").entries.clone();
+    for entry in &entries {
+        let _ = system.retain(bank, std::slice::from_ref(entry), StepContext::default()).await?;
+    }
+    while let Readiness::NotYet { .. } = system.readiness(bank, entries.len() as u32).await? {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+fn query(text: &str, k: u32) -> RecallQuery<'_> {
+    RecallQuery { question_id: "q", text, k, visible_entries: u32::MAX, ..RecallQuery::default() }
+}
+
+async fn recall(system: &dyn MemorySystem, bank: &BankRef, k: u32) -> Recall {
+    system.recall(bank, &query("where does the heron sleep", k)).await.expect("finds")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_hits_come_as_are_asked_for() {
+    for (name, asked) in [("mem0", 30), ("supermemory", 40), ("hebb-mind", 100), ("astrocyte", 30), ("graphiti", 30)] {
+        let (_fake, system) = start(name);
+        let mut bank = filled(120);
+        fill(system.as_ref(), &mut bank).await.expect(name);
+        let found = recall(system.as_ref(), &bank, asked).await;
+        assert_eq!((found.hits.len() as u32, found.effective_k), (asked, asked), "{name}");
+        system.reset_bank(&bank).await.expect(name);
+        let after = system.recall(&bank, &query("heron", asked)).await;
+        assert!(after.is_err() || after.is_ok_and(|after| after.hits.is_empty()), "{name}: nothing is found any more");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_than_a_system_gives_is_refused_before_it_is_asked() {
+    for (name, most) in
+        [("mem0", 1000), ("supermemory", 100), ("hebb-mind", 100), ("jeffs-brain", 100), ("precisionmembench", 100)]
+    {
+        let (fake, system) = start(name);
+        let refused = system.recall(&bank(), &query("heron", most + 1)).await.expect_err("too many");
+        assert_eq!(refused.code, "system_limit", "{name}: {refused}");
+        assert_eq!(fake.with(|world| world.requests.len()), 0, "{name} was not asked");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_vanished_while_it_was_taken_in_has_failed() {
+    let (fake, supermemory) = start("supermemory");
+    fake.with(|world| world.loses_every = 3);
+    let failure = fill(supermemory.as_ref(), &mut filled(4)).await.expect_err("one is gone");
+    assert_eq!(failure.code, "system_item_failed", "{failure}");
+    assert!(failure.message.contains("is gone"), "{failure}");
+    let fake = Fake::start("graphiti");
+    let changes = [changes_of("graphiti"), vec![("stalled_after: 10m", "stalled_after: 100ms")]].concat();
+    let graphiti = system("graphiti", fake.url(), &changes);
+    fake.with(|world| world.loses_every = 3);
+    let failure = fill(graphiti.as_ref(), &mut filled(4)).await.expect_err("the count stands still");
+    assert_eq!(failure.code, "system_stalled", "{failure}");
+    assert!(failure.message.contains("3 of 4"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_partial_batch_is_no_success() {
+    let (fake, hebb) = start("hebb-mind");
+    fake.with(|world| world.takes_part = true);
+    let failure = fill(hebb.as_ref(), &mut filled(1)).await.expect_err("fewer were stored than were sent");
+    assert_eq!(failure.code, "system_partial_batch", "{failure}");
+    assert!(failure.message.contains("0 of 1 items were stored"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_its_field_fails_and_is_never_graded() {
+    for (name, field) in [("amplihack", "answer"), ("astrocyte", "answer"), ("hindsight", "text")] {
+        let (fake, system) = start(name);
+        let mut bank = filled(2);
+        fill(system.as_ref(), &mut bank).await.expect(name);
+        let ask = async || -> Result<NativeAnswer, Failure> { system.answer(&bank, &query("where?", 3)).await };
+        assert!(ask().await.is_ok(), "{name}");
+        fake.with(|world| world.other_shape = true);
+        let failure = ask().await.expect_err("no answer");
+        assert_eq!(failure.code, "system_shape", "{name}: {failure}");
+        assert!(failure.message.contains(&format!("field '{field}' is missing")), "{name}: {failure}");
+    }
+}
