@@ -6,8 +6,7 @@ use crate::{
     call::{Usage, is_default},
     failure::Failure,
     ids::{Sha256Hash, TaskKey, TaskKind},
-    step::{Retrieval, StepFacts, StepNo, StoredStep},
-    trace::Kept,
+    step::{Retrieval, StepFacts, StepNo, StoredStep, Timing},
 };
 
 /// How a question ended. The four classes are disjoint and sum to the sample.
@@ -180,34 +179,61 @@ pub struct JudgePlan {
 /// makes the question an `infra_error`. Returns `None` while a step is missing and nothing has failed.
 #[must_use]
 pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &JudgePlan) -> Option<QuestionFacts> {
-    let mut facts = QuestionFacts {
-        task: identity.task,
-        question_id: identity.question_id,
-        bank_id: identity.bank_id,
-        category: identity.category,
-        outcome: Outcome::Scored,
-        scores: Vec::new(),
-        retrieval: None,
-        hits: None,
-        top1_score: None,
-        empty_context: false,
-        context_bytes: None,
-        judge_in_doubt: false,
-        finish: None,
-        answer_hash: 0,
-        times: PhaseTimes { started_us: i64::MAX, ..PhaseTimes::default() },
-        usage: PhaseUsage::default(),
-        attempts: 0,
-        failure: None,
-        kept: None,
-    };
-    let mut scored = false;
-    let mut slowest_vote = (0, 0, 0);
-    let mut votes: Vec<Vec<f64>> = vec![Vec::new(); judges.metrics.len()];
-    let mut votes_missing = judges.metrics.len() * judges.votes as usize;
+    let mut gathered = Gathered::new(identity, judges);
     for stored in steps {
-        let of_judge = stored.task.kind() == TaskKind::Judge;
-        let timing = match &stored.facts {
+        gathered.see(stored);
+    }
+    let own_failure = steps.iter().any(|s| s.task == gathered.facts.task && s.step == StepNo::FAILED);
+    let is_complete = gathered.scored && gathered.votes_missing == 0;
+    (own_failure || is_complete).then(|| gathered.end(own_failure, judges))
+}
+
+/// What the steps of a question say, as far as they have been looked at.
+struct Gathered {
+    facts: QuestionFacts,
+    scored: bool,
+    /// Grades of each judge.
+    votes: Vec<Vec<f64>>,
+    votes_missing: usize,
+    /// Of the vote that took longest: all of its time, the provider's part, and the wait for pace.
+    slowest_vote: (u64, u64, u64),
+}
+
+impl Gathered {
+    fn new(identity: QuestionIdentity, judges: &JudgePlan) -> Self {
+        let facts = QuestionFacts {
+            task: identity.task,
+            question_id: identity.question_id,
+            bank_id: identity.bank_id,
+            category: identity.category,
+            outcome: Outcome::Scored,
+            scores: Vec::new(),
+            retrieval: None,
+            hits: None,
+            top1_score: None,
+            empty_context: false,
+            context_bytes: None,
+            judge_in_doubt: false,
+            finish: None,
+            answer_hash: 0,
+            times: PhaseTimes { started_us: i64::MAX, ..PhaseTimes::default() },
+            usage: PhaseUsage::default(),
+            attempts: 0,
+            failure: None,
+            kept: None,
+        };
+        Self {
+            facts,
+            scored: false,
+            votes: vec![Vec::new(); judges.metrics.len()],
+            votes_missing: judges.metrics.len() * judges.votes as usize,
+            slowest_vote: (0, 0, 0),
+        }
+    }
+
+    fn see(&mut self, stored: &StoredStep) {
+        let (facts, of_judge) = (&mut self.facts, stored.task.kind() == TaskKind::Judge);
+        match &stored.facts {
             StepFacts::Recalled { retrieval, hits, top1_score, context_bytes, usage, timing, .. } => {
                 facts.retrieval = Some(retrieval.clone());
                 facts.hits = Some(*hits);
@@ -220,7 +246,7 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 facts.times.build_wait_us = timing.build_wait_us;
                 facts.times.recall_in_flight = timing.in_flight;
                 facts.times.provider_us += timing.provider_us;
-                Some(timing)
+                self.took(timing, of_judge);
             }
             StepFacts::Answered { finish, usage, timing } => {
                 facts.finish = (finish != "stop").then(|| finish.clone());
@@ -228,31 +254,30 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 facts.times.answer_us = Some(timing.total_us);
                 facts.times.answer_in_flight = timing.in_flight;
                 facts.times.provider_us += timing.provider_us;
-                Some(timing)
+                self.took(timing, of_judge);
             }
             StepFacts::Scored { scores, abstained, answer_hash } => {
-                scored = true;
+                self.scored = true;
                 facts.scores.clone_from(scores);
                 facts.answer_hash = *answer_hash;
                 if *abstained {
                     facts.outcome = Outcome::Abstained;
                 }
-                None
             }
             StepFacts::Judged { score, usage, timing } => {
-                if let Some(of_this_judge) = votes.get_mut(stored.task.judge_no() as usize) {
+                if let Some(of_this_judge) = self.votes.get_mut(stored.task.judge_no() as usize) {
                     of_this_judge.push(*score);
-                    votes_missing = votes_missing.saturating_sub(1);
+                    self.votes_missing = self.votes_missing.saturating_sub(1);
                 }
                 facts.usage.judge += *usage;
                 facts.times.judge_us = facts.times.judge_us.max(Some(timing.total_us));
                 facts.times.judge_in_flight = facts.times.judge_in_flight.max(timing.in_flight);
-                slowest_vote = slowest_vote.max((timing.total_us, timing.provider_us, timing.rate_wait_us));
-                Some(timing)
+                self.slowest_vote = self.slowest_vote.max((timing.total_us, timing.provider_us, timing.rate_wait_us));
+                self.took(timing, of_judge);
             }
             StepFacts::Failed { failure, usage, timing } => {
                 if of_judge {
-                    votes_missing = votes_missing.saturating_sub(1);
+                    self.votes_missing = self.votes_missing.saturating_sub(1);
                     facts.usage.judge += *usage;
                 } else {
                     facts.usage.answer += *usage;
@@ -261,46 +286,48 @@ pub fn conclude(identity: QuestionIdentity, steps: &[StoredStep], judges: &Judge
                 if facts.failure.is_none() || !of_judge {
                     facts.failure = Some(failure.clone());
                 }
-                Some(timing)
+                self.took(timing, of_judge);
             }
             StepFacts::Retained { .. }
             | StepFacts::Consolidated { .. }
             | StepFacts::Ready { .. }
-            | StepFacts::Probed(_) => None,
-        };
-        if let Some(timing) = timing {
-            facts.times.started_us = facts.times.started_us.min(timing.started_us);
-            facts.times.queue_wait_us += timing.queue_wait_us;
-            // votes are cast at the same time: what all of them waited is more than the question took
-            if !of_judge {
-                facts.times.rate_wait_us += timing.rate_wait_us;
+            | StepFacts::Probed(_) => {}
+        }
+    }
+
+    fn took(&mut self, timing: &Timing, of_judge: bool) {
+        let facts = &mut self.facts;
+        facts.times.started_us = facts.times.started_us.min(timing.started_us);
+        facts.times.queue_wait_us += timing.queue_wait_us;
+        // votes are cast at the same time: what all of them waited is more than the question took
+        if !of_judge {
+            facts.times.rate_wait_us += timing.rate_wait_us;
+        }
+        facts.attempts += timing.attempts;
+    }
+
+    /// The facts, when nothing is missing or the question itself has failed.
+    fn end(self, own_failure: bool, judges: &JudgePlan) -> QuestionFacts {
+        let Self { mut facts, mut votes, slowest_vote, .. } = self;
+        if own_failure || votes.iter().any(Vec::is_empty) {
+            facts.outcome = Outcome::InfraError;
+            facts.scores.clear();
+        } else {
+            facts.failure = None;
+            facts.judge_in_doubt = in_doubt(&votes);
+            for (metric, of_this_judge) in judges.metrics.iter().zip(&mut votes) {
+                facts.scores.push((metric.clone(), median(of_this_judge)));
             }
-            facts.attempts += timing.attempts;
         }
-    }
-    let own_failure = steps.iter().any(|s| s.task == facts.task && s.step == StepNo::FAILED);
-    if !own_failure && (!scored || votes_missing > 0) {
-        return None;
-    }
-    let unjudged = votes.iter().any(Vec::is_empty);
-    if own_failure || unjudged {
-        facts.outcome = Outcome::InfraError;
-        facts.scores.clear();
-    } else {
-        facts.failure = None;
-        facts.judge_in_doubt = in_doubt(&votes);
-        for (metric, of_this_judge) in judges.metrics.iter().zip(&mut votes) {
-            facts.scores.push((metric.clone(), median(of_this_judge)));
+        let times = &mut facts.times;
+        if times.started_us == i64::MAX {
+            times.started_us = 0;
         }
+        times.provider_us += slowest_vote.1;
+        times.rate_wait_us += slowest_vote.2;
+        times.question_us = [times.recall_us, times.answer_us, times.judge_us].into_iter().flatten().sum();
+        facts
     }
-    if facts.times.started_us == i64::MAX {
-        facts.times.started_us = 0;
-    }
-    facts.times.provider_us += slowest_vote.1;
-    facts.times.rate_wait_us += slowest_vote.2;
-    facts.times.question_us =
-        [facts.times.recall_us, facts.times.answer_us, facts.times.judge_us].into_iter().flatten().sum();
-    Some(facts)
 }
 
 /// Whether judges leave a doubt: any two votes, of one judge or of several, lie on different sides of one half.
@@ -325,10 +352,39 @@ fn median(values: &mut [f64]) -> f64 {
     if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
 }
 
+/// Why a trace is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// The question ended as an infrastructure error.
+    Failed,
+    /// It was slow by its own and the provider's time.
+    Slow,
+    /// Something of it had to be repeated; answers of 429 are waits, no repeats.
+    Retried,
+    /// The base rate fell on it.
+    Sampled,
+}
+
+impl Kept {
+    /// All reasons.
+    pub const ALL: [Self; 4] = [Self::Failed, Self::Slow, Self::Retried, Self::Sampled];
+
+    /// Its word in attributes and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Slow => "slow",
+            Self::Retried => "retried",
+            Self::Sampled => "sampled",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::Timing;
 
     fn identity() -> QuestionIdentity {
         QuestionIdentity {

@@ -5,6 +5,7 @@
 //! put on a disk or a wire carries a version and has a golden file under `proto/golden/`.
 
 pub mod address;
+pub mod bank;
 pub mod call;
 pub mod comparison;
 pub mod dataset;
@@ -29,6 +30,7 @@ pub mod summary;
 pub mod task;
 pub mod text;
 pub mod trace;
+pub mod transition;
 
 /// Version of this build; binaries say its commit as well.
 pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");

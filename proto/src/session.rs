@@ -1,11 +1,59 @@
-//! What a worker says about itself when it opens a session: for the dispatcher's window (P15), the message version that it
-//! may write (P12), and for people.
+//! Worker sessions: the table of what can happen to one (P4), and what a worker says about itself when it opens one: for the
+//! dispatcher's window (P15), the message version that it may write (P12), and for people.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::Role, policy::SystemPolicy, task::TASK_MESSAGE_VERSION};
+use crate::{ids::Role, policy::SystemPolicy, task::TASK_MESSAGE_VERSION, transition::Line};
+
+/// Where a session stands, for whoever renews it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// Its tasks are its own.
+    Alive,
+    /// Its tasks go to others, for good.
+    Ended,
+    /// The store has never heard of it: it went back to a time before the session (P44).
+    Unknown,
+}
+
+/// What can happen to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionEvent {
+    /// A worker starts, or begins again.
+    Opened,
+    /// It gives a sign of life.
+    Renewed,
+    /// Its process ends in order.
+    Stopped,
+    /// Its counter stood still for too long.
+    Silent,
+    /// The store went back to a time before it.
+    Forgotten,
+    /// Its worker writes again what it was told (P44).
+    PutBack,
+}
+
+/// The table. An event that is not listed for a state is refused and changes nothing.
+pub const TRANSITIONS: &[Line<SessionState, SessionEvent>] = &{
+    use SessionEvent::{Forgotten, Opened, PutBack, Renewed, Silent, Stopped};
+    use SessionState::{Alive, Ended, Unknown};
+    const fn l(from: Option<SessionState>, event: SessionEvent, to: SessionState) -> Line<SessionState, SessionEvent> {
+        Line { from, event, to }
+    }
+    [
+        l(None, Opened, Alive),
+        l(Some(Alive), Renewed, Alive),
+        l(Some(Alive), Stopped, Ended),
+        l(Some(Alive), Silent, Ended),
+        l(Some(Alive), Forgotten, Unknown),
+        l(Some(Unknown), PutBack, Alive),
+        l(Some(Alive), PutBack, Alive), // only its last signs of life were forgotten
+    ]
+};
 
 /// Version of [`SessionInfo`].
 pub const SESSION_INFO_VERSION: u32 = 1;

@@ -12,7 +12,6 @@ use crate::{
     money::PicoUsd,
     price::ModelPrice,
     probe::ProbePlan,
-    trace::TracePolicy,
 };
 
 /// Version of [`RunSpec`] as stored.
@@ -373,6 +372,62 @@ impl RunSpec {
             .next()
             .or_else(|| self.scorers.first().map(|s| s.name.clone()))
             .unwrap_or_default()
+    }
+}
+
+/// What a run says about its traces. Not part of the fingerprint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TracePolicy {
+    /// Where people find a trace: a URL with `{trace_id}` in it.
+    pub url: Option<String>,
+    /// Traces hold the texts of questions and answers.
+    pub content: bool,
+    /// Slow is what takes at least so many milliseconds; without it the run's own quantile decides.
+    pub slow_ms: Option<u64>,
+    /// The quantile above which a question may be slow.
+    pub quantile: f64,
+    /// Share of questions that keep their trace whatever happens.
+    pub rate: f64,
+}
+
+impl Default for TracePolicy {
+    fn default() -> Self {
+        Self { url: None, content: false, slow_ms: None, quantile: 0.99, rate: 0.0001 }
+    }
+}
+
+/// What a trace URL must hold.
+const PLACE: &str = "{trace_id}";
+
+impl TracePolicy {
+    /// Whether nothing was changed.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Where people find a trace.
+    #[must_use]
+    pub fn link(&self, trace_id: &str) -> Option<String> {
+        self.url.as_ref().map(|url| url.replace(PLACE, trace_id))
+    }
+
+    /// Checks a URL for people.
+    ///
+    /// # Errors
+    /// In words, with what to do.
+    pub fn check_url(url: &str) -> Result<(), String> {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(format!("'{url}' is no web address: give one such as https://jaeger.example/trace/{PLACE}"));
+        }
+        if url.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '<' | '>' | '\'')) {
+            return Err("a trace URL holds no blanks, quotes or angle brackets".to_owned());
+        }
+        if !url.contains(PLACE) {
+            return Err(format!("'{url}' does not say where the id goes: write {PLACE} in it"));
+        }
+        Ok(())
     }
 }
 

@@ -1,14 +1,16 @@
 //! Step records: what a worker hands to the checkpoint writer (P7, P8), one per finished step of a task.
 
+mod probe_part;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::probe_part::ProbePart;
 use crate::{
     call::{CallRecord, Usage, is_default},
     failure::Failure,
     ids::{RunNo, TaskKey},
-    probe::ProbePart,
     server::ServerAddress,
     text::acts,
 };

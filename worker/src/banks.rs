@@ -6,7 +6,7 @@ use bench_proto::{
     dataset::{BankContent, GoldRecord, Question},
     ids::{RunNo, Sha256Hash},
 };
-use bench_store::{BankRow, Store, StoreError};
+use bench_store::{BankRow, Items, Store, StoreError};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -47,7 +47,7 @@ impl BankQuestions {
     ///
     /// # Errors
     /// As [`BankData::read`].
-    pub async fn read(store: &dyn Store, row: &BankRow) -> Result<Self, StoreError> {
+    pub async fn read(store: &dyn Items, row: &BankRow) -> Result<Self, StoreError> {
         let mut questions: Vec<Question> = read_item(store, row.questions).await?;
         let gold: Vec<GoldRecord> = read_item(store, row.gold).await?;
         questions.sort_unstable_by_key(|q| q.index);
@@ -81,14 +81,14 @@ impl BankData {
     ///
     /// # Errors
     /// What the store meets; a damaged item is [`StoreError::Corrupt`].
-    pub async fn read(store: &dyn Store, row: BankRow) -> Result<Self, StoreError> {
+    pub async fn read(store: &dyn Items, row: BankRow) -> Result<Self, StoreError> {
         let content: BankContent = read_item(store, row.content).await?;
         let asked = BankQuestions::read(store, &row).await?;
         Ok(Self { row, content: Arc::new(content), asked })
     }
 }
 
-pub(crate) async fn read_item<T: DeserializeOwned>(store: &dyn Store, hash: Sha256Hash) -> Result<T, StoreError> {
+pub(crate) async fn read_item<T: DeserializeOwned>(store: &dyn Items, hash: Sha256Hash) -> Result<T, StoreError> {
     let bytes = store.item(hash).await?;
     serde_json::from_slice(&bytes).map_err(|e| StoreError::Corrupt(format!("item {} cannot be read: {e}", hash.hex())))
 }

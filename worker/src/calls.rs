@@ -40,7 +40,7 @@ use bench_proto::{
     step::{Served, StepNo, Timing},
     trace::{RunTrace, StepTrace, conventional_provider},
 };
-use bench_store::{Allowance, CallKind, ClaimedTask, Money, PaceLimits, Paces, RunRow, SessionId, Store};
+use bench_store::{Allowance, CallKind, Calls, ClaimedTask, Money, PaceLimits, Paces, RunRow, Runs, SessionId, Store};
 use bench_systems::embed::EmbeddingModel;
 use tracing::{debug, warn};
 
@@ -91,8 +91,8 @@ impl<'a> RunCallers<'a> {
         let budget = Arc::new(Reservations::open(money, row, session));
         let stored: Option<Arc<dyn CallStore>> =
             known.then(|| Arc::new(StoredCalls::new(Arc::clone(&store), row.run_no, scope)) as Arc<dyn CallStore>);
-        let ledger = CostLedger::open(Arc::clone(&store), row.run_no, journal);
-        let served = Arc::new(ServedNotes::new(Arc::clone(&store), row.run_no));
+        let ledger = CostLedger::open(Arc::clone(&store) as Arc<dyn Calls>, row.run_no, journal);
+        let served = Arc::new(ServedNotes::new(Arc::clone(&store) as Arc<dyn Runs>, row.run_no));
         Ok(Self { environment, row, stop, budget, store, stored, ledger, routes, served })
     }
 
@@ -133,7 +133,11 @@ impl<'a> RunCallers<'a> {
 
     /// Embeddings that this run may use.
     pub(crate) fn stored_embeddings(&self) -> Arc<dyn CallStore> {
-        Arc::new(StoredEmbeddings::new(Arc::clone(&self.store), self.row.run_no, self.row.spec.limits.cache))
+        Arc::new(StoredEmbeddings::new(
+            Arc::clone(&self.store) as Arc<dyn Calls>,
+            self.row.run_no,
+            self.row.spec.limits.cache,
+        ))
     }
 
     /// Where attempts are booked ahead of their step.

@@ -15,8 +15,8 @@ use bench_proto::{
     step::StoredStep,
     trace::TracePolicy,
 };
-use bench_store::{Store, StoreError};
-use bench_telemetry::{outage, process, process_span};
+use bench_store::{Store, retry};
+use bench_telemetry::{process, process_span};
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tracing::{Instrument as _, Span};
 
@@ -72,14 +72,14 @@ impl Concluder {
 
     async fn conclude_batch(&self, run: RunNo, questions: Vec<TaskKey>) -> Result<(), Failure> {
         let Grading { judges, headline, run_id, trace } = self.grading(run).await?;
-        let steps = patiently(|| self.store.question_steps(run, &questions)).await?;
+        let steps = retry(|| self.store.question_steps(run, &questions)).await?;
         let mut by_question: BTreeMap<TaskKey, Vec<StoredStep>> = BTreeMap::new();
         for step in steps {
             by_question.entry(step.task.question_of()).or_default().push(step);
         }
         let mut facts: Vec<QuestionFacts> = Vec::with_capacity(questions.len());
         for (task, steps) in by_question {
-            let bank = patiently(|| self.banks.get(run, task.bank())).await?;
+            let bank = retry(|| self.banks.get(run, task.bank())).await?;
             let Some(question) = bank.question(task.index()) else {
                 return Err(Failure::permanent(
                     "store",
@@ -101,7 +101,7 @@ impl Concluder {
         let kept = facts.iter().filter(|facts| facts.kept.is_some());
         let root = |facts: &QuestionFacts| self.keeper.as_ref().and_then(|keeper| keeper.root_of(run, facts));
         link_questions(&Span::current(), kept.filter_map(root));
-        let new = patiently(|| self.store.conclude(run, &headline, &facts)).await?;
+        let new = retry(|| self.store.store_facts(run, &headline, &facts)).await?;
         // some may have been concluded by others meanwhile: they count there
         facts.truncate(usize::try_from(new).unwrap_or(usize::MAX));
         meter::ended(facts.iter());
@@ -115,7 +115,7 @@ impl Concluder {
         if let Some(grading) = self.gradings.lock().await.get(&run) {
             return Ok(grading.clone());
         }
-        let row = patiently(|| self.store.run(run)).await?;
+        let row = retry(|| self.store.run(run)).await?;
         let grading = Grading {
             judges: row.spec.judge_plan(),
             headline: row.spec.headline_metric(),
@@ -156,21 +156,5 @@ pub(crate) async fn run(
             }
         }
         concluded.notify_one();
-    }
-}
-
-/// Repeats a store call while the store is unavailable.
-async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(call: impl Fn() -> F) -> Result<T, Failure> {
-    let (mut delay, mut waiting) = (Duration::from_millis(50), None);
-    loop {
-        match call().await {
-            Err(error) if error.is_transient() => {
-                outage::STORE.met(&mut waiting, &error);
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(Duration::from_secs(2));
-            }
-            Err(error) => return Err(Failure::permanent("store", error.to_string())),
-            Ok(value) => return Ok(value),
-        }
     }
 }

@@ -2,7 +2,7 @@
 //! and embeddings, of which a step may need many. A call that waits for money must not wait for attempts that are stored only
 //! when it is done itself: their reservations would stand for ever.
 //!
-//! One writer per run commits whatever waits as soon as the previous commit has returned, as that of the checkpoints does.
+//! One writer per run commits them in batches, as that of the checkpoints does.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,35 +13,20 @@ use bench_proto::{
     failure::Failure,
     ids::{RunNo, TaskKey},
 };
-use bench_store::{Store, StoreError};
-use bench_telemetry::outage;
-use tokio::sync::{mpsc, oneshot};
+use bench_store::{Calls, StoreError, retry};
 
-use crate::journal::Journal;
-
-/// Most bytes of replies in one commit.
-const MAX_BYTES: usize = 4 << 20;
-/// Most calls in one commit.
-const MAX_CALLS: usize = 100;
-/// Submissions that may wait.
-const QUEUE_LENGTH: usize = 1024;
-/// First and longest wait between tries while the store is unavailable.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-
-struct Submission {
-    calls: Vec<(TaskKey, CallRecord)>,
-    done: oneshot::Sender<Result<(), StoreError>>,
-}
+use crate::{
+    batch::{Batcher, Bounds, Committer, Failed, Stopped, Told},
+    journal::Journal,
+};
 
 /// The way to a run's writer. The writer ends with the last of them.
 #[derive(Clone)]
-pub(crate) struct CostLedger(mpsc::Sender<Submission>);
+pub(crate) struct CostLedger(Batcher<Attempts>);
 
 impl CostLedger {
-    pub(crate) fn open(store: Arc<dyn Store>, run: RunNo, journal: Option<Arc<Journal>>) -> Self {
-        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
-        tokio::spawn(write_until_closed(store, run, receiver, journal));
-        Self(sender)
+    pub(crate) fn open(store: Arc<dyn Calls>, run: RunNo, journal: Option<Arc<Journal>>) -> Self {
+        Self(Batcher::start(Attempts { store, run, journal }))
     }
 }
 
@@ -51,49 +36,50 @@ impl Bookkeeper for CostLedger {
         if calls.is_empty() {
             return Ok(());
         }
-        let (done, answer) = oneshot::channel();
-        let gone = || Failure::transient("store", "the writer of attempts has stopped");
-        let calls = calls.into_iter().map(|call| (task, call)).collect();
-        self.0.send(Submission { calls, done }).await.map_err(|_| gone())?;
-        let stored = answer.await.map_err(|_| gone())?;
-        stored.map_err(|error| Failure::permanent("store", format!("attempts cannot be stored: {error}")))
+        self.0.store(calls.into_iter().map(|call| (task, call)).collect()).await
     }
 }
 
-async fn write_until_closed(
-    store: Arc<dyn Store>,
+/// Books the attempts of a run.
+struct Attempts {
+    store: Arc<dyn Calls>,
     run: RunNo,
-    mut receiver: mpsc::Receiver<Submission>,
     journal: Option<Arc<Journal>>,
-) {
-    let bytes_of = |of: &Submission| of.calls.iter().map(|(_, call)| call.reply.len()).sum::<usize>();
-    while let Some(first) = receiver.recv().await {
-        let mut bytes = bytes_of(&first);
-        let (mut calls, mut waiting) = (first.calls, vec![first.done]);
-        while bytes < MAX_BYTES && calls.len() < MAX_CALLS {
-            let Ok(next) = receiver.try_recv() else { break };
-            bytes += bytes_of(&next);
-            calls.extend(next.calls);
-            waiting.push(next.done);
+}
+
+impl Committer for Attempts {
+    type Item = Vec<(TaskKey, CallRecord)>;
+    type Stored = ();
+    type Error = Failure;
+
+    // everybody waits for what they submit
+    const BOUNDS: Bounds = Bounds { rows: 100, bytes: 4 << 20, alone: Duration::ZERO, waiting: 1024 };
+
+    fn weight(calls: &Self::Item) -> (usize, usize) {
+        (calls.len(), calls.iter().map(|(_, call)| call.reply.len()).sum())
+    }
+
+    async fn commit(&self, items: Vec<Self::Item>) -> Result<Vec<Told<Self>>, Failed<Self>> {
+        let sizes: Vec<usize> = items.iter().map(Vec::len).collect();
+        let calls: Vec<(TaskKey, CallRecord)> = items.into_iter().flatten().collect();
+        // every call has an id of its own, so a commit of which nobody knows may be repeated
+        if let Err(error) = retry(|| self.store.book_calls(self.run, &calls)).await {
+            let mut calls = calls.into_iter();
+            return Err((error, sizes.into_iter().map(|size| calls.by_ref().take(size).collect()).collect()));
         }
-        let ((mut delay, longest), mut away) = (STORE_BACKOFF, None);
-        let result = loop {
-            match store.book_calls(run, &calls).await {
-                // every call has an id of its own, so that an unknown commit is simply repeated
-                Err(error) if error.is_transient() => {
-                    outage::STORE.met(&mut away, &error);
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(longest);
-                }
-                result => break result,
-            }
-        };
-        if let (Ok(()), Some(journal)) = (&result, &journal) {
-            journal.calls(run, calls);
+        if let Some(journal) = &self.journal {
+            journal.calls(self.run, calls);
         }
-        for done in waiting {
-            // a task that was dropped no longer waits
-            let _ = done.send(result.clone());
-        }
+        Ok(sizes.into_iter().map(|_| Ok(())).collect())
+    }
+
+    fn refusal(&self, error: &StoreError) -> Failure {
+        Failure::permanent("store", format!("attempts cannot be stored: {error}"))
+    }
+}
+
+impl From<Stopped> for Failure {
+    fn from(_: Stopped) -> Self {
+        Self::transient("store", "the writer of attempts has stopped")
     }
 }

@@ -14,6 +14,7 @@ mod about;
 mod active;
 pub mod answerer;
 pub mod banks;
+mod batch;
 mod calls;
 mod clock;
 pub mod concluder;

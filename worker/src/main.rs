@@ -15,7 +15,7 @@ use bench_worker::{
 };
 use clap::Parser;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::{runtime::Builder, sync::Notify};
 
 /// As in `bench-coord`: docs/adr/0009-allocator.md.
 #[cfg(feature = "jemalloc")]
@@ -130,7 +130,7 @@ impl From<StartError> for Stop {
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Some(url) = &args.probe {
-        return probe(url);
+        return carry_out(Builder::new_current_thread(), probe(url));
     }
     let _telemetry =
         match bench_telemetry::LogOptions::of_process(args.verbose).and_then(|logs| bench_telemetry::init(&logs)) {
@@ -138,11 +138,15 @@ fn main() -> ExitCode {
             Err(error) => return say(&Stop::usage(error)),
         };
     bench_worker::engine::catch_all();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    carry_out(Builder::new_multi_thread(), work(args))
+}
+
+fn carry_out(mut threads: Builder, work: impl Future<Output = Result<(), Stop>>) -> ExitCode {
+    let runtime = match threads.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return say(&Stop::infrastructure(format!("the process cannot start its threads: {error}"))),
     };
-    let outcome = runtime.block_on(work(args));
+    let outcome = runtime.block_on(work);
     runtime.shutdown_timeout(Duration::from_millis(200));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -151,10 +155,9 @@ fn main() -> ExitCode {
 }
 
 /// Asks a listener how it is.
-fn probe(url: &str) -> ExitCode {
-    let token = BearerToken::from_environment().map_err(Stop::usage);
-    let well = token.and_then(|token| bench_telemetry::probe::ask(url, token.as_ref()).map_err(Stop::infrastructure));
-    well.map_or_else(|stop| say(&stop), |()| ExitCode::SUCCESS)
+async fn probe(url: &str) -> Result<(), Stop> {
+    let token = BearerToken::from_environment().map_err(Stop::usage)?;
+    bench_telemetry::probe::ask(url, token.as_ref()).await.map_err(Stop::infrastructure)
 }
 
 fn say(stop: &Stop) -> ExitCode {

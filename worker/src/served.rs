@@ -6,7 +6,7 @@ use std::{
 };
 
 use bench_proto::{ids::RunNo, served::ServedNote};
-use bench_store::{SERVED_EVENT, Store};
+use bench_store::{Runs, SERVED_EVENT};
 use tracing::debug;
 
 /// Most notes of a run in one process: a server may give every reply another fingerprint.
@@ -14,13 +14,13 @@ const MOST: usize = 256;
 
 /// The notes of one run in this process.
 pub(crate) struct ServedNotes {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Runs>,
     run: RunNo,
     noted: Mutex<HashSet<ServedNote>>,
 }
 
 impl ServedNotes {
-    pub(crate) fn new(store: Arc<dyn Store>, run: RunNo) -> Self {
+    pub(crate) fn new(store: Arc<dyn Runs>, run: RunNo) -> Self {
         Self { store, run, noted: Mutex::default() }
     }
 

@@ -1,15 +1,11 @@
 //! What the steps of tasks work with, whatever run they belong to.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bench_proto::{call::CallRecord, failure::code, ids::RunId};
-use bench_store::{ClaimedTask, Store, StoreError};
-use bench_telemetry::outage;
+use bench_store::{ClaimedTask, Store, retry};
 
 use crate::{about::About, active::Active, banks::BankCache, journal::Journal, traces::Keeper, writer::Writer};
-
-/// First and longest wait between tries while the store is unavailable.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// What the steps of tasks work with.
 pub(crate) struct Tools {
@@ -35,30 +31,11 @@ impl Tools {
         if calls.is_empty() {
             return;
         }
-        if let Err(error) = persist(|| self.store.put_calls(task.run, task.task, &calls)).await {
+        if let Err(error) = retry(|| self.store.put_calls(task.run, task.task, &calls)).await {
             let about = About::task(task, run, &self.banks).await;
             about.warn(code::STORE, &format!("has {} paid attempts that could not be booked: {error}", calls.len()));
         } else if let Some(journal) = &self.journal {
             journal.calls(task.run, calls.into_iter().map(|call| (task.task, call)).collect());
-        }
-    }
-}
-
-/// Repeats a store call while the store is unavailable. Nobody else can do it: the lease of a task that is neither ended nor
-/// handed back lasts as long as this worker.
-pub(crate) async fn persist<T, F>(call: impl Fn() -> F) -> Result<T, StoreError>
-where
-    F: Future<Output = Result<T, StoreError>>,
-{
-    let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
-    loop {
-        match call().await {
-            Err(error) if error.is_transient() => {
-                outage::STORE.met(&mut waiting, &error);
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(longest);
-            }
-            result => return result,
         }
     }
 }

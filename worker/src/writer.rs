@@ -1,5 +1,5 @@
 //! The checkpoint writer (P8): one per process, commits whatever waits as soon as the previous commit has returned. What no
-//! slot waits for yet goes with the next commit, or after `ALONE_AFTER`.
+//! slot waits for yet goes with the next commit, or after 20 ms.
 
 use std::{
     sync::{
@@ -13,29 +13,16 @@ use bench_proto::{
     ids::{Role, RunNo, TaskKey},
     step::{Effect, StepFacts, StepRecord, StepText},
 };
-use bench_store::{CommitMark, CommitOutcome, Conclusion, SessionId, Store, StoreError};
-use bench_telemetry::{outage, process, process_span};
-use tokio::{
-    sync::{Notify, mpsc, oneshot},
-    time::{Instant as Deadline, timeout_at},
-};
+use bench_store::{CommitOutcome, Conclusion, SessionId, Store, StoreError, retry};
+use bench_telemetry::{process, process_span};
+use tokio::sync::{Notify, mpsc};
 use tracing::{Instrument as _, Span};
 
 use crate::{
+    batch::{Batcher, Bounds, Committer, Failed, Stopped, Told, Underway},
     journal::Journal,
     traces::{Keeper, link_questions, meter},
 };
-
-/// Most records in one commit.
-const MAX_RECORDS: usize = 100;
-/// Most bytes of text in one commit.
-const MAX_BYTES: usize = 1 << 20;
-/// How long a submission that nobody waits for yet may wait for company.
-const ALONE_AFTER: Duration = Duration::from_millis(20);
-/// Commits that may wait: with the slots as a bound on senders this never fills up.
-const QUEUE_LENGTH: usize = 4096;
-/// First and longest wait between tries while the store is unavailable.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// What became of the records of one submission: for each, `None` when it was stored now, else what was stored before.
 pub(crate) type Committed = Vec<Option<StepFacts>>;
@@ -55,53 +42,10 @@ pub(crate) enum WriteError {
     Broken(String),
 }
 
-type Answer = oneshot::Receiver<Result<Committed, WriteError>>;
-
-struct Submission {
-    records: Vec<StepRecord>,
-    conclusion: Option<Conclusion>,
-    done: oneshot::Sender<Result<Committed, WriteError>>,
-    /// Somebody waits for it.
-    urgent: bool,
-}
-
-enum Message {
-    Store(Box<Submission>),
-    /// What is not urgent has become so.
-    Hurry,
-}
-
-/// Hands finished steps to the writer task.
-#[derive(Clone)]
-pub(crate) struct Writer {
-    sender: mpsc::Sender<Message>,
-}
-
-/// Records that are being stored while their task goes on. Dropping it leaves them to the writer.
-pub(crate) struct Underway {
-    sender: mpsc::Sender<Message>,
-    answer: Answer,
-}
-
-impl Underway {
-    /// Waits for the commit.
-    ///
-    /// # Errors
-    /// Like [`Writer::submit`].
-    pub(crate) async fn stored(mut self) -> Result<Committed, WriteError> {
-        match self.answer.try_recv() {
-            Ok(outcome) => outcome,
-            Err(oneshot::error::TryRecvError::Closed) => Err(closed()),
-            Err(oneshot::error::TryRecvError::Empty) => {
-                self.sender.send(Message::Hurry).await.map_err(|_| closed())?;
-                self.answer.await.map_err(|_| closed())?
-            }
-        }
+impl From<Stopped> for WriteError {
+    fn from(_: Stopped) -> Self {
+        Self::Broken("the checkpoint writer has stopped".to_owned())
     }
-}
-
-fn closed() -> WriteError {
-    WriteError::Broken("the checkpoint writer has stopped".to_owned())
 }
 
 /// What the writer tells the rest of the process.
@@ -123,13 +67,15 @@ pub(crate) struct WriterHooks {
     pub(crate) journal: Option<(Arc<Journal>, Arc<AtomicI64>)>,
 }
 
+/// Hands finished steps to the writer task.
+#[derive(Clone)]
+pub(crate) struct Writer(Batcher<Steps>);
+
 impl Writer {
     /// Starts the writer task.
     #[must_use]
     pub(crate) fn start(store: Arc<dyn Store>, hooks: WriterHooks) -> Self {
-        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
-        tokio::spawn(write_until_closed(store, hooks, receiver));
-        Self { sender }
+        Self(Batcher::start(Steps { store, hooks }))
     }
 
     /// Stores the records of one task together and waits for the commit.
@@ -149,85 +95,92 @@ impl Writer {
         records: Vec<StepRecord>,
         conclusion: Option<Conclusion>,
     ) -> Result<Committed, WriteError> {
-        self.send(records, conclusion, true).await?.await.map_err(|_| closed())?
+        self.0.store((records, conclusion)).await
     }
 
-    /// Stores the records of one task while it goes on.
+    /// Stores the records of one task while it goes on. Who drops what is returned leaves them to the writer.
     ///
     /// # Errors
     /// When the writer has stopped.
-    pub(crate) async fn submit_beside(&self, records: Vec<StepRecord>) -> Result<Underway, WriteError> {
-        let answer = self.send(records, None, false).await?;
-        Ok(Underway { sender: self.sender.clone(), answer })
-    }
-
-    async fn send(
-        &self,
-        records: Vec<StepRecord>,
-        conclusion: Option<Conclusion>,
-        urgent: bool,
-    ) -> Result<Answer, WriteError> {
-        let (done, answer) = oneshot::channel();
-        let submission = Submission { records, conclusion, done, urgent };
-        self.sender.send(Message::Store(Box::new(submission))).await.map_err(|_| closed())?;
-        Ok(answer)
+    pub(crate) async fn submit_beside(&self, records: Vec<StepRecord>) -> Result<Underway<Steps>, WriteError> {
+        Ok(self.0.store_beside((records, None)).await?)
     }
 }
 
-async fn write_until_closed(store: Arc<dyn Store>, hooks: WriterHooks, receiver: mpsc::Receiver<Message>) {
-    let mut inbox = Inbox { receiver, carried: None };
-    while let Some(batch) = inbox.next_batch().await {
-        commit_batch(store.as_ref(), &hooks, batch).await;
+/// Commits steps.
+pub(crate) struct Steps {
+    store: Arc<dyn Store>,
+    hooks: WriterHooks,
+}
+
+impl Committer for Steps {
+    /// The records of one task, and the facts of the question that ends with them.
+    type Item = (Vec<StepRecord>, Option<Conclusion>);
+    type Stored = Committed;
+    type Error = WriteError;
+
+    // with the slots as a bound on submitters nobody ever waits for room
+    const BOUNDS: Bounds = Bounds { rows: 100, bytes: 1 << 20, alone: Duration::from_millis(20), waiting: 4096 };
+
+    fn weight((records, _): &Self::Item) -> (usize, usize) {
+        (records.len(), records.iter().map(weight_of).sum())
     }
-}
 
-/// What is to be written.
-struct Inbox {
-    receiver: mpsc::Receiver<Message>,
-    /// The submission that did not fit into the last batch.
-    carried: Option<Box<Submission>>,
-}
-
-impl Inbox {
-    /// The next batch: what waits now, when some of it is urgent; else what has come when it is, or after `ALONE_AFTER`.
-    async fn next_batch(&mut self) -> Option<Vec<Submission>> {
-        let (mut batch, mut records, mut bytes) = (Vec::new(), 0, 0);
-        let (mut urgent, mut deadline) = (false, None);
-        loop {
-            let next = match self.carried.take() {
-                Some(submission) => Some(Message::Store(submission)),
-                None => match (self.receiver.try_recv(), deadline) {
-                    (Ok(message), _) => Some(message),
-                    (Err(_), None) => Some(self.receiver.recv().await?),
-                    (Err(_), Some(_)) if urgent => None,
-                    (Err(_), Some(deadline)) => timeout_at(deadline, self.receiver.recv()).await.ok().flatten(),
-                },
-            };
-            match next {
-                None => return Some(batch),
-                // for what is in this batch, or was in the one before
-                Some(Message::Hurry) => urgent = !batch.is_empty(),
-                Some(Message::Store(submission)) => {
-                    records += submission.records.len();
-                    bytes += weight(&submission);
-                    if !batch.is_empty() && (records > MAX_RECORDS || bytes > MAX_BYTES) {
-                        self.carried = Some(submission);
-                        return Some(batch);
-                    }
-                    urgent |= submission.urgent;
-                    deadline.get_or_insert_with(|| Deadline::now() + ALONE_AFTER);
-                    batch.push(*submission);
-                }
+    async fn commit(&self, items: Vec<Self::Item>) -> Result<Vec<Told<Self>>, Failed<Self>> {
+        let began = Instant::now();
+        let part = Part::of(items);
+        let span = part.span(&self.hooks);
+        let turn = match &self.hooks.journal {
+            Some((journal, session)) => {
+                let turn = journal.turn.lock().await;
+                Some((journal, journal.next(SessionId(session.load(Ordering::SeqCst))), turn))
             }
+            None => None,
+        };
+        let mark = turn.as_ref().map(|(_, mark, _)| *mark);
+        // every row is keyed by its own id, so a commit of which nobody knows may be repeated
+        let committing = retry(|| self.store.commit_marked(&part.records, &part.conclusions, mark));
+        let outcome = match committing.instrument(span.clone()).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                process::failed(&span, &error.to_string());
+                return Err((error, part.into_items()));
+            }
+        };
+        drop(span);
+        part.tell(&self.hooks, &outcome, began.elapsed());
+        self.hooks.announce(&part, &outcome);
+        if let Some((journal, mark, _)) = &turn {
+            let bytes = part.records.iter().map(weight_of).sum();
+            journal.batch(mark.number, part.records, part.conclusions, bytes);
         }
+        let (mut already, mut first) = (outcome.already.into_iter(), 0);
+        let told = |records: usize| {
+            let mine = already.by_ref().take(records).collect();
+            let overtaken = outcome.refused.iter().any(|at| (first..first + records).contains(at));
+            first += records;
+            if overtaken { Err(WriteError::Overtaken) } else { Ok(mine) }
+        };
+        Ok(part.sizes.into_iter().map(told).collect())
+    }
+
+    fn refusal(&self, error: &StoreError) -> WriteError {
+        if let StoreError::BadData(reason) = error {
+            return WriteError::Refused(reason.clone());
+        }
+        // the process ends with this reason as its last words
+        self.hooks.broken.send_if_modified(|reason| {
+            let first = reason.is_none();
+            if first {
+                *reason = Some(error.to_string());
+            }
+            first
+        });
+        WriteError::Broken(error.to_string())
     }
 }
 
-/// Rough size of a submission in bytes: texts dominate.
-fn weight(submission: &Submission) -> usize {
-    submission.records.iter().map(weight_of).sum()
-}
-
+/// Rough size of a record in bytes: texts dominate.
 fn weight_of(record: &StepRecord) -> usize {
     let of_text = |text: &StepText| match text {
         StepText::Recalled { hits } => hits.iter().map(|h| h.text.len() + 64).sum(),
@@ -237,104 +190,29 @@ fn weight_of(record: &StepRecord) -> usize {
     256 + record.text.as_ref().map_or(0, of_text) + record.calls.iter().map(|c| c.reply.len()).sum::<usize>()
 }
 
-/// Commits a batch; one that is refused for its data is halved until the bad submission stands alone.
-async fn commit_batch(store: &dyn Store, hooks: &WriterHooks, batch: Vec<Submission>) {
-    let mut parts = vec![Part::of(batch)];
-    while let Some(mut part) = parts.pop() {
-        let began = Instant::now();
-        let span = part.span(hooks);
-        let turn = match &hooks.journal {
-            Some((journal, session)) => {
-                let turn = journal.turn.lock().await;
-                Some((journal, journal.next(SessionId(session.load(Ordering::SeqCst))), turn))
-            }
-            None => None,
-        };
-        let mark = turn.as_ref().map(|(_, mark, _)| *mark);
-        let committing = commit_when_available(store, &part.records, &part.conclusions, mark).instrument(span.clone());
-        let committed = committing.await;
-        if let Err(error) = &committed {
-            process::failed(&span, &error.to_string());
-        }
-        drop(span);
-        match committed {
-            Ok(outcome) => {
-                part.tell(hooks, &outcome, began.elapsed());
-                announce(hooks, &outcome, !part.conclusions.is_empty());
-                if part.records.iter().any(|record| record.effect != Effect::Continue) {
-                    hooks.ended.notify_one();
-                }
-                let ends_probe = |r: &StepRecord| r.task == TaskKey::PROBE && r.effect != Effect::Continue;
-                if part.records.iter().any(ends_probe) {
-                    // it is the last thing of its run
-                    hooks.concluded.notify_one();
-                }
-                if let Some((journal, mark, _)) = &turn {
-                    let bytes = part.records.iter().map(weight_of).sum();
-                    journal.batch(mark.number, part.records, part.conclusions, bytes);
-                }
-                let (mut already, mut first) = (outcome.already.into_iter(), 0);
-                for (records, done) in part.waiting {
-                    let mine = already.by_ref().take(records).collect();
-                    let overtaken = outcome.refused.iter().any(|at| (first..first + records).contains(at));
-                    first += records;
-                    // a task that was dropped (cancel --now) no longer waits for its answer
-                    let _ = done.send(if overtaken { Err(WriteError::Overtaken) } else { Ok(mine) });
-                }
-            }
-            Err(StoreError::BadData(reason)) if part.waiting.len() == 1 => {
-                part.refuse(&WriteError::Refused(reason));
-            }
-            Err(StoreError::BadData(_)) => {
-                let second = part.split_off();
-                parts.push(second);
-                parts.push(part);
-            }
-            Err(fatal) => {
-                // the process ends with this reason as its last words
-                hooks.broken.send_if_modified(|reason| {
-                    let first = reason.is_none();
-                    if first {
-                        *reason = Some(fatal.to_string());
-                    }
-                    first
-                });
-                part.refuse(&WriteError::Broken(fatal.to_string()));
-            }
-        }
-    }
-}
-
 /// What is committed together: the records of some submissions, in their order.
 struct Part {
     records: Vec<StepRecord>,
     conclusions: Vec<Conclusion>,
-    /// For each submission its number of records, and who waits for it.
-    waiting: Vec<(usize, oneshot::Sender<Result<Committed, WriteError>>)>,
+    /// Number of records of each submission.
+    sizes: Vec<usize>,
 }
 
 impl Part {
-    fn of(batch: Vec<Submission>) -> Self {
-        let mut part = Self {
-            records: Vec::with_capacity(batch.iter().map(|s| s.records.len()).sum()),
-            conclusions: Vec::new(),
-            waiting: Vec::with_capacity(batch.len()),
-        };
-        for submission in batch {
-            part.waiting.push((submission.records.len(), submission.done));
-            part.records.extend(submission.records);
-            part.conclusions.extend(submission.conclusion);
+    fn of(items: Vec<<Steps as Committer>::Item>) -> Self {
+        let sizes: Vec<usize> = items.iter().map(|(records, _)| records.len()).collect();
+        let (mut records, mut conclusions) = (Vec::with_capacity(sizes.iter().sum()), Vec::new());
+        for (of_task, conclusion) in items {
+            records.extend(of_task);
+            conclusions.extend(conclusion);
         }
-        part
+        Self { records, conclusions, sizes }
     }
 
-    /// Cuts off the second half of the submissions; their questions are concluded from the store.
-    fn split_off(&mut self) -> Self {
-        let first = self.waiting.len() / 2;
-        let records = self.waiting[..first].iter().map(|(records, _)| records).sum();
-        self.conclusions.clear();
-        let (records, waiting) = (self.records.split_off(records), self.waiting.split_off(first));
-        Self { records, conclusions: Vec::new(), waiting }
+    /// The submissions again; their questions are concluded from the store.
+    fn into_items(self) -> Vec<<Steps as Committer>::Item> {
+        let mut records = self.records.into_iter();
+        self.sizes.into_iter().map(|size| (records.by_ref().take(size).collect(), None)).collect()
     }
 
     /// What this process shows of the commit, linked to the questions that it ends and whose traces are sent.
@@ -364,42 +242,26 @@ impl Part {
             kept.filter(stored).for_each(|conclusion| keeper.send(conclusion.run, &conclusion.facts));
         }
     }
+}
 
-    fn refuse(self, error: &WriteError) {
-        for (_, done) in self.waiting {
-            let _ = done.send(Err(error.clone()));
+impl WriterHooks {
+    fn announce(&self, part: &Part, outcome: &CommitOutcome) {
+        if !part.conclusions.is_empty() {
+            self.concluded.notify_one();
         }
-    }
-}
-
-fn announce(hooks: &WriterHooks, outcome: &CommitOutcome, concluded: bool) {
-    if concluded {
-        hooks.concluded.notify_one();
-    }
-    for question in &outcome.to_conclude {
-        let _ = hooks.to_conclude.send(*question);
-    }
-    if outcome.opened.iter().any(|(_, role)| Role::ALL.contains(role)) {
-        hooks.opened.notify_one();
-    }
-}
-
-/// Repeats the commit while the store is unavailable: every row is keyed by its own id, so an unknown commit is harmless.
-async fn commit_when_available(
-    store: &dyn Store,
-    records: &[StepRecord],
-    conclusions: &[Conclusion],
-    mark: Option<CommitMark>,
-) -> Result<CommitOutcome, StoreError> {
-    let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
-    loop {
-        match store.commit_marked(records, conclusions, mark).await {
-            Err(error) if error.is_transient() => {
-                outage::STORE.met(&mut waiting, &error);
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(longest);
-            }
-            result => return result,
+        for question in &outcome.to_conclude {
+            let _ = self.to_conclude.send(*question);
+        }
+        if outcome.opened.iter().any(|(_, role)| Role::ALL.contains(role)) {
+            self.opened.notify_one();
+        }
+        let mut ended = part.records.iter().filter(|record| record.effect != Effect::Continue).peekable();
+        if ended.peek().is_some() {
+            self.ended.notify_one();
+        }
+        if ended.any(|record| record.task == TaskKey::PROBE) {
+            // it is the last thing of its run
+            self.concluded.notify_one();
         }
     }
 }
@@ -457,45 +319,6 @@ mod tests {
             complete += 1;
         }
         assert_eq!(complete, 39);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn p8_what_nobody_waits_for_goes_with_the_next_commit() {
-        let (sender, receiver) = mpsc::channel(64);
-        let (writer, mut inbox) = (Writer { sender }, Inbox { receiver, carried: None });
-        let record = |index| {
-            let task = TaskKey::question(0, index);
-            vec![ending(RunNo(1), task, StepNo::SCORE, 1, scored(0.5), Opens::Nothing)]
-        };
-        let begun = Deadline::now();
-        let beside = writer.submit_beside(record(0)).await.expect("is sent");
-        let urgent = writer.send(record(1), None, true).await.expect("is sent");
-        assert_eq!(inbox.next_batch().await.expect("a batch").len(), 2, "together");
-        assert_eq!(begun.elapsed(), Duration::ZERO);
-        drop(urgent);
-        // its commit has not returned when its task asks: the writer is told, and what comes next is not hurried
-        let asked = tokio::spawn(beside.stored());
-        tokio::task::yield_now().await;
-        let mut later = Vec::new();
-        for index in 2..4 {
-            later.push(writer.submit_beside(record(index)).await.expect("is sent"));
-        }
-        assert_eq!(inbox.next_batch().await.expect("a batch").len(), 2);
-        let alone = begun.elapsed();
-        assert!(alone >= ALONE_AFTER, "{alone:?}");
-        assert!(asked.await.expect("no panic").is_err(), "its submission was dropped with the batch");
-        // one that is asked for takes the others along
-        let mut more = Vec::new();
-        for index in 4..7 {
-            more.push(writer.submit_beside(record(index)).await.expect("is sent"));
-        }
-        let asked = tokio::spawn(more.remove(0).stored());
-        tokio::task::yield_now().await;
-        assert_eq!(inbox.next_batch().await.expect("a batch").len(), 3);
-        assert_eq!(begun.elapsed(), alone, "at once");
-        drop((writer, later, more));
-        assert!(asked.await.expect("no panic").is_err());
-        assert!(inbox.next_batch().await.is_none());
     }
 
     #[tokio::test]

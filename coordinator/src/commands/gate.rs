@@ -139,15 +139,15 @@ async fn last(
         if row.run_no.0 >= this.run_no.0 || row.state != RunState::Finished || row.control_of.is_some() {
             continue;
         }
-        let judged = |spec, imported| fingerprints::Judged { spec, imported };
-        let judgement = fingerprints::judge(
-            &judged(&row.spec, row.imported),
-            &judged(&new.spec, this.imported),
+        let settings = |spec, imported| fingerprints::RunSettings { spec, imported };
+        let compared = fingerprints::comparability(
+            &settings(&row.spec, row.imported),
+            &settings(&new.spec, this.imported),
             &metric,
             under_test,
         );
         let same_sample = row.spec.sample.signature == new.spec.sample.signature;
-        if !judgement.reasons.is_empty() || !same_sample || row.spec.system.name != new.spec.system.name {
+        if !compared.reasons.is_empty() || !same_sample || row.spec.system.name != new.spec.system.name {
             continue;
         }
         let old = LoadedRun::of_row(app, store, row).await?;

@@ -64,7 +64,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::Score(args) => return score::run(args),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli.global),
         #[cfg(feature = "cluster")]
-        Verb::Probe { url } => return probe::run(url),
+        Verb::Probe { url } => return probe::run(url).await,
         _ => {}
     }
     let app = App::load(&cli)?;
@@ -123,6 +123,6 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Score(args) => score::run(args),
         #[cfg(feature = "cluster")]
-        Verb::Probe { url } => probe::run(url),
+        Verb::Probe { url } => probe::run(url).await,
     }
 }

@@ -8,8 +8,7 @@ use bench_proto::{
     dataset::{Bank, BankContent, GoldRecord, Question},
     ids::RunNo,
 };
-use bench_store::{Item, NewBank, Segment, Store, StoreError};
-use bench_telemetry::outage;
+use bench_store::{Item, NewBank, Segment, Store, retry_until};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -23,8 +22,6 @@ const BYTES_PER_BATCH: usize = 4 << 20;
 const BANKS_AHEAD: i64 = 64;
 /// Questions that may be planned and not yet ended: a bound on the rows that the dispatcher looks through.
 const QUESTIONS_AHEAD: u64 = 8192;
-/// First and longest delay before a call of the store is repeated that was not there.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// How often the planner looks whether it may go on.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -43,7 +40,8 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// Plans all banks; may be stopped and started again at any point.
+    /// Plans all banks; may be stopped and started again at any point. A store that is away is waited for: every write of a plan may
+    /// be made twice.
     ///
     /// # Errors
     /// When the dataset or the store fails.
@@ -82,11 +80,11 @@ impl Planner {
             let planned = next + prepared.banks.len();
             questions_planned += questions(&self.banks[next..planned]);
             next = planned;
-            persist(&stop, || store.put_items(&prepared.items)).await?;
-            persist(&stop, || store.add_banks(self.run, &prepared.banks)).await?;
+            retry_until(stop.cancelled(), || store.put_items(&prepared.items)).await?;
+            retry_until(stop.cancelled(), || store.add_banks(self.run, &prepared.banks)).await?;
             opened.notify_one();
         }
-        persist(&stop, || store.finish_plan(self.run)).await?;
+        retry_until(stop.cancelled(), || store.finish_plan(self.run)).await?;
         opened.notify_one();
         Ok(())
     }
@@ -99,32 +97,10 @@ impl Planner {
         stop: &CancellationToken,
         questions_planned: u64,
     ) -> Result<bool, CliError> {
-        let counters = persist(stop, || store.run(self.run)).await?.counters;
+        let counters = retry_until(stop.cancelled(), || store.run(self.run)).await?.counters;
         let ended = u64::try_from(counters.ended()).unwrap_or(0);
         let banks = counters.banks_planned - counters.banks_ready;
         Ok(banks >= BANKS_AHEAD || questions_planned.saturating_sub(ended) >= QUESTIONS_AHEAD)
-    }
-}
-
-/// Repeats a call while the store is unavailable: every write of a plan may be made twice. Who is told to stop meanwhile gets the
-/// store's error.
-async fn persist<T, F>(stop: &CancellationToken, call: impl Fn() -> F) -> Result<T, StoreError>
-where
-    F: Future<Output = Result<T, StoreError>>,
-{
-    let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
-    loop {
-        match call().await {
-            Err(error) if error.is_transient() && !stop.is_cancelled() => {
-                outage::STORE.met(&mut waiting, &error);
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    () = tokio::time::sleep(delay) => {}
-                }
-                delay = (delay * 2).min(longest);
-            }
-            result => return result,
-        }
     }
 }
 
@@ -232,28 +208,4 @@ fn parts(
         )));
     }
     Ok((bank.content, questions, gold))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_plan_waits_for_a_store_that_is_away() {
-        let (stop, calls) = (CancellationToken::new(), AtomicU32::new(0));
-        let away = || StoreError::Unavailable("connection refused".to_owned());
-        let third = || async {
-            match calls.fetch_add(1, Ordering::Relaxed) {
-                0 | 1 => Err(away()),
-                call => Ok(call),
-            }
-        };
-        assert_eq!(persist(&stop, third).await.expect("is back"), 2);
-        let corrupt = || async { Err::<(), _>(StoreError::Corrupt("damaged".to_owned())) };
-        assert!(persist(&stop, corrupt).await.is_err(), "what does not pass is said");
-        stop.cancel();
-        assert!(persist(&stop, || async { Err::<(), _>(away()) }).await.is_err(), "who is told to stop waits no more");
-    }
 }

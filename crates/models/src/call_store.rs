@@ -11,7 +11,7 @@ use bench_proto::{
     failure::Failure,
     ids::{RunNo, Sha256Hash, TaskKey},
 };
-use bench_store::{SHARED_CALLS_EVENT, Store, StoreError, StoredCall};
+use bench_store::{Calls, SHARED_CALLS_EVENT, Store, StoreError, StoredCall};
 
 /// Finds replies that were paid for before.
 #[async_trait]
@@ -71,7 +71,7 @@ impl StoredCalls {
 
 /// The store as a run's memory of embeddings, which are no draw: those of all runs unless the run's scope is its own.
 pub struct StoredEmbeddings {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Calls>,
     run: RunNo,
     scope: CacheScope,
 }
@@ -79,7 +79,7 @@ pub struct StoredEmbeddings {
 impl StoredEmbeddings {
     /// The embeddings that `run` may use.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, run: RunNo, scope: CacheScope) -> Self {
+    pub fn new(store: Arc<dyn Calls>, run: RunNo, scope: CacheScope) -> Self {
         Self { store, run, scope }
     }
 }

@@ -69,11 +69,6 @@ impl std::fmt::Debug for Fixture {
     }
 }
 
-/// The fixture of the memory backend.
-pub async fn memory() -> Fixture {
-    Fixture { queue: Arc::new(crate::memory::MemoryQueue::default()), guard: Box::new(()) }
-}
-
 /// How long a case waits for what must come.
 const SOON: Duration = Duration::from_secs(30);
 /// How long a case waits to see that nothing comes.

@@ -225,7 +225,11 @@ mod tests {
     use super::*;
     use bench_proto::ids::Role;
 
-    crate::queue_conformance!(crate::conformance::memory);
+    async fn fixture() -> crate::conformance::Fixture {
+        crate::conformance::Fixture { queue: Arc::new(MemoryQueue::default()), guard: Box::new(()) }
+    }
+
+    crate::queue_conformance!(fixture);
 
     #[tokio::test]
     async fn deliveries_of_another_consumer_cannot_be_acked() {

@@ -11,6 +11,7 @@ mod pace;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod registry;
+mod retry;
 mod rows;
 mod schema;
 mod slow;
@@ -20,8 +21,8 @@ mod traits;
 
 pub use error::StoreError;
 pub use registry::{
-    BACKENDS, Backend, COORDINATOR_CONNECTIONS, Transport, WORKER_CONNECTIONS, migrate, name_roles, open, open_with,
-    transport,
+    BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, name_roles, open, open_with, transport,
 };
+pub use retry::{retry, retry_until};
 pub use rows::*;
 pub use traits::*;

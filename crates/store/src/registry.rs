@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 #[cfg(feature = "postgres")]
 use crate::postgres;
-use crate::{Store, StoreError, StoreResult, codec::shown, sqlite};
+use crate::{Store, StoreError, StoreResult, Transport, codec::shown, sqlite};
 
 type Opening<'u> = BoxFuture<'u, StoreResult<Arc<dyn Store>>>;
 type Migrating<'u> = BoxFuture<'u, StoreResult<i64>>;
@@ -83,17 +83,6 @@ pub async fn open_with(url: &str, connections: usize) -> Result<Arc<dyn Store>, 
 /// Unknown schemes, stores that cannot be opened, and [`StoreError::Schema`] when a newer build made the schema.
 pub async fn migrate(url: &str) -> Result<i64, StoreError> {
     (find(url)?.migrate)(url).await
-}
-
-/// The way to a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transport {
-    /// Its host.
-    pub host: String,
-    /// Nothing is sent without encryption, whatever the server would rather have.
-    pub encrypted: bool,
-    /// The server has to prove who it is.
-    pub verified: bool,
 }
 
 /// The way to the store behind a URL; `None` for one on this machine, and for a URL that opening refuses.

@@ -262,7 +262,7 @@ pub trait Checkpoints: Send + Sync {
 
     /// Stores question facts; a question that is concluded already stays. Adds to the run's counters
     /// (`headline_metric` is the metric that is summed). Returns how many were new.
-    async fn conclude(&self, run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> StoreResult<u64>;
+    async fn store_facts(&self, run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> StoreResult<u64>;
 
     /// The level-triggered sweep of P7: repairs counters from the checkpoints, opens what should be open, and returns
     /// questions that are complete but not concluded. Idempotent.

@@ -218,7 +218,7 @@ fn with_process_spans<S>(subscriber: S) -> impl Subscriber + Send + Sync
 where
     S: Subscriber + for<'s> LookupSpan<'s> + Send + Sync,
 {
-    subscriber.with(crate::otlp::live::layer())
+    subscriber.with(crate::process::live::layer())
 }
 
 #[cfg(not(feature = "otlp"))]

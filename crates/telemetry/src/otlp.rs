@@ -1,9 +1,7 @@
 //! Sends spans and metrics to a collector by OTLP, over gRPC or HTTP.
 //!
-//! Nothing waits for a collector: spans of questions come from the store when they are sent, those of the process itself (`live`) from a
+//! Nothing waits for a collector: spans of questions come from the store when they are sent, those of the process itself (`process`) from a
 //! bounded channel, metrics are sums, and all give up after `PATIENCE`. What could not be sent is counted.
-
-pub(crate) mod live;
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +28,6 @@ use opentelemetry_sdk::{
 };
 use tokio::{sync::Mutex, task::JoinHandle};
 
-pub use self::live::ProcessSpans;
 use crate::{
     metrics::{self, catalogue},
     spans::{FinishedSpan, Kind, SpanSink, Value},
@@ -39,7 +36,7 @@ use crate::{
 /// Longest wait for a collector.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Spans in one request.
-const SPANS_AT_ONCE: usize = 512;
+pub(crate) const SPANS_AT_ONCE: usize = 512;
 
 /// Where a collector is, and who is speaking.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +83,7 @@ impl OtlpOptions {
     }
 
     /// What is left for everything else, at once.
-    fn last_rest(&self) -> Duration {
+    pub(crate) fn last_rest(&self) -> Duration {
         self.last_words() / 3
     }
 
@@ -104,7 +101,7 @@ impl OtlpOptions {
         self.endpoint.starts_with("https://")
     }
 
-    fn spans(&self) -> Result<SpanExporter, OtlpError> {
+    pub(crate) fn spans(&self) -> Result<SpanExporter, OtlpError> {
         let builder = SpanExporter::builder();
         let built = if self.http {
             let http = builder.with_http().with_protocol(Protocol::HttpBinary);
@@ -175,7 +172,7 @@ impl SpanSink for OtlpSpans {
 }
 
 /// Sends spans in one request, and counts them.
-async fn export(exporter: &SpanExporter, spans: Vec<SpanData>) -> Result<(), String> {
+pub(crate) async fn export(exporter: &SpanExporter, spans: Vec<SpanData>) -> Result<(), String> {
     let count = spans.len() as f64;
     let sent = match tokio::time::timeout(PATIENCE, exporter.export(spans)).await {
         Ok(sent) => sent.map_err(|e| e.to_string()),
@@ -223,7 +220,7 @@ fn span_data(span: FinishedSpan) -> SpanData {
 }
 
 /// Who makes spans, and by which conventions.
-fn scope() -> InstrumentationScope {
+pub(crate) fn scope() -> InstrumentationScope {
     InstrumentationScope::builder("bench-coord")
         .with_version(env!("CARGO_PKG_VERSION"))
         .with_schema_url(metrics::SCHEMA_URL)

@@ -1,18 +1,16 @@
 //! Asks a listener on this machine how it is: the probe of containers, whose images hold no HTTP client and whose listeners
 //! want a token that an orchestrator cannot send.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::{TcpStream, ToSocketAddrs as _},
-    time::Duration,
-};
+use std::time::Duration;
+
+use reqwest::{StatusCode, header::AUTHORIZATION, redirect::Policy};
 
 use crate::http::BearerToken;
 
-/// Longest wait for a connection, and for each part of the answer: below the five seconds that a probe usually has.
+/// Longest wait for an answer: below the five seconds that a probe usually has.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So much of an answer is read: health pages are one line.
-const LONGEST_ANSWER: u64 = 16 * 1024;
+/// So much of an answer is read, and a little more: health pages are one line.
+const LONGEST_ANSWER: usize = 16 * 1024;
 
 /// Why a probe failed.
 #[derive(Debug, thiserror::Error)]
@@ -42,40 +40,44 @@ pub enum ProbeError {
 ///
 /// # Errors
 /// When nothing answers 200 in time.
-pub fn ask(url: &str, token: Option<&BearerToken>) -> Result<(), ProbeError> {
-    let (authority, path) = parts(url).ok_or_else(|| ProbeError::Url(url.to_owned()))?;
-    let silent = |error: std::io::Error| ProbeError::Silent { url: url.to_owned(), reason: error.to_string() };
-    let answer = get(authority, path, token).map_err(silent)?;
-    let mut lines = answer.lines();
-    let status = lines.next().unwrap_or_default();
-    if status.split(' ').nth(1) == Some("200") {
+pub async fn ask(url: &str, token: Option<&BearerToken>) -> Result<(), ProbeError> {
+    if !names_a_page(url) {
+        return Err(ProbeError::Url(url.to_owned()));
+    }
+    let silent = |error: reqwest::Error| {
+        // the last word of the chain is the reason, the others repeat the URL
+        let mut reason: &dyn std::error::Error = &error;
+        while let Some(source) = reason.source() {
+            reason = source;
+        }
+        ProbeError::Silent { url: url.to_owned(), reason: reason.to_string() }
+    };
+    let client = reqwest::Client::builder().no_proxy().redirect(Policy::none()).timeout(PATIENCE);
+    let mut request = client.build().map_err(silent)?.get(url);
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, token.header());
+    }
+    let mut answer = request.send().await.map_err(silent)?;
+    let status = answer.status();
+    if status == StatusCode::OK {
         return Ok(());
     }
-    let answer = format!("{status} {}", lines.last().unwrap_or_default());
+    let mut body = Vec::new();
+    while body.len() < LONGEST_ANSWER
+        && let Some(part) = answer.chunk().await.map_err(silent)?
+    {
+        body.extend_from_slice(&part);
+    }
+    let body = String::from_utf8_lossy(&body);
+    let answer = format!("{:?} {status} {}", answer.version(), body.lines().last().unwrap_or_default());
     Err(ProbeError::Unwell { url: url.to_owned(), answer: answer.trim().to_owned() })
 }
 
-/// `HOST:PORT` and `/PATH`.
-fn parts(url: &str) -> Option<(&str, &str)> {
-    let rest = url.strip_prefix("http://")?;
-    let slash = rest.find('/')?;
-    let (authority, path) = rest.split_at(slash);
+/// Whether a URL is `http://HOST:PORT/PATH`.
+fn names_a_page(url: &str) -> bool {
+    let Some((authority, _)) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')) else { return false };
     let plain = !url.contains(|c: char| c.is_whitespace() || c.is_control());
-    (plain && authority.contains(':') && !authority.contains('@')).then_some((authority, path))
-}
-
-fn get(authority: &str, path: &str, token: Option<&BearerToken>) -> std::io::Result<String> {
-    let unknown = || std::io::Error::other("the name has no address");
-    let address = authority.to_socket_addrs()?.next().ok_or_else(unknown)?;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let authorization = token.map(|token| format!("authorization: {}\r\n", token.header())).unwrap_or_default();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n{authorization}\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.take(LONGEST_ANSWER).read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    plain && authority.contains(':') && !authority.contains('@')
 }
 
 #[cfg(test)]
@@ -103,23 +105,23 @@ mod tests {
         let token = BearerToken::new("s3cret").expect("a token");
         let up = listen("127.0.0.1:0", Some(token.clone()), Arc::new(Fixed(Ok(())))).await.expect("listens");
         let url = format!("http://{}/readyz", up.address);
-        ask(&url, Some(&token)).expect("ready");
-        let refused = ask(&url, None).expect_err("no token").to_string();
+        ask(&url, Some(&token)).await.expect("ready");
+        let refused = ask(&url, None).await.expect_err("no token").to_string();
         assert!(refused.contains("401"), "{refused}");
 
         let down = listen("127.0.0.1:0", None, Arc::new(Fixed(Err("no broker".into())))).await.expect("listens");
-        let said = ask(&format!("http://{}/readyz", down.address), None).expect_err("not ready").to_string();
+        let said = ask(&format!("http://{}/readyz", down.address), None).await.expect_err("not ready").to_string();
         assert!(said.contains("503") && said.contains("no broker"), "{said}");
-        ask(&format!("http://{}/healthz", down.address), None).expect("alive all the same");
+        ask(&format!("http://{}/healthz", down.address), None).await.expect("alive all the same");
     }
 
-    #[test]
-    fn addresses_that_cannot_be_asked_are_refused() {
+    #[tokio::test]
+    async fn addresses_that_cannot_be_asked_are_refused() {
         for url in
             ["", "127.0.0.1:80/x", "https://h:1/x", "http://h/x", "http://h:1", "http://u@h:1/x", "http://h:1/a b"]
         {
-            assert!(matches!(ask(url, None), Err(ProbeError::Url(_))), "{url}");
+            assert!(matches!(ask(url, None).await, Err(ProbeError::Url(_))), "{url}");
         }
-        assert!(matches!(ask("http://127.0.0.1:1/x", None), Err(ProbeError::Silent { .. })));
+        assert!(matches!(ask("http://127.0.0.1:1/x", None).await, Err(ProbeError::Silent { .. })));
     }
 }

@@ -4,9 +4,15 @@
 //! [`process_span!`](crate::process_span) makes one. Without a collector it makes none, for the price of one relaxed load; with one
 //! `tracing-opentelemetry` turns it into a span of its own trace, and [`Keep`] says which of these are sent.
 
+#[cfg(feature = "otlp")]
+pub(crate) mod live;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::Span;
+
+#[cfg(feature = "otlp")]
+pub use self::live::ProcessSpans;
 
 /// Target of all process spans: what the layer to the collector listens to.
 pub const TARGET: &str = "bench_process";
@@ -131,7 +137,7 @@ pub fn count(number: usize) -> i64 {
 pub fn link(span: &Span, trace: [u8; 16], id: [u8; 8]) {
     if !span.is_none() {
         #[cfg(feature = "otlp")]
-        crate::otlp::live::link(span, trace, id);
+        live::link(span, trace, id);
         #[cfg(not(feature = "otlp"))]
         let _ = (trace, id);
     }
@@ -141,7 +147,7 @@ pub fn link(span: &Span, trace: [u8; 16], id: [u8; 8]) {
 pub fn started(span: Span) -> Span {
     #[cfg(feature = "otlp")]
     if !span.is_none() {
-        crate::otlp::live::tell_trace(&span);
+        live::tell_trace(&span);
     }
     span
 }
@@ -150,7 +156,7 @@ pub fn started(span: Span) -> Span {
 pub fn failed(span: &Span, why: &str) {
     if !span.is_none() {
         #[cfg(feature = "otlp")]
-        crate::otlp::live::failed(span, why);
+        live::failed(span, why);
         #[cfg(not(feature = "otlp"))]
         let _ = why;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Link, Span, SpanClass, SpanId, SpanKind, StoredSpan, TraceId, TraceInput,
+    Span, SpanClass, SpanId, SpanKind, SpanLink, StoredSpan, TraceId, TraceInput,
     attributes::{self, Model},
     paths::{span_of_bank, span_of_submit},
     tree::micros,
@@ -144,7 +144,7 @@ pub fn bank_spans(input: &TraceInput<'_>) -> Vec<(TaskKey, Span)> {
             .with("bench.bank.id", bank.bank_id.as_str())
             .with("bench.system", input.spec.system.name.as_str())
             .with("bench.entries", bank.entries);
-        retained.links.push(Link { trace, span: submit });
+        retained.links.push(SpanLink { trace, span: submit });
         retained = attributes::tokens(attributes::server(retained, bank.server.as_ref()), bank.own_tokens);
         let parent = retained.id;
         spans.push((bank.task, retained));

@@ -16,10 +16,12 @@ mod tree;
 
 pub use attributes::conventional_provider;
 pub use bank::{BankCall, BankSpan, bank_spans};
-pub use decide::{FLOOR_US, Kept, LatencySketch, MIN_QUESTIONS, TIMES_MEDIAN, TracePolicy, decide, own_us};
+pub use decide::{FLOOR_US, LatencySketch, MIN_QUESTIONS, TIMES_MEDIAN, decide, own_us};
 pub use ids::{SpanId, TRACEPARENT, TraceContext, TraceId};
 pub use input::{AttemptEnd, AttemptNote, StoredSpan, TraceInput, TraceTexts};
 pub use paths::{span_of_call, span_of_dispatch, span_of_question, span_of_step, span_of_submit};
 pub use sent::{RunTrace, StepTrace};
-pub use span::{Link, Span, SpanClass, SpanKind, SpanValue};
+pub use span::{Span, SpanClass, SpanKind, SpanLink, SpanValue};
 pub use tree::question_spans;
+
+pub use crate::{facts::Kept, spec::TracePolicy};

@@ -91,7 +91,7 @@ impl From<bool> for SpanValue {
 
 /// A span of another trace that belongs to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct SpanLink {
     /// Its trace.
     pub trace: TraceId,
     /// The span.
@@ -120,7 +120,7 @@ pub struct Span {
     /// Attributes by the OpenTelemetry conventions, and our own (`bench.*`).
     pub attributes: Vec<(&'static str, SpanValue)>,
     /// Spans of other traces.
-    pub links: Vec<Link>,
+    pub links: Vec<SpanLink>,
     /// Why it failed.
     pub error: Option<String>,
     /// The worker session that did it; 0 when it was nobody's.

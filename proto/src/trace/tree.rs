@@ -16,7 +16,7 @@
 //! they are shared by many questions, and hours may lie between.
 
 use super::{
-    AttemptEnd, AttemptNote, Link, Span, SpanClass, SpanId, SpanKind, StoredSpan, TraceId, TraceInput,
+    AttemptEnd, AttemptNote, Span, SpanClass, SpanId, SpanKind, SpanLink, StoredSpan, TraceId, TraceInput,
     attributes::{self, Model},
     paths::{path_of, span_of_question, span_of_submit},
 };
@@ -275,9 +275,9 @@ impl Tree<'_> {
         let input = self.input;
         let mut root = self.span(self.root(), "question", "question", SpanClass::Question, start, end);
         root.parent = None;
-        root.links.push(Link { trace: TraceId::of_run(input.run), span: span_of_submit(input.run) });
+        root.links.push(SpanLink { trace: TraceId::of_run(input.run), span: span_of_submit(input.run) });
         root.links.extend(
-            input.banks.iter().map(|bank| Link { trace: TraceId::of_run(input.run), span: bank.id(input.run) }),
+            input.banks.iter().map(|bank| SpanLink { trace: TraceId::of_run(input.run), span: bank.id(input.run) }),
         );
         let root = attributes::root(root, input);
         self.spans.sort_by_key(|span| (span.start_us, span.end_us));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bench_proto::{
+    bank::planned_generation,
     ids::{TaskKey, TaskKind},
     task::TaskState,
 };
@@ -10,7 +11,7 @@ use bench_proto::{
 use crate::{
     setup::Protocol,
     state::{DeliveryStage, Entries, Job, Life, Row, STEPS, Stage, State, Worker},
-    store::{ANSWER, RECALL, SCORE, planned_generation},
+    store::{ANSWER, RECALL, SCORE},
 };
 
 pub(crate) const ONE_RESULT: &str = "p3 one result is stored per task and step";

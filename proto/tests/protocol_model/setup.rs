@@ -1,6 +1,7 @@
 //! The model: a plan, a number of processes, a budget of faults, and the rules (all of them, or all but one).
 
 use bench_proto::{
+    bank::BankState,
     ids::{TaskKey, TaskKind},
     task::{TaskEvent, TaskState, Transition, transition},
 };
@@ -9,7 +10,7 @@ use crate::{
     faults::{Budget, Fault},
     mutants::Mutant,
     properties::Situation,
-    state::{Bank, BankState, Dispatcher, Life, Row, STEPS, State, Worker},
+    state::{Bank, Dispatcher, Life, Row, STEPS, State, Worker},
 };
 
 /// A part of a bank's stream and the questions that are asked after it (P6).

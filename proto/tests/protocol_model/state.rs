@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::{ids::TaskKey, task::TaskState};
+use bench_proto::{bank::BankState, ids::TaskKey, task::TaskState};
 
 use crate::faults::Budget;
 
@@ -86,13 +86,6 @@ impl Row {
 
 /// Number of a worker session.
 pub(crate) type Session = u8;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum BankState {
-    Building,
-    Ready,
-    Failed,
-}
 
 /// A bank row, and the memory system's namespaces behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -2,6 +2,7 @@
 //! States of tasks change by [`Protocol::change`] alone.
 
 use bench_proto::{
+    bank::{BankEvent, BankState, first_epoch, planned_generation},
     ids::{TaskKey, TaskKind},
     task::{TaskEvent, TaskState},
 };
@@ -10,18 +11,8 @@ use crate::{
     mutants::Mutant,
     properties,
     setup::Protocol,
-    state::{Bank, BankState, Entries, Job, Row, STEPS, Session, State, Stored},
+    state::{Bank, Entries, Job, Row, STEPS, Session, State, Stored},
 };
-
-/// The lease epoch of a fresh row in a generation: above all epochs that rows of the same name had before (P5).
-pub(crate) const fn first_epoch(generation: i64) -> i64 {
-    (generation - 1) << 20
-}
-
-/// The generation in which a row was planned.
-pub(crate) const fn planned_generation(epoch: i64) -> i64 {
-    (epoch >> 20) + 1
-}
 
 /// The number of a task's last step.
 pub(crate) fn last_step(protocol: &Protocol, task: TaskKey) -> usize {
@@ -270,7 +261,7 @@ impl Protocol {
         };
         let failed = |task: TaskKey| of(task) == Some(TaskState::Failed);
         if (0..=last).any(|s| failed(TaskKey::retain(number, s)) || failed(TaskKey::ready(number, s))) {
-            target.state = BankState::Failed;
+            target.state = target.state.after(BankEvent::GivenUp);
             target.open_recalls = 0;
             let has_ended = |q: &TaskKey| state.tasks.get(q).is_some_and(Row::has_ended);
             target.fail = (0..=last).flat_map(|s| self.questions(number, s)).filter(|q| !has_ended(q)).collect();
@@ -281,10 +272,10 @@ impl Protocol {
             (None, _) => target.missing.push(retain),
             (Some(TaskState::Done), None) => target.missing.push(ready),
             (Some(TaskState::Done), Some(TaskState::Done)) => {
-                target.state = BankState::Ready;
+                target.state = target.state.after(BankEvent::SegmentProven);
                 target.missing = self.questions(number, segment).filter(|q| of(*q).is_none()).collect();
                 if target.open_recalls == 0 && segment < last {
-                    target.state = BankState::Building;
+                    target.state = target.state.after(BankEvent::NextSegment);
                     target.segment = segment + 1;
                     target.open_recalls = open(segment + 1);
                     target.missing.push(TaskKey::retain(number, segment + 1));
@@ -346,7 +337,7 @@ impl Protocol {
             state.tasks.retain(|task, _| !of_bank(task));
             let bank = &mut state.banks[number as usize];
             start_generation(bank);
-            bank.state = BankState::Building;
+            bank.state = BankEvent::Reopened.leads_to();
         }
         self.sweep(state);
     }

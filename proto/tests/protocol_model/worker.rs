@@ -1,6 +1,7 @@
 //! What a worker does: claim, read, call, commit, hand back, renew (P1, P3, P4, P5, P8).
 
 use bench_proto::{
+    bank::planned_generation,
     ids::{TaskKey, TaskKind},
     task::TaskEvent,
 };
@@ -12,7 +13,7 @@ use crate::{
     properties,
     setup::Protocol,
     state::{AfterRaise, Delivery, DeliveryStage, Ending, Entries, Job, Row, STEPS, Session, Stage, State},
-    store::{ANSWER, RECALL, last_step, planned_generation},
+    store::{ANSWER, RECALL, last_step},
 };
 
 /// Something that happens to a job.

@@ -12,7 +12,7 @@ use bench_proto::{
     task::{QueueName, TASK_MESSAGE_VERSION},
 };
 use bench_queue::{Consumer, Delivery, QueueError};
-use bench_store::{ClaimedTask, StoreError};
+use bench_store::{ClaimedTask, StoreResult, retry_until};
 use bench_telemetry::{
     outage::{self, Upset},
     process, process_span,
@@ -37,8 +37,6 @@ use crate::{
 const CLAIM_BATCH: usize = 128;
 /// How long a consumer waits for the first delivery before it looks around.
 const RECEIVE_WAIT: Duration = Duration::from_millis(500);
-/// Wait between two tries to claim while the store is unavailable.
-const CLAIM_AGAIN: Duration = Duration::from_millis(250);
 /// Longest time that tasks have to store how they ended, when calls are dropped.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Losses after which a task runs alone on its worker: it may be what kills them (P3). A few kills from outside make nothing slow:
@@ -199,7 +197,7 @@ impl Lane {
 
     /// Claims all deliveries in one statement (P1). Holds on to them while the store is out of reach; `None` when the worker
     /// stops meanwhile.
-    async fn claim_all(&self, deliveries: &[Delivery]) -> Result<Option<Vec<(ClaimedTask, Held)>>, StoreError> {
+    async fn claim_all(&self, deliveries: &[Delivery]) -> StoreResult<Option<Vec<(ClaimedTask, Held)>>> {
         let (mut tasks, mut unreadable) = (Vec::with_capacity(deliveries.len()), BTreeMap::<_, Vec<TaskKey>>::new());
         for Delivery { message, .. } in deliveries {
             let (run, task) = (RunNo(message.run_no), TaskKey(message.task));
@@ -232,7 +230,7 @@ impl Lane {
     }
 
     /// Claims patiently; `None` when the worker stops meanwhile.
-    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> Result<Option<Vec<ClaimedTask>>, StoreError> {
+    async fn claim(&self, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Option<Vec<ClaimedTask>>> {
         if tasks.is_empty() {
             return Ok(Some(Vec::new()));
         }
@@ -257,7 +255,7 @@ impl Lane {
     }
 
     /// Waits until the store is known to remember what it has acknowledged (P44); false when the worker stops meanwhile.
-    async fn is_sure(&self) -> Result<bool, StoreError> {
+    async fn is_sure(&self) -> StoreResult<bool> {
         while self.shared.is_unsure() {
             let session = self.shared.session.id();
             match self.patiently(|| self.shared.renew_now()).await? {
@@ -269,23 +267,14 @@ impl Lane {
         Ok(true)
     }
 
-    /// Repeats a store call while the store is unavailable; `None` when the worker stops meanwhile.
-    async fn patiently<T, F>(&self, call: impl Fn() -> F) -> Result<Option<T>, StoreError>
+    /// The answer of a store that is waited for; `None` when the worker stops meanwhile.
+    async fn patiently<T, F>(&self, call: impl FnMut() -> F) -> StoreResult<Option<T>>
     where
-        F: Future<Output = Result<T, StoreError>>,
+        F: Future<Output = StoreResult<T>>,
     {
-        let mut waiting = None;
-        loop {
-            match call().await {
-                Err(error) if error.is_transient() => {
-                    outage::STORE.met(&mut waiting, &error);
-                    tokio::select! {
-                        () = self.stop.cancelled() => return Ok(None),
-                        () = tokio::time::sleep(CLAIM_AGAIN) => {}
-                    }
-                }
-                result => return result.map(Some),
-            }
+        match retry_until(self.stop.cancelled(), call).await {
+            Err(error) if error.is_transient() => Ok(None),
+            result => result.map(Some),
         }
     }
 

@@ -1,4 +1,5 @@
-//! How a task's end reaches the store when it is not the commit of its last step.
+//! How a task's end reaches the store when it is not the commit of its last step. A store that is away is waited for: the lease of
+//! a task that is neither ended nor handed back lasts as long as this worker, and nobody else can end it.
 
 use std::sync::PoisonError;
 
@@ -13,7 +14,7 @@ use bench_proto::{
     task::TaskEvent,
     trace::{AttemptEnd, AttemptNote},
 };
-use bench_store::{ClaimedTask, Release};
+use bench_store::{ClaimedTask, Release, retry};
 use bench_telemetry::metrics::catalogue;
 use tracing::{debug, warn};
 
@@ -21,7 +22,6 @@ use super::{Shared, refused};
 use crate::{
     clock::StepClock,
     ending::{GivenUp, TaskEnd, failed_record, may_retry, retry_delay_ms},
-    tools::persist,
     writer::WriteError,
 };
 
@@ -138,7 +138,7 @@ async fn keep_calls(shared: &Shared, task: ClaimedTask, calls: Vec<CallRecord>) 
 
 /// Gives a task back in the store.
 async fn hand_over(shared: &Shared, task: ClaimedTask, release: Release) {
-    if let Err(error) = persist(|| shared.tools.store.release(std::slice::from_ref(&release))).await {
+    if let Err(error) = retry(|| shared.tools.store.release(std::slice::from_ref(&release))).await {
         let about = shared.about(task).await;
         about.warn(code::STORE, &format!("could not be handed back, its lease will expire: {error}"));
     }
@@ -194,7 +194,7 @@ fn note(task: ClaimedTask, clock: &StepClock, release: &Release) -> Option<Attem
 
 /// How often the run lets a task fail.
 async fn retries(shared: &Shared, task: ClaimedTask) -> u32 {
-    match persist(|| shared.tools.store.run(task.run)).await {
+    match retry(|| shared.tools.store.run(task.run)).await {
         Ok(row) => row.spec.limits.retries,
         Err(error) => {
             shared

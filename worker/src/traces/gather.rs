@@ -10,7 +10,7 @@ use bench_proto::{
     step::{StepNo, StepText},
     trace::{BankSpan, Span, TraceInput, TraceTexts, bank_spans, question_spans},
 };
-use bench_store::{BankRow, RunRow, SessionId, Store, StoreError};
+use bench_store::{BankRow, Items, RunRow, SessionId, Store, StoreError};
 
 use crate::banks::{BankData, read_item};
 use bench_systems::vector::remote_model;
@@ -127,7 +127,7 @@ pub async fn find_subject(store: &dyn Store, run: &RunRow, wanted: &str) -> Resu
 }
 
 async fn find_in(
-    store: &dyn Store,
+    store: &dyn Items,
     row: &BankRow,
     is_wanted: &impl Fn(&str) -> bool,
 ) -> Result<Option<Subject>, StoreError> {
@@ -144,6 +144,6 @@ async fn find_in(
 ///
 /// # Errors
 /// What the store meets.
-pub async fn read_questions(store: &dyn Store, row: &BankRow) -> Result<Vec<Question>, StoreError> {
+pub async fn read_questions(store: &dyn Items, row: &BankRow) -> Result<Vec<Question>, StoreError> {
     read_item(store, row.questions).await
 }

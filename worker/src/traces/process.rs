@@ -18,7 +18,7 @@ pub struct ProcessTelemetry {
     #[cfg(feature = "cluster")]
     pusher: Option<bench_telemetry::otlp::MetricsPusher>,
     #[cfg(feature = "cluster")]
-    live: Option<bench_telemetry::otlp::ProcessSpans>,
+    live: Option<bench_telemetry::process::ProcessSpans>,
 }
 
 impl ProcessTelemetry {
@@ -33,7 +33,10 @@ impl ProcessTelemetry {
         instance: &str,
         refresh: Option<Arc<dyn bench_telemetry::otlp::Refresh>>,
     ) -> Result<Self, Failure> {
-        use bench_telemetry::otlp::{MetricsPusher, OtlpError, OtlpOptions, ProcessSpans, span_sink};
+        use bench_telemetry::{
+            otlp::{MetricsPusher, OtlpError, OtlpOptions, span_sink},
+            process::ProcessSpans,
+        };
         let telemetry = &settings.telemetry;
         let Some(endpoint) = telemetry.endpoint.clone() else { return Ok(Self::default()) };
         let options = OtlpOptions {

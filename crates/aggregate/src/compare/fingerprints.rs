@@ -9,7 +9,7 @@ pub const TESTABLE: [&str; 3] = ["system", "answerer", "grading"];
 
 /// A run as far as its settings are concerned.
 #[derive(Debug, Clone, Copy)]
-pub struct Judged<'a> {
+pub struct RunSettings<'a> {
     /// Effective settings.
     pub spec: &'a RunSpec,
     /// Made elsewhere: who answered is not known, and belongs to the system.
@@ -18,7 +18,7 @@ pub struct Judged<'a> {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judgement {
+pub struct Comparability {
     /// All differences, marked.
     pub differences: Vec<MarkedDifference>,
     /// Why the runs are not comparable; empty when they are.
@@ -44,7 +44,7 @@ pub fn group_of(key: &str) -> &'static str {
 /// Marks the differences of two runs that are compared by `metric`; `declared` are the groups that the user wants to
 /// differ.
 #[must_use]
-pub fn judge(a: &Judged<'_>, b: &Judged<'_>, metric: &str, declared: &[String]) -> Judgement {
+pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, declared: &[String]) -> Comparability {
     let differences = a.spec.differences(b.spec);
     let matters = |key: &str| group_of(key) != "grading" || grades(key, metric, a.spec, b.spec);
     let unknown_answerer = a.imported || b.imported;
@@ -92,7 +92,7 @@ pub fn judge(a: &Judged<'_>, b: &Judged<'_>, metric: &str, declared: &[String]) 
         })
         .collect();
     let under_test = (!testable.is_empty()).then(|| testable.join("+"));
-    Judgement { differences, reasons, notes, under_test }
+    Comparability { differences, reasons, notes, under_test }
 }
 
 /// Whether a setting of the graders can change the compared metric.

@@ -33,7 +33,7 @@ pub use pairs::{PairedFacts, RunFacts};
 
 use self::{
     difference::{Means, paired_difference},
-    fingerprints::Judged,
+    fingerprints::RunSettings,
 };
 
 /// Seed of the bootstrap when the user gives none (`stats.seed`).
@@ -121,13 +121,13 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         category.paired.p_holm = p_holm;
     }
     let (bootstrap_ci95, bootstrap_note) = difference::bootstrap(&means, &facts.pairs, options.seed);
-    let judged = fingerprints::judge(
-        &Judged { spec: a.spec, imported: a.imported },
-        &Judged { spec: b.spec, imported: b.imported },
+    let settings = fingerprints::comparability(
+        &RunSettings { spec: a.spec, imported: a.imported },
+        &RunSettings { spec: b.spec, imported: b.imported },
         &metric,
         &options.under_test,
     );
-    let mut reasons = judged.reasons;
+    let mut reasons = settings.reasons;
     for (which, side) in [("first", a), ("second", b)] {
         if side.summary.run.verdict == Verdict::Invalid {
             reasons.push(format!(
@@ -140,7 +140,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     if facts.pairs.is_empty() {
         reasons.push(format!("no question has a score by '{metric}' in both runs"));
     }
-    let mut notes = judged.notes;
+    let mut notes = settings.notes;
     let shared = shared_answers(a, b);
     let independent = shared.is_none();
     notes.extend(shared);
@@ -155,8 +155,8 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         comparable: reasons.is_empty(),
         reasons,
         notes,
-        under_test: judged.under_test,
-        differences: judged.differences,
+        under_test: settings.under_test,
+        differences: settings.differences,
         independent,
         verdict: all.verdict,
         mcnemar: mcnemar::test(facts.pairs.iter().map(|pair| (pair.a, pair.b)), options.pass_threshold),

@@ -14,7 +14,7 @@ use crate::questions::has_score;
 /// One question of one run, by one metric; a large run has many, so all have the same width and nothing of their own.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    id: Place,
+    id: IdRange,
     /// NaN: not scored.
     score: f64,
     /// NaN: no ground truth, or nothing was recalled.
@@ -47,7 +47,7 @@ impl Row {
 
 /// Where an id stands in [`Ids`], in bytes: four gigabytes are the ids of a hundred million questions.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct IdRange {
     start: u32,
     length: u32,
 }
@@ -57,13 +57,13 @@ struct Place {
 struct Ids(String);
 
 impl Ids {
-    fn add(&mut self, id: &str) -> Place {
-        let place = Place { start: self.0.len() as u32, length: id.len() as u32 };
+    fn add(&mut self, id: &str) -> IdRange {
+        let place = IdRange { start: self.0.len() as u32, length: id.len() as u32 };
         self.0.push_str(id);
         place
     }
 
-    fn get(&self, place: Place) -> &str {
+    fn get(&self, place: IdRange) -> &str {
         &self.0[place.start as usize..][..place.length as usize]
     }
 }
@@ -181,7 +181,7 @@ impl RunFacts {
         let before = self.ids.0.len() as u32;
         self.ids.0.push_str(&other.ids.0);
         self.rows.extend(other.rows.into_iter().map(|row| Row {
-            id: Place { start: row.id.start + before, ..row.id },
+            id: IdRange { start: row.id.start + before, ..row.id },
             bank: banks[row.bank as usize],
             category: categories[usize::from(row.category)],
             ..row

@@ -271,13 +271,13 @@ fn flips_are_counted_listed_and_ordered_lost_first() {
 
 #[test]
 fn one_thing_may_differ_and_two_may_not() {
-    let judged = |change: &dyn Fn(&mut RunSpec), declared: &[&str]| {
+    let compared = |change: &dyn Fn(&mut RunSpec), declared: &[&str]| {
         let a = crate::aggregator::tests::spec(10);
         let mut b = a.clone();
         change(&mut b);
         let declared: Vec<String> = declared.iter().map(|group| (*group).to_owned()).collect();
-        let side = |spec| Judged { spec, imported: false };
-        fingerprints::judge(&side(&a), &side(&b), "judge", &declared)
+        let side = |spec| RunSettings { spec, imported: false };
+        fingerprints::comparability(&side(&a), &side(&b), "judge", &declared)
     };
     let system = |spec: &mut RunSpec| spec.system.top_k = 5;
     let both = |spec: &mut RunSpec| {
@@ -285,21 +285,21 @@ fn one_thing_may_differ_and_two_may_not() {
         spec.answerer.version += 1;
     };
     let judge = |spec: &mut RunSpec| spec.judges[0].version += 1;
-    let found = judged(&system, &[]);
+    let found = compared(&system, &[]);
     assert!(found.reasons.is_empty() && found.under_test.as_deref() == Some("system"), "{found:?}");
     assert!(found.differences[0].under_test);
-    assert_eq!(judged(&both, &[]).reasons.len(), 1);
-    assert!(judged(&both, &["system", "answerer"]).reasons.is_empty());
-    assert_eq!(judged(&judge, &[]).reasons.len(), 1);
-    assert!(judged(&judge, &["grading"]).reasons.is_empty());
-    assert_eq!(judged(&|spec| spec.dataset.sha256 = "x".into(), &["all"]).reasons, ["the datasets differ"]);
+    assert_eq!(compared(&both, &[]).reasons.len(), 1);
+    assert!(compared(&both, &["system", "answerer"]).reasons.is_empty());
+    assert_eq!(compared(&judge, &[]).reasons.len(), 1);
+    assert!(compared(&judge, &["grading"]).reasons.is_empty());
+    assert_eq!(compared(&|spec| spec.dataset.sha256 = "x".into(), &["all"]).reasons, ["the datasets differ"]);
     let further =
-        judged(&|spec| spec.scorers.push(bench_proto::spec::ScorerSpec { name: "exact".into(), version: 1 }), &[]);
+        compared(&|spec| spec.scorers.push(bench_proto::spec::ScorerSpec { name: "exact".into(), version: 1 }), &[]);
     assert!(
         further.reasons.is_empty() && further.under_test.is_none(),
         "a further scorer changes no judge: {further:?}"
     );
-    let sample = judged(&|spec| spec.sample.signature = "other".into(), &[]);
+    let sample = compared(&|spec| spec.sample.signature = "other".into(), &[]);
     assert!(sample.reasons.is_empty() && sample.notes.len() == 1, "{sample:?}");
 }
 

@@ -1,7 +1,9 @@
-//! Who may depend on whom: the tree is held to the list of docs/ARCHITECTURE.md.
+//! Who may depend on whom: the tree is held to the list of docs/ARCHITECTURE.md. And whoever depends on a crate uses it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
     process::Command,
 };
 
@@ -14,15 +16,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-settings", &["bench-proto"]),
     ("bench-datasets", &["bench-proto"]),
     ("bench-grading", &["bench-proto"]),
-    ("bench-models", &["bench-proto", "bench-settings", "bench-store", "bench-telemetry"]),
+    ("bench-models", &["bench-proto", "bench-store", "bench-telemetry"]),
     ("bench-plan", &["bench-proto"]),
     ("bench-queue", &["bench-proto"]),
-    ("bench-store", &["bench-proto"]),
+    ("bench-store", &["bench-proto", "bench-telemetry"]),
     ("bench-aggregate", &["bench-proto"]),
     ("bench-report", &["bench-proto"]),
     ("bench-sim", &["bench-proto"]),
     ("bench-systems", &["bench-models", "bench-proto", "bench-settings"]),
-    ("bench-testkit", &["bench-proto"]),
+    ("bench-testkit", &[]),
     (
         "bench-worker",
         &[
@@ -115,4 +117,52 @@ fn the_tree_keeps_its_arrows() {
             assert!(io.is_empty(), "{name} is pure, but uses {io:?}");
         }
     }
+}
+
+/// Dependencies that no code names, and why they are there.
+const UNNAMED: &[(&str, &str)] = &[
+    // their binaries are what is tested
+    ("bench-e2e", "bench-coord"),
+    ("bench-e2e", "bench-sim"),
+    ("bench-e2e", "bench-worker"),
+];
+
+/// All Rust code of a package.
+fn code_of(folder: &Path) -> String {
+    let mut code = String::new();
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() {
+            code += &code_of(&path);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            code += &fs::read_to_string(&path).expect("the file can be read");
+        }
+    }
+    code
+}
+
+/// Whether code names a crate: before a `::` or a `!`, or as all of what is imported.
+fn names(code: &str, krate: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(krate).any(|(at, _)| {
+        let rest = &code[at + krate.len()..];
+        !code[..at].ends_with(is_part) && ["::", ";", "!", " as "].iter().any(|mark| rest.starts_with(mark))
+    })
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let mut unused = Vec::new();
+    for package in workspace() {
+        let name = package["name"].as_str().expect("a name");
+        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
+        let code = code_of(manifest.parent().expect("a folder"));
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let called = dependency["rename"].as_str().or(dependency["name"].as_str()).expect("a name");
+            if !UNNAMED.contains(&(name, called)) && !names(&code, &called.replace('-', "_")) {
+                unused.push(format!("{name} does not use {called}"));
+            }
+        }
+    }
+    assert!(unused.is_empty(), "{}", unused.join("\n"));
 }

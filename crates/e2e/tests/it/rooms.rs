@@ -11,14 +11,9 @@ use crate::arrows::workspace;
 /// Circles that stay: crate, its rooms, and why. A circle that is gone has to go from here too.
 #[rustfmt::skip]
 const CIRCLES: &[(&str, &[&str], &str)] = &[
-    ("bench-proto", &["probe", "step"], "a step may hold a part of the latency probe, which is read from stored steps"),
-    ("bench-proto", &["facts", "spec", "trace"], "one data model: facts say whether a trace is kept, a spec how, and traces are built of both"),
     ("bench-settings", &["accounts", "layers", "view"], "the effective view is made of the layers, and accounts are a part of it that is read from them"),
     ("bench-settings", &["process", "trust"], "what a process reads is trusted or not before it is a setting"),
     ("bench-sim", &["config", "error", "fault", "limit", "outage"], "the file of the server describes its faults and limits, and each checks its own part of it"),
-    ("bench-telemetry", &["otlp", "process"], "a macro that is expanded in other crates turns spans on and off where the exporter lives"),
-    ("bench-store", &["schema", "sql"], "opening a database checks its schema over the same connection"),
-    ("bench-store", &["postgres", "registry"], "the list of backends names what it lists"),
     ("bench-coord", &["app", "archive", "cli", "cluster", "dispatch", "display", "executor", "local", "outages", "progress", "results"], "what verbs share is not yet below them"),
 ];
 

@@ -14,12 +14,12 @@ use std::{
 
 use async_trait::async_trait;
 use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd};
-use bench_store::{BudgetAnswer, BudgetChange, Money, RunRow, SessionId, StoreError};
-use bench_telemetry::outage;
+use bench_store::{BudgetAnswer, BudgetChange, Money, RunRow, SessionId, StoreResult, retry_until};
 use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
 };
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use uuid::Uuid;
 
@@ -32,8 +32,8 @@ const GATHER: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_millis(250);
 /// How often calls that do not fit ask again while others may make room.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// First and longest wait between tries while the store is unavailable.
-const STORE_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Wait after a change that the store has refused.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
 type Answer = oneshot::Sender<Result<Reservation, Refusal>>;
 
@@ -43,6 +43,8 @@ pub struct Reservations(Arc<Inner>);
 struct Inner {
     plan: Mutex<Plan<Answer>>,
     wake: Notify,
+    /// Cancelled when they are closed.
+    closed: CancellationToken,
     /// Told when everything that was held when they were closed has been given back.
     empty: Notify,
 }
@@ -58,7 +60,12 @@ impl Reservations {
     /// Opens the reservations of a run for a worker's session.
     #[must_use]
     pub fn open(store: Arc<dyn Money>, run: &RunRow, session: SessionId) -> Self {
-        let inner = Arc::new(Inner { plan: Mutex::new(Plan::new(run)), wake: Notify::new(), empty: Notify::new() });
+        let inner = Arc::new(Inner {
+            plan: Mutex::new(Plan::new(run)),
+            wake: Notify::new(),
+            closed: CancellationToken::new(),
+            empty: Notify::new(),
+        });
         let account = Account { store, run: run.run_no, session };
         tokio::spawn(serve(Arc::clone(&inner), account));
         Self(inner)
@@ -69,8 +76,7 @@ impl Reservations {
         let empty = self.0.empty.notified();
         tokio::pin!(empty);
         empty.as_mut().enable();
-        if self.0.lock().close() {
-            self.0.wake.notify_one();
+        if self.0.close() {
             empty.await;
         }
     }
@@ -78,9 +84,7 @@ impl Reservations {
 
 impl Drop for Reservations {
     fn drop(&mut self) {
-        if self.0.lock().close() {
-            self.0.wake.notify_one();
-        }
+        self.0.close();
     }
 }
 
@@ -88,6 +92,16 @@ impl Inner {
     fn lock(&self) -> MutexGuard<'_, Plan<Answer>> {
         // every change of the state is complete when the lock is dropped, so a panic elsewhere leaves it usable
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes no more calls; false when nothing was left to give back.
+    fn close(&self) -> bool {
+        let left = self.lock().close();
+        self.closed.cancel();
+        if left {
+            self.wake.notify_one();
+        }
+        left
     }
 
     fn reservation(self: &Arc<Self>, id: Uuid, phase: Phase, amount: i64) -> Reservation {
@@ -195,7 +209,7 @@ async fn serve(inner: Arc<Inner>, account: Account) {
                 if !error.is_transient() {
                     warn!(code = "store", "money of run number {} cannot be reserved: {error}", account.run.0);
                 }
-                begun += STORE_BACKOFF.1;
+                begun += AFTER_FAILURE;
                 inner.lock().failed(asked, change, &error.to_string())
             }
         };
@@ -213,19 +227,12 @@ async fn serve(inner: Arc<Inner>, account: Account) {
 }
 
 impl Account {
-    /// Repeats a change while the store is unavailable: every reservation has its own id, so an unknown commit is harmless.
-    async fn persist(&self, inner: &Inner, change: &BudgetChange) -> Result<BudgetAnswer, StoreError> {
-        let ((mut delay, longest), mut waiting) = (STORE_BACKOFF, None);
-        loop {
-            match self.store.change_budget(change).await {
-                // who closes does not wait for the store: what stays reserved becomes uncertain with the session
-                Err(error) if error.is_transient() && !inner.lock().is_closed() => {
-                    outage::STORE.met(&mut waiting, &error);
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(longest);
-                }
-                result => return result,
-            }
+    /// Makes a change in the store: every reservation has its own id, so one of which nobody knows may be repeated. Who closes
+    /// does not wait for a store that is away: what one last try leaves reserved becomes uncertain with the session.
+    async fn persist(&self, inner: &Inner, change: &BudgetChange) -> StoreResult<BudgetAnswer> {
+        match retry_until(inner.closed.cancelled(), || self.store.change_budget(change)).await {
+            Err(error) if error.is_transient() => self.store.change_budget(change).await,
+            result => result,
         }
     }
 }

@@ -23,7 +23,7 @@ const VOID_AFTER: Duration = Duration::from_millis(250);
 /// After a 429 all calls of a stated limit are held at least so long: a full window then has room for what comes early.
 const PHASE_HOLD: Duration = Duration::from_millis(200);
 /// Wait between tries while the store is unavailable.
-const STORE_BACKOFF: Duration = Duration::from_millis(200);
+const AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// A slot: when the call may leave.
 type Answer = oneshot::Sender<Instant>;
@@ -182,9 +182,9 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
                     warn!("the pace of account {} cannot be kept: {error}", ask.allowance.account);
                 }
                 inner.gate.limiter.put_back(ask.seen);
-                inner.lock().failed(question, Instant::now() + STORE_BACKOFF);
+                inner.lock().failed(question, Instant::now() + AFTER_FAILURE);
                 drop(inner);
-                tokio::time::sleep(STORE_BACKOFF).await;
+                tokio::time::sleep(AFTER_FAILURE).await;
             }
         }
     }

@@ -20,13 +20,13 @@ use lapin::{
 };
 use tokio::{task::JoinHandle, time::Instant};
 
-use super::{acks::Unsettled, fault::Doing, link::Link, topology::short, wire};
+use super::{acks::Unsettled, fault::Doing, link::BrokerLink, topology::short, wire};
 use crate::{Consumer, Delivery, QueueError};
 
 /// A consumer that survives restarts of the broker.
 #[derive(Debug)]
 pub(super) struct AmqpConsumer {
-    link: Arc<Link>,
+    link: Arc<BrokerLink>,
     queue: String,
     prefetch: u16,
     state: State,
@@ -82,7 +82,7 @@ fn delays() -> ExponentialBackoff {
 
 impl AmqpConsumer {
     /// Starts consuming, in one attempt.
-    pub(super) async fn start(link: Arc<Link>, queue: &QueueName, prefetch: u16) -> Result<Self, QueueError> {
+    pub(super) async fn start(link: Arc<BrokerLink>, queue: &QueueName, prefetch: u16) -> Result<Self, QueueError> {
         let queue = queue.wire_name();
         let live = open(&link, &queue, prefetch).await?;
         Ok(Self { link, queue, prefetch, state: State::Live(live), tag_base: 0, read: VecDeque::new() })
@@ -139,7 +139,7 @@ impl AmqpConsumer {
     }
 }
 
-async fn open(link: &Link, queue: &str, prefetch: u16) -> Result<Live, QueueError> {
+async fn open(link: &BrokerLink, queue: &str, prefetch: u16) -> Result<Live, QueueError> {
     let channel = link.channel().await?;
     let doing = Doing::Using(queue);
     link.ask(doing, channel.basic_qos(prefetch, BasicQosOptions { global: false })).await?;

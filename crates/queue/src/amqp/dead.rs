@@ -23,7 +23,7 @@ use lapin::{
 
 use super::{
     fault::Doing,
-    link::Link,
+    link::BrokerLink,
     topology::{declare_queue, depth_of, short, table},
 };
 use crate::{DeadLetters, Fate, QueueError, Unreadable};
@@ -57,7 +57,7 @@ fn unreadable() -> String {
 }
 
 /// Declares the exchange and both queues, and moves on what an earlier build has left.
-pub(super) async fn declare(link: &Link, publishing: &Link) -> Result<(), QueueError> {
+pub(super) async fn declare(link: &BrokerLink, publishing: &BrokerLink) -> Result<(), QueueError> {
     let channel = link.channel().await?;
     let (exchange, arriving) = (exchange(), arriving());
     let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
@@ -85,7 +85,7 @@ fn bounded() -> FieldTable {
 
 /// Builds of the release before have one classic queue without a bound, named like the exchange. A coordinator of that release
 /// declares it again, and so it goes on beside this one; each new leader empties it.
-async fn empty_old(link: &Link, publishing: &Link, old: &str, arriving: &str) -> Result<(), QueueError> {
+async fn empty_old(link: &BrokerLink, publishing: &BrokerLink, old: &str, arriving: &str) -> Result<(), QueueError> {
     match depth_of(link, old).await {
         Ok(_) => {}
         Err(QueueError::Setup(_)) => return Ok(()),
@@ -110,7 +110,7 @@ async fn empty_old(link: &Link, publishing: &Link, old: &str, arriving: &str) ->
 }
 
 /// Empties what has arrived, up to `max`: tasks are returned, what cannot be read is kept.
-pub(super) async fn take(link: &Link, publishing: &Link, max: usize) -> Result<DeadLetters, QueueError> {
+pub(super) async fn take(link: &BrokerLink, publishing: &BrokerLink, max: usize) -> Result<DeadLetters, QueueError> {
     let arriving = arriving();
     let channel = link.channel().await?;
     let mut letters = DeadLetters::default();
@@ -140,12 +140,12 @@ pub(super) async fn take(link: &Link, publishing: &Link, max: usize) -> Result<D
 }
 
 /// Dead letters that wait, for whoever.
-pub(super) async fn count(link: &Link) -> Result<u64, QueueError> {
+pub(super) async fn count(link: &BrokerLink) -> Result<u64, QueueError> {
     Ok(depth_of(link, &arriving()).await?.ready + depth_of(link, &unreadable()).await?.ready)
 }
 
 /// Unreadable messages, the oldest first; they stay.
-pub(super) async fn look(link: &Link) -> Result<Vec<Unreadable>, QueueError> {
+pub(super) async fn look(link: &BrokerLink) -> Result<Vec<Unreadable>, QueueError> {
     let channel = link.channel().await?;
     let mut found: Vec<Unreadable> = all(link, &channel).await?.iter().map(read).collect();
     // closing puts back what is not acked
@@ -155,7 +155,12 @@ pub(super) async fn look(link: &Link) -> Result<Vec<Unreadable>, QueueError> {
 }
 
 /// Drops unreadable messages, or sends them back into the queues that they came from; returns how many.
-pub(super) async fn settle(link: &Link, publishing: &Link, ids: &[String], fate: Fate) -> Result<u64, QueueError> {
+pub(super) async fn settle(
+    link: &BrokerLink,
+    publishing: &BrokerLink,
+    ids: &[String],
+    fate: Fate,
+) -> Result<u64, QueueError> {
     let name = unreadable();
     let channel = link.channel().await?;
     let sender = Sender::open(publishing).await?;
@@ -182,7 +187,7 @@ pub(super) async fn settle(link: &Link, publishing: &Link, ids: &[String], fate:
     Ok(settled)
 }
 
-async fn all(link: &Link, channel: &Channel) -> Result<Vec<BasicGetMessage>, QueueError> {
+async fn all(link: &BrokerLink, channel: &Channel) -> Result<Vec<BasicGetMessage>, QueueError> {
     let name = unreadable();
     let mut letters = Vec::new();
     while letters.len() < MOST as usize
@@ -193,23 +198,23 @@ async fn all(link: &Link, channel: &Channel) -> Result<Vec<BasicGetMessage>, Que
     Ok(letters)
 }
 
-async fn next(link: &Link, channel: &Channel, queue: &str) -> Result<Option<BasicGetMessage>, QueueError> {
+async fn next(link: &BrokerLink, channel: &Channel, queue: &str) -> Result<Option<BasicGetMessage>, QueueError> {
     link.ask(Doing::Using(queue), channel.basic_get(short(queue)?, BasicGetOptions::default())).await
 }
 
-async fn ack(link: &Link, channel: &Channel, queue: &str, letter: &BasicGetMessage) -> Result<(), QueueError> {
+async fn ack(link: &BrokerLink, channel: &Channel, queue: &str, letter: &BasicGetMessage) -> Result<(), QueueError> {
     let acking = channel.basic_ack(letter.delivery.delivery_tag, BasicAckOptions::default());
     link.ask(Doing::Using(queue), acking).await
 }
 
 /// Publishes one message after the other, each confirmed.
 struct Sender<'l> {
-    link: &'l Link,
+    link: &'l BrokerLink,
     channel: Channel,
 }
 
 impl<'l> Sender<'l> {
-    async fn open(link: &'l Link) -> Result<Self, QueueError> {
+    async fn open(link: &'l BrokerLink) -> Result<Self, QueueError> {
         let channel = link.channel().await?;
         link.ask(Doing::Connecting, channel.confirm_select(ConfirmSelectOptions::default())).await?;
         Ok(Self { link, channel })

@@ -20,7 +20,7 @@ pub(super) const ANSWER: Duration = Duration::from_secs(10);
 const HEARTBEAT_SECONDS: u16 = 10;
 
 /// A connection that mends itself on request.
-pub(super) struct Link {
+pub(super) struct BrokerLink {
     uri: AMQPUri,
     tls: OwnedTLSConfig,
     purpose: &'static str,
@@ -30,13 +30,13 @@ pub(super) struct Link {
     closed: CancellationToken,
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for BrokerLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("place", &self.place).field("purpose", &self.purpose).finish_non_exhaustive()
+        f.debug_struct("BrokerLink").field("place", &self.place).field("purpose", &self.purpose).finish_non_exhaustive()
     }
 }
 
-impl Link {
+impl BrokerLink {
     /// Reads the URL; nothing is opened yet.
     pub(super) fn new(url: &str, purpose: &'static str, closed: CancellationToken) -> Result<Self, QueueError> {
         // the parser's own words may hold the password
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_password_is_never_shown() {
-        let link = |url| Link::new(url, "test", CancellationToken::new());
+        let link = |url| BrokerLink::new(url, "test", CancellationToken::new());
         let shown = link("amqps://ann:sec%2fret@broker.example/bench").expect("a URL").describe();
         assert_eq!(shown, "amqps://ann@broker.example:5671/bench");
         assert_eq!(link("amqp://ann:secret@h:7").expect("a URL").describe(), "amqp://ann@h:7/%2f");

@@ -26,7 +26,7 @@ use bench_proto::task::QueueName;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Consumer, DeadLetters, Fate, Outgoing, Queue, QueueDepth, QueueError, Unreadable};
-use link::Link;
+use link::BrokerLink;
 use publish::Publisher;
 
 /// Connects to the broker behind a URL such as `amqp://user:password@host:5672/vhost`.
@@ -36,8 +36,8 @@ use publish::Publisher;
 /// it cannot be reached.
 pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     let closed = CancellationToken::new();
-    let consuming = Arc::new(Link::new(url, "consume", closed.clone())?);
-    let publishing = Arc::new(Link::new(url, "publish", closed.clone())?);
+    let consuming = Arc::new(BrokerLink::new(url, "consume", closed.clone())?);
+    let publishing = Arc::new(BrokerLink::new(url, "publish", closed.clone())?);
     consuming.done_with(consuming.channel().await?).await;
     let publisher = Publisher::new(Arc::clone(&publishing), Arc::clone(&consuming));
     Ok(Arc::new(AmqpQueue { consuming, publishing, publisher, closed }))
@@ -47,8 +47,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
 #[derive(Debug)]
 struct AmqpQueue {
     /// Consumes, declares and counts.
-    consuming: Arc<Link>,
-    publishing: Arc<Link>,
+    consuming: Arc<BrokerLink>,
+    publishing: Arc<BrokerLink>,
     publisher: Publisher,
     closed: CancellationToken,
 }

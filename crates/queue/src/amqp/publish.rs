@@ -17,7 +17,7 @@ use lapin::{
 
 use super::{
     fault::{Doing, not_declared},
-    link::Link,
+    link::BrokerLink,
     topology, wire,
 };
 use crate::{Outgoing, QueueError};
@@ -36,9 +36,9 @@ const KEPT: usize = 4;
 /// Publishes on channels of its own connection.
 #[derive(Debug)]
 pub(super) struct Publisher {
-    link: Arc<Link>,
+    link: Arc<BrokerLink>,
     /// A connection that publishes nothing: the broker reads it also while it holds publishers up.
-    asking: Arc<Link>,
+    asking: Arc<BrokerLink>,
     /// Channels with confirms switched on that have never failed.
     idle: Mutex<Vec<Channel>>,
 }
@@ -64,7 +64,7 @@ impl From<lapin::Error> for Refusal {
 }
 
 impl Publisher {
-    pub(super) fn new(link: Arc<Link>, asking: Arc<Link>) -> Self {
+    pub(super) fn new(link: Arc<BrokerLink>, asking: Arc<BrokerLink>) -> Self {
         Self { link, asking, idle: Mutex::default() }
     }
 

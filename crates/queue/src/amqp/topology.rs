@@ -12,7 +12,7 @@ use lapin::{
     types::{AMQPValue, FieldTable, ShortString},
 };
 
-use super::{dead, fault::Doing, link::Link};
+use super::{dead, fault::Doing, link::BrokerLink};
 use crate::{QueueDepth, QueueError};
 
 /// A message that was delivered more often than this goes to the dead letters: it kills workers before they claim it.
@@ -28,7 +28,7 @@ pub(super) fn short(name: &str) -> Result<ShortString, QueueError> {
 }
 
 /// Declares queues of tasks.
-pub(super) async fn declare(link: &Link, queues: &[QueueName]) -> Result<(), QueueError> {
+pub(super) async fn declare(link: &BrokerLink, queues: &[QueueName]) -> Result<(), QueueError> {
     let channel = link.channel().await?;
     for queue in queues {
         declare_queue(link, &channel, &queue.wire_name(), task_queue()).await?;
@@ -47,7 +47,7 @@ fn task_queue() -> FieldTable {
 }
 
 /// Deletes a queue of tasks and declares it again.
-pub(super) async fn renew(link: &Link, queue: &QueueName) -> Result<(), QueueError> {
+pub(super) async fn renew(link: &BrokerLink, queue: &QueueName) -> Result<(), QueueError> {
     let name = queue.wire_name();
     let channel = link.channel().await?;
     // the broker waits for the missing leader before it deletes; declaring meanwhile would find the old queue
@@ -69,7 +69,7 @@ pub(super) async fn renew(link: &Link, queue: &QueueName) -> Result<(), QueueErr
 
 /// Declares a durable queue.
 pub(super) async fn declare_queue(
-    link: &Link,
+    link: &BrokerLink,
     channel: &Channel,
     name: &str,
     arguments: FieldTable,
@@ -89,12 +89,12 @@ pub(super) fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTab
 }
 
 /// Counts what is ready and who consumes.
-pub(super) async fn depth(link: &Link, queue: &QueueName) -> Result<QueueDepth, QueueError> {
+pub(super) async fn depth(link: &BrokerLink, queue: &QueueName) -> Result<QueueDepth, QueueError> {
     depth_of(link, &queue.wire_name()).await
 }
 
 /// As [`depth`], by the broker's name.
-pub(super) async fn depth_of(link: &Link, name: &str) -> Result<QueueDepth, QueueError> {
+pub(super) async fn depth_of(link: &BrokerLink, name: &str) -> Result<QueueDepth, QueueError> {
     let channel = link.channel().await?;
     let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
     let declaring = channel.queue_declare(short(name)?, passive, FieldTable::default());
@@ -104,7 +104,7 @@ pub(super) async fn depth_of(link: &Link, name: &str) -> Result<QueueDepth, Queu
 }
 
 /// Drops what is ready.
-pub(super) async fn purge(link: &Link, queue: &QueueName) -> Result<(), QueueError> {
+pub(super) async fn purge(link: &BrokerLink, queue: &QueueName) -> Result<(), QueueError> {
     let name = queue.wire_name();
     let channel = link.channel().await?;
     link.ask(Doing::Using(&name), channel.queue_purge(short(&name)?, QueuePurgeOptions::default())).await?;

@@ -333,7 +333,7 @@ impl<'s> Scene<'s> {
     /// Concludes a question.
     pub async fn conclude(&self, question: TaskKey, outcome: Outcome, score: f64) -> u64 {
         let facts = [question_facts(question, outcome, score)];
-        self.store.conclude(self.run, HEADLINE, &facts).await.expect("facts are stored")
+        self.store.store_facts(self.run, HEADLINE, &facts).await.expect("facts are stored")
     }
 
     /// A bank's row.

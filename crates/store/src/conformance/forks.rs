@@ -54,7 +54,7 @@ pub async fn forks_begin_where_another_run_ended(fresh: &Fresh) {
     let outcome = store.commit(&[end]).await.expect("is stored");
     assert_eq!(outcome.to_conclude, [(run, q0)]);
     let facts = question_facts(q0, Outcome::Scored, 1.0);
-    assert_eq!(store.conclude(run, HEADLINE, &[facts]).await.expect("is concluded"), 1);
+    assert_eq!(store.store_facts(run, HEADLINE, &[facts]).await.expect("is concluded"), 1);
 }
 
 /// Whoever looks while banks are taken over sees each of them whole or not at all: no question is ready without its bank.

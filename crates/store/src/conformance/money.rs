@@ -486,7 +486,7 @@ pub async fn p41_the_ledger_names_what_was_paid_for(fresh: &Fresh) {
     reservations.reserve(&[want(Phase::Answer, 60)]).await;
     store.end_session(scene.session).await.expect("is ended");
     let facts = [question_facts(done, Outcome::Scored, 1.0)];
-    store.conclude(run, HEADLINE, &facts).await.expect("is concluded");
+    store.store_facts(run, HEADLINE, &facts).await.expect("is concluded");
     let ledger = store.ledger(&store.run(run).await.expect("is read")).await.expect("is read");
     let of = |usage: Usage| (usage.calls, usage.retries, usage.cost.0);
     assert_eq!(of(ledger.ended), (3, 1, 1_121));

@@ -181,7 +181,7 @@ pub async fn p8_u0000_survives_everywhere(fresh: &Fresh) {
     assert_eq!(texts, expected);
     let mut facts = question_facts(question, Outcome::Scored, 1.0);
     facts.question_id = odd.into();
-    store.conclude(scene.run, HEADLINE, std::slice::from_ref(&facts)).await.expect("is stored");
+    store.store_facts(scene.run, HEADLINE, std::slice::from_ref(&facts)).await.expect("is stored");
     assert_eq!(store.facts(scene.run, None, 10).await.expect("are read"), [facts]);
 }
 

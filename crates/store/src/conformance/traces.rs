@@ -94,7 +94,7 @@ pub async fn p20_traces_that_were_decided_and_not_sent_are_found(fresh: &Fresh) 
         scene.answer(*task, 1.0, Opens::Nothing).await;
         let kept = (number != 3).then_some(Kept::Slow);
         let facts = QuestionFacts { kept, ..question_facts(*task, Outcome::Scored, 1.0) };
-        store.conclude(scene.run, HEADLINE, &[facts]).await.expect("is concluded");
+        store.store_facts(scene.run, HEADLINE, &[facts]).await.expect("is concluded");
     }
     let take = async |limit| store.take_unsent_traces(limit).await.expect("are taken");
     assert_eq!(take(10).await, [], "who decided is still at it");

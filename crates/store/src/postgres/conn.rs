@@ -14,7 +14,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{errors, place::Place, pool::Connection};
+use super::{errors, place::Destination, pool::Connection};
 use crate::{
     StoreError, StoreResult, slow,
     sql::{Arg, Args, Batch, Cell, Column, Conn, Dialect, Row, Sql},
@@ -28,11 +28,11 @@ const SYSTEM: &str = "postgresql";
 pub(super) const LONGEST: Duration = Duration::from_secs(60);
 
 /// A connection in use.
-pub(super) struct Link<'c> {
+pub(super) struct PostgresConn<'c> {
     conn: &'c mut PgConnection,
     /// What goes with a commit, in the order in which it was prepared: number n is `last_n`.
     prepared: &'c mut Vec<&'static str>,
-    place: &'c Place,
+    place: &'c Destination,
     /// Statements are prepared under a name and kept; not behind a pooler, where the next one may meet another server.
     named: bool,
     /// Statements that go with the commit.
@@ -51,8 +51,8 @@ pub(super) enum State {
     Lost,
 }
 
-impl<'c> Link<'c> {
-    pub(super) fn new(connection: &'c mut Connection, place: &'c Place, named: bool) -> Self {
+impl<'c> PostgresConn<'c> {
+    pub(super) fn new(connection: &'c mut Connection, place: &'c Destination, named: bool) -> Self {
         let Connection { conn, prepared } = connection;
         Self { conn, prepared, place, named, last: String::new(), state: State::Sound }
     }
@@ -108,7 +108,7 @@ impl<'c> Link<'c> {
 }
 
 #[async_trait]
-impl Conn for Link<'_> {
+impl Conn for PostgresConn<'_> {
     async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
         self.read(&sql.expanded(Dialect::Postgres).text, args).await
     }
@@ -141,11 +141,12 @@ impl Conn for Link<'_> {
 /// Waits for an answer of the server, but not for one that cannot come: when it is quiet for long, it is asked over a new
 /// connection whether it is there. (The client library does not let us set keepalives on its socket.)
 async fn watched<T>(
-    place: &Place,
+    place: &Destination,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, (State, StoreError)> {
-    let sorted =
-        |error: sqlx::Error| (if errors::is_lost(&error) { State::Lost } else { State::Refused }, errors::of(&error));
+    let sorted = |error: sqlx::Error| {
+        (if errors::is_lost(&error) { State::Lost } else { State::Refused }, errors::store_error(&error))
+    };
     let lost = |why: String| Err((State::Lost, StoreError::Unavailable(why)));
     let mut answer = pin!(answer);
     let began = Instant::now();

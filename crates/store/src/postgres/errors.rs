@@ -2,11 +2,11 @@
 
 use std::io::ErrorKind;
 
-use super::place::Place;
+use super::place::Destination;
 use crate::StoreError;
 
 /// Sorts an error of a running store.
-pub(super) fn of(error: &sqlx::Error) -> StoreError {
+pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::Database(database) => {
             by_state(database.code().as_deref().unwrap_or_default(), database.message().to_owned())
@@ -58,7 +58,7 @@ fn by_state(state: &str, message: String) -> StoreError {
 }
 
 /// Sorts an error of opening a store; says what to do.
-pub(super) fn on_open(place: &Place, error: &sqlx::Error) -> StoreError {
+pub(super) fn on_open(place: &Destination, error: &sqlx::Error) -> StoreError {
     let cannot = |why: String| StoreError::Open(format!("cannot open the store {place}: {why}"));
     match error {
         sqlx::Error::Database(database) => {
@@ -108,18 +108,18 @@ mod tests {
 
     #[test]
     fn errors_say_what_can_be_done() {
-        let of = |state| by_state(state, "x".into());
+        let of_code = |state| by_state(state, "x".into());
         for passing in ["08006", "40001", "40P01", "53300", "55P03", "57P01", "57P03", "57014", "25P03", "XX000", ""] {
-            assert!(of(passing).is_transient(), "{passing}");
+            assert!(of_code(passing).is_transient(), "{passing}");
         }
         for data in ["22001", "22021", "23505", "54000"] {
-            assert!(matches!(of(data), StoreError::BadData(_)), "{data}");
+            assert!(matches!(of_code(data), StoreError::BadData(_)), "{data}");
         }
-        assert!(matches!(of("53100"), StoreError::Full(_)));
-        assert!(matches!(of("28P01"), StoreError::Open(_)));
-        assert!(matches!(of("3D000"), StoreError::Open(_)));
-        assert!(matches!(of("42P01"), StoreError::Corrupt(_)));
-        assert!(matches!(of("XX001"), StoreError::Corrupt(_)));
+        assert!(matches!(of_code("53100"), StoreError::Full(_)));
+        assert!(matches!(of_code("28P01"), StoreError::Open(_)));
+        assert!(matches!(of_code("3D000"), StoreError::Open(_)));
+        assert!(matches!(of_code("42P01"), StoreError::Corrupt(_)));
+        assert!(matches!(of_code("XX001"), StoreError::Corrupt(_)));
         let pooled = by_state("26000", "prepared statement \"s1\" does not exist".into());
         assert!(pooled.to_string().contains("?pgbouncer=true"), "{pooled}");
     }

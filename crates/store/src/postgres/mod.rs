@@ -24,8 +24,8 @@ use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use self::{
-    conn::{LONGEST, Link, State},
-    place::{Place, Wanted},
+    conn::{LONGEST, PostgresConn, State},
+    place::{Destination, Wanted},
     pool::{CONNECT, Pool},
 };
 use crate::{
@@ -102,7 +102,7 @@ struct Postgres {
 pub async fn open(url: &str, connections: usize) -> StoreResult<Arc<dyn Store>> {
     let Reached { place, options, pooled, mut conn, .. } = reach(url).await?;
     let found = version(&mut conn).await.map_err(|e| errors::on_open(&place, &e))?;
-    schema::judge(found)?;
+    schema::must_fit(found)?;
     let pool = Arc::new(Pool::new(place, options, pooled, conn, connections));
     Ok(Arc::new(SqlStore::new(Postgres { pool })))
 }
@@ -124,7 +124,7 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
     roles::begin(&mut conn).await.map_err(failed)?;
     let found = version(&mut conn).await.map_err(failed)?;
     if found.version >= schema::VERSION {
-        schema::judge(found)?; // dropping the connection ends the transaction
+        schema::must_fit(found)?; // dropping the connection ends the transaction
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found.version).unwrap_or(0)) {
         sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut conn).await.map_err(failed)?;
@@ -148,7 +148,7 @@ pub(crate) fn transport(url: &str) -> Option<Transport> {
 
 /// A first connection, and what it found out.
 struct Reached {
-    place: Place,
+    place: Destination,
     options: PgConnectOptions,
     pooled: bool,
     encoding: String,
@@ -188,7 +188,7 @@ enum Failed {
     Other(StoreError),
 }
 
-async fn connect(place: &Place, options: &PgConnectOptions) -> Result<PgConnection, Failed> {
+async fn connect(place: &Destination, options: &PgConnectOptions) -> Result<PgConnection, Failed> {
     match timeout(CONNECT, options.connect()).await {
         Ok(Ok(conn)) => Ok(conn),
         Ok(Err(sqlx::Error::Database(error))) if error.message().contains("unsupported startup parameter") => {
@@ -246,7 +246,7 @@ where
     outcome
 }
 
-async fn within<T, W>(link: &mut Link<'_>, begin: &'static str, work: W) -> StoreResult<T>
+async fn within<T, W>(link: &mut PostgresConn<'_>, begin: &'static str, work: W) -> StoreResult<T>
 where
     W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send,
 {

@@ -24,7 +24,7 @@ const MISREAD: &str = "in a user or password the characters / ? # @ are written 
 
 /// A database on a server. Shown without its password.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Destination {
     user: String,
     host: String,
     port: u16,
@@ -34,7 +34,7 @@ pub(super) struct Place {
 
 /// What a URL asks for.
 pub(super) struct Wanted {
-    pub(super) place: Place,
+    pub(super) place: Destination,
     pub(super) options: PgConnectOptions,
     /// The URL says that a pooler in transaction mode is in between.
     pub(super) pooled: bool,
@@ -63,7 +63,7 @@ pub(super) fn parse(url: &str) -> StoreResult<Wanted> {
         Some(_) => return Err(refuse(&"pgbouncer is true or false")),
     };
     let options = PgConnectOptions::from_str(&format!("{base}?{}", rest.join("&"))).map_err(|e| refuse(&e))?;
-    let place = Place {
+    let place = Destination {
         user: options.get_username().to_owned(),
         host: options.get_host().to_owned(),
         port: options.get_port(),
@@ -73,7 +73,7 @@ pub(super) fn parse(url: &str) -> StoreResult<Wanted> {
     Ok(Wanted { place, options, pooled })
 }
 
-impl Place {
+impl Destination {
     /// Name of the database.
     pub(super) fn database(&self) -> &str {
         &self.database
@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { user, host, port, socket, database } = self;
         match socket {

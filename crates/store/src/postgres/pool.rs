@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{conn::Link, errors, place::Place};
+use super::{conn::PostgresConn, errors, place::Destination};
 use crate::{StoreError, StoreResult};
 
 /// Longest wait for a new connection.
@@ -29,7 +29,7 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Connections to one place.
 pub(super) struct Pool {
-    pub(super) place: Place,
+    pub(super) place: Destination,
     options: PgConnectOptions,
     /// A pooler in transaction mode is in between.
     pub(super) pooled: bool,
@@ -43,7 +43,7 @@ pub(super) struct Pool {
 /// A connection, and what the server keeps for it.
 pub(super) struct Connection {
     pub(super) conn: PgConnection,
-    /// Statements that were prepared under names of our own ([`Link`] says which).
+    /// Statements that were prepared under names of our own ([`PostgresConn`] says which).
     pub(super) prepared: Vec<&'static str>,
 }
 
@@ -62,7 +62,13 @@ pub(super) struct Taken<'p> {
 
 impl Pool {
     /// A pool of at most `size` connections, with its first one.
-    pub(super) fn new(place: Place, options: PgConnectOptions, pooled: bool, first: PgConnection, size: usize) -> Self {
+    pub(super) fn new(
+        place: Destination,
+        options: PgConnectOptions,
+        pooled: bool,
+        first: PgConnection,
+        size: usize,
+    ) -> Self {
         let resting = Mutex::new(vec![(Connection::new(first), Instant::now())]);
         Self { place, options, pooled, size, turns: Semaphore::new(size), resting, interruptions: AtomicU64::new(0) }
     }
@@ -80,7 +86,7 @@ impl Pool {
         }
         let connected = timeout(CONNECT, self.options.connect()).await;
         let connected = connected.map_err(|_| StoreError::Unavailable(format!("{} does not answer", self.place)))?;
-        let conn = connected.map_err(|e| errors::of(&e))?;
+        let conn = connected.map_err(|e| errors::store_error(&e))?;
         Ok(Taken { pool: self, connection: Connection::new(conn), _turn: turn })
     }
 
@@ -113,8 +119,8 @@ impl Pool {
 }
 
 impl Taken<'_> {
-    pub(super) fn link(&mut self) -> Link<'_> {
-        Link::new(&mut self.connection, &self.pool.place, !self.pool.pooled)
+    pub(super) fn link(&mut self) -> PostgresConn<'_> {
+        PostgresConn::new(&mut self.connection, &self.pool.place, !self.pool.pooled)
     }
 
     /// Gives the connection back; nothing is open on it.

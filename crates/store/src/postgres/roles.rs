@@ -6,7 +6,7 @@
 
 use sqlx::{AssertSqlSafe, PgConnection, Row as _};
 
-use super::{errors, place::Place, reach, schema, version};
+use super::{errors, place::Destination, reach, schema, version};
 use crate::{StoreError, StoreResult};
 
 /// What a role is for.
@@ -163,7 +163,7 @@ pub async fn name(url: &str, prefix: &str) -> StoreResult<Vec<String>> {
     let super::Reached { place, mut conn, .. } = reach(url).await?;
     let failed = |e: sqlx::Error| errors::on_open(&place, &e);
     begin(&mut conn).await.map_err(failed)?;
-    schema::judge(version(&mut conn).await.map_err(failed)?)?;
+    schema::must_fit(version(&mut conn).await.map_err(failed)?)?;
     if let Some(old) = named(&mut conn).await.map_err(failed)?.filter(|old| old != prefix) {
         for role in names(&old) {
             revoke(&mut conn, &role).await.map_err(failed)?;
@@ -190,7 +190,7 @@ pub(super) async fn begin(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 /// Gives the roles of this store, if it has named any, what this build's programs need, and takes everything else.
-pub(super) async fn refresh(place: &Place, conn: &mut PgConnection) -> StoreResult<()> {
+pub(super) async fn refresh(place: &Destination, conn: &mut PgConnection) -> StoreResult<()> {
     let failed = |e: sqlx::Error| errors::on_open(place, &e);
     let Some(prefix) = named(conn).await.map_err(failed)? else { return Ok(()) };
     let missing = missing(conn, &prefix).await.map_err(failed)?;
@@ -245,7 +245,7 @@ async fn missing(conn: &mut PgConnection, prefix: &str) -> Result<Vec<String>, s
 }
 
 /// Makes the roles that are missing. Roles belong to the server: stores beside this one may be making them at the same time.
-async fn make(place: &Place, conn: &mut PgConnection, prefix: &str) -> StoreResult<()> {
+async fn make(place: &Destination, conn: &mut PgConnection, prefix: &str) -> StoreResult<()> {
     let failed = |e: sqlx::Error| errors::on_open(place, &e);
     let missing = missing(conn, prefix).await.map_err(failed)?;
     let statements: String = missing.iter().map(|role| format!("CREATE ROLE {role} NOLOGIN; ")).collect();
@@ -253,7 +253,7 @@ async fn make(place: &Place, conn: &mut PgConnection, prefix: &str) -> StoreResu
         let make = format!(
             "DO $$ BEGIN CREATE ROLE \"{role}\" NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
         );
-        run(conn, &make).await.map_err(|error| match errors::of(&error) {
+        run(conn, &make).await.map_err(|error| match errors::store_error(&error) {
             StoreError::Denied(_) => StoreError::Open(format!(
                 "the roles of the store {place} cannot be made by its user: let a superuser run `{}`, then repeat",
                 statements.trim_end()

@@ -3,50 +3,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
+    bank::{BankEvent, BankState, TRANSITIONS, first_epoch},
     ids::{Role, RunNo, TaskKey, TaskKind},
     step::{StepFacts, StepNo},
     task::{TaskEvent, TaskState},
+    transition::states_from,
 };
 
 use super::{
     Batch, Conn, Row, Sql, args,
     derive::{Evidence, derive},
-    guards::{allowed, change},
+    guards,
     runs::note_event,
     task_key, tasks,
 };
 use crate::{
-    BankRow, BankState, StoreError, StoreResult,
+    BankRow, StoreError, StoreResult,
     codec::{escape, from_json, hash, to_json, unescape},
 };
 
-/// Stored number of [`BankState::Building`].
-pub(super) const BUILDING: i64 = 0;
-/// Stored number of [`BankState::Ready`].
-pub(super) const READY: i64 = 1;
-/// Stored number of [`BankState::Failed`].
-pub(super) const FAILED: i64 = 2;
-
-/// Bits of a lease epoch below the generation: tasks of a bank that is planned anew start above all epochs that tasks of
-/// the same name had before, so that an old holder never carries a current epoch (P3, P5).
-const EPOCH_BITS: u32 = 20;
-
-/// The lease epoch of a fresh task row of a bank in this generation.
-pub(super) const fn first_epoch(generation: i64) -> i64 {
-    (generation - 1) << EPOCH_BITS
+/// The condition under which `event` is legal on the row of `banks` that changes.
+pub(super) fn allowed(event: BankEvent) -> String {
+    let codes: Vec<String> = states_from(TRANSITIONS, event).map(|state| state.code().to_string()).collect();
+    format!("state IN ({})", codes.join(", "))
 }
 
-/// The generation in which the task of this epoch was planned.
-pub(crate) const fn planned_generation(epoch: i64) -> i64 {
-    (epoch >> EPOCH_BITS) + 1
-}
-
-const fn state_code(state: BankState) -> i64 {
-    match state {
-        BankState::Building => BUILDING,
-        BankState::Ready => READY,
-        BankState::Failed => FAILED,
-    }
+fn state_of(code: i64) -> StoreResult<BankState> {
+    BankState::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no state of a bank")))
 }
 
 const COLUMNS: &str = "k.bank_no, k.bank_id, k.bank_row, k.content, k.questions, k.gold, k.segments, k.generation, k.handle, \
@@ -66,12 +49,7 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         segments: from_json(&segments, || format!("the segments of bank {bank_no}"))?,
         generation: row.int(7)?,
         handle: row.opt_text(8)?.map(unescape),
-        state: match row.int(9)? {
-            BUILDING => BankState::Building,
-            READY => BankState::Ready,
-            FAILED => BankState::Failed,
-            other => return Err(StoreError::Corrupt(format!("{other} is no state of a bank"))),
-        },
+        state: state_of(row.int(9)?)?,
         position: row.small(10)?,
         segment: row.small(11)?,
         open_recalls: row.int(12)?,
@@ -165,7 +143,7 @@ pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) ->
     if !changed.is_empty() {
         let batch = Batch::default()
             .int(changed.iter().map(|bank| i64::from(bank.bank_no)))
-            .int(changed.iter().map(|bank| state_code(bank.state)))
+            .int(changed.iter().map(|bank| bank.state.code()))
             .int(changed.iter().map(|bank| i64::from(bank.segment)))
             .int(changed.iter().map(|bank| i64::from(bank.position)))
             .int(changed.iter().map(|bank| bank.open_recalls))
@@ -248,8 +226,8 @@ async fn fail_questions(
              SELECT $1, b.task, {failed}, $3, @now FROM @rows($2: task int) AS b WHERE true \
              ON CONFLICT (run_no, task_key) DO UPDATE SET {change}, session = NULL WHERE {allowed} RETURNING task_key",
             failed = TaskState::Failed.code(),
-            change = change(TaskEvent::BankFailed),
-            allowed = allowed(TaskEvent::BankFailed, "t.lease_epoch"),
+            change = guards::change(TaskEvent::BankFailed),
+            allowed = guards::allowed(TaskEvent::BankFailed, "t.lease_epoch"),
         )
     });
     static STORE: Sql = Sql::new(|| {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bench_proto::{
+    bank::{BankState, planned_generation},
     facts::QuestionFacts,
     ids::{Role, RunNo, TaskKey, TaskKind},
     step::{Effect, Opens, StepFacts, StepNo, StepRecord},
@@ -107,7 +108,7 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
         let (what, generation) = match &record.facts {
             StepFacts::Retained { generation, .. } => (What::Retained, Some(*generation)),
             StepFacts::Consolidated { generation, .. } => (What::Other, Some(*generation)),
-            StepFacts::Ready { .. } => (What::Other, Some(banks::planned_generation(record.epoch))),
+            StepFacts::Ready { .. } => (What::Other, Some(planned_generation(record.epoch))),
             StepFacts::Recalled { generation, .. } => {
                 recalled.insert((run, task), *generation);
                 (What::Recalled, Some(*generation))
@@ -460,7 +461,7 @@ async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BT
              open_recalls = k.open_recalls - b.recalls FROM @locked(banks $1: run int, bank int, reached int, recalls int) AS b \
              WHERE k.run_no = b.run AND k.bank_no = b.bank \
              RETURNING run_no, bank_no, CASE WHEN state = {} AND open_recalls <= 0 AND segment < last_segment THEN 1 ELSE 0 END",
-            banks::READY
+            BankState::Ready.code()
         )
     });
     let mut counts: BTreeMap<(RunNo, u32), (i64, i64)> = BTreeMap::new();

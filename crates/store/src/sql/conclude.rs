@@ -120,7 +120,7 @@ impl<B: Backend> Checkpoints for SqlStore<B> {
         self.backend.read(move |conn| Box::pin(results::question_steps(conn, run, questions))).await
     }
 
-    async fn conclude(&self, run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> StoreResult<u64> {
+    async fn store_facts(&self, run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> StoreResult<u64> {
         let mut new = 0;
         for part in facts.chunks(CHUNK) {
             let (rows, metric, part) = (rows(part)?, headline_metric.to_owned(), part.to_vec());

@@ -138,7 +138,7 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
     static RECOUNT: Sql = Sql::new(|| {
         use bench_proto::ids::{TaskKey, TaskKind};
         let (low, high) = TaskKey::range_of_kind(TaskKind::Question);
-        let ready = super::banks::READY;
+        let ready = bench_proto::bank::BankState::Ready.code();
         format!(
             "UPDATE run_counters SET \
              banks_planned = (SELECT count(*) FROM banks WHERE run_no = $1), \

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
+    bank::{BankEvent, BankState},
     ids::{TaskKey, TaskKind},
     task::TaskState,
 };
 
-use crate::{BankRow, BankState};
+use crate::BankRow;
 
 /// What is stored of a bank's work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub(super) fn derive(bank: &BankRow, evidence: &Evidence) -> Target {
     target.failed_by =
         evidence.tasks.iter().find(|(t, s)| is_bank_task(**t) && **s == TaskState::Failed).map(|(t, _)| *t);
     if target.failed_by.is_some() {
-        target.state = BankState::Failed;
+        target.state = target.state.after(BankEvent::GivenUp);
         target.open_recalls = 0;
         let ended = |q: &TaskKey| matches!(evidence.state(*q), Some(TaskState::Done | TaskState::Failed));
         target.fail = (0..=last).flat_map(questions_of).filter(|q| !ended(q)).collect();
@@ -85,10 +86,10 @@ pub(super) fn derive(bank: &BankRow, evidence: &Evidence) -> Target {
         (None, _) => target.missing.push(retain),
         (Some(TaskState::Done), None) => target.missing.push(ready),
         (Some(TaskState::Done), Some(TaskState::Done)) => {
-            target.state = BankState::Ready;
+            target.state = target.state.after(BankEvent::SegmentProven);
             target.missing = questions_of(segment).filter(|q| evidence.state(*q).is_none()).collect();
             if target.open_recalls == 0 && segment < last {
-                target.state = BankState::Building;
+                target.state = target.state.after(BankEvent::NextSegment);
                 target.segment = segment + 1;
                 target.open_recalls = open_recalls(segment + 1);
                 target.missing.push(TaskKey::retain(no, segment + 1));

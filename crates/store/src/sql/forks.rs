@@ -2,13 +2,14 @@
 
 use async_trait::async_trait;
 use bench_proto::{
+    bank::{BankEvent, first_epoch},
     ids::{RunNo, TaskKey},
     step::StepNo,
     task::TaskState,
 };
 
 use super::{
-    Backend, Batch, CHUNK, Conn, Sql, SqlStore, args, banks,
+    Backend, Batch, CHUNK, Conn, Sql, SqlStore, args,
     counters::{self, Delta},
     imports, plan, task_key,
 };
@@ -31,7 +32,7 @@ async fn adopt_banks(conn: &mut dyn Conn, run: RunNo, batch: Batch, new: Vec<New
              SELECT $1, b.bank, b.bank_id, b.content, b.questions, b.gold, b.segments, b.last, 1, {}, 0, b.last, 0 \
              FROM @rows($2: bank int, last int, open_recalls int, bank_id text, segments text, content blob, questions blob, gold blob) \
              AS b WHERE true ORDER BY b.bank ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
-            banks::READY
+            BankEvent::TakenOver.leads_to().code()
         )
     });
     counters::require(conn, run).await?;
@@ -44,7 +45,7 @@ async fn adopt_banks(conn: &mut dyn Conn, run: RunNo, batch: Batch, new: Vec<New
         .flat_map(|(bank, segment)| [TaskKey::retain(bank, segment), TaskKey::ready(bank, segment)])
         .collect();
     for part in done.chunks(CHUNK) {
-        insert_tasks(conn, run, part, TaskState::Done, banks::first_epoch(1), true).await?;
+        insert_tasks(conn, run, part, TaskState::Done, first_epoch(1), true).await?;
     }
     if new.is_empty() {
         return Ok(());

@@ -1,10 +1,10 @@
 //! A store that went back in time (P44): its incarnation, and bringing back what it has forgotten.
 
 use async_trait::async_trait;
-use bench_proto::{ids::RunNo, money::PicoUsd, task::TaskState};
+use bench_proto::{ids::RunNo, money::PicoUsd, session::SessionEvent, task::TaskState};
 use uuid::Uuid;
 
-use super::{Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, money, runs::note_event};
+use super::{Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, money, runs::note_event, sessions::allowed};
 use crate::{
     ClaimedTask, CommitMark, Incarnation, Incarnations, LiveSession, RunState, SessionId, StoreError, StoreResult,
     WENT_BACK_EVENT, Want,
@@ -65,10 +65,12 @@ async fn change(conn: &mut dyn Conn, seen: i64, why: String) -> StoreResult<i64>
 
 async fn restore_session(conn: &mut dyn Conn, live: LiveSession) -> StoreResult<()> {
     static SESSION: Sql = Sql::new(|| {
-        "INSERT INTO sessions (session_id, worker, domain, info, counter, opened_us, renewed_us) \
-         VALUES ($1, $2, $3, $4, $5, @now, @now) ON CONFLICT (session_id) DO UPDATE SET \
-         counter = CASE WHEN sessions.counter < excluded.counter THEN excluded.counter ELSE sessions.counter END"
-            .to_owned()
+        format!(
+            "INSERT INTO sessions (session_id, worker, domain, info, counter, opened_us, renewed_us) \
+             VALUES ($1, $2, $3, $4, $5, @now, @now) ON CONFLICT (session_id) DO UPDATE SET \
+             counter = CASE WHEN sessions.counter < excluded.counter THEN excluded.counter ELSE sessions.counter END WHERE {}",
+            allowed(SessionEvent::PutBack)
+        )
     });
     static MARK: Sql = Sql::new(|| {
         "INSERT INTO session_marks (session_id, mark) VALUES ($1, $2) ON CONFLICT (session_id) DO UPDATE SET mark = excluded.mark"

@@ -43,11 +43,13 @@ use bench_proto::ids::{Role, RunNo, TaskKey, TaskKind};
 use futures::future::BoxFuture;
 
 pub(crate) use self::{
-    banks::planned_generation,
     batch::{Arg, Args, Batch, Cell, Column, Row, args},
     template::{Dialect, Sql},
 };
-use crate::{ConnectionRoom, Right, Store, StoreError, StoreResult};
+use crate::{
+    ConnectionRoom, Right, Store, StoreError, StoreResult,
+    schema::{Found, must_fit},
+};
 
 /// Most rows of one statement; longer lists are cut.
 pub(crate) const CHUNK: usize = 5_000;
@@ -153,7 +155,7 @@ impl<B: Backend> Store for SqlStore<B> {
     async fn check(&self) -> StoreResult<String> {
         static RUNS: Sql = Sql::new(|| "SELECT count(*) FROM runs".to_owned());
         let product = self.backend.product().await?;
-        let version = self.backend.read(|conn| Box::pin(crate::schema::check(conn))).await?;
+        let version = self.backend.read(|conn| Box::pin(check_schema(conn))).await?;
         let rows = self.fetch(&RUNS, args![]).await?;
         let runs = rows.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(format!("{product}, schema {version}, {runs} runs"))
@@ -174,6 +176,16 @@ impl<B: Backend> Store for SqlStore<B> {
     async fn close(&self) {
         self.backend.close().await;
     }
+}
+
+/// Version of the schema of a store, when this build can use it.
+pub(crate) async fn check_schema(conn: &mut dyn Conn) -> StoreResult<i64> {
+    static ROW: Sql = Sql::new(|| "SELECT version, min_reader, min_writer FROM bench_schema".to_owned());
+    let rows = conn.fetch(&ROW, args![]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::Corrupt("the schema row is missing".to_owned()))?;
+    let found = Found { version: row.int(0)?, min_reader: row.int(1)?, min_writer: row.int(2)? };
+    must_fit(found)?;
+    Ok(found.version)
 }
 
 /// A key that was read.

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use bench_proto::{
+    bank::{BankEvent, first_epoch},
     ids::{RunNo, TaskKey, TaskKind},
     step::StepNo,
     task::TaskState,
@@ -58,13 +59,13 @@ async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i
              {CURRENT}, CASE WHEN {CURRENT} = 0 THEN '' ELSE '1:' || {CURRENT} || ' ' END \
              FROM @rows($2: bank int, last int, open_recalls int, bank_id text, segments text, content blob, questions blob, gold blob) \
              AS b WHERE true ORDER BY b.bank ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
-            banks::BUILDING
+            BankEvent::Planned.leads_to().code()
         )
     });
     counters::require(conn, run).await?;
     let added = conn.fetch(&INSERT, args![run.0, batch]).await?;
     let added: std::collections::HashSet<u32> = added.iter().map(|row| row.small(0)).collect::<StoreResult<_>>()?;
-    let open: Vec<_> = added.iter().map(|bank| (run, TaskKey::retain(*bank, 0), banks::first_epoch(1))).collect();
+    let open: Vec<_> = added.iter().map(|bank| (run, TaskKey::retain(*bank, 0), first_epoch(1))).collect();
     tasks::open(conn, &open).await?;
     let entries = entries.iter().filter(|(bank, _)| added.contains(bank)).map(|(_, entries)| entries).sum();
     if added.is_empty() { Ok(()) } else { counters::add_planned(conn, run, added.len() as i64, entries).await }
@@ -113,7 +114,12 @@ async fn new_generation(conn: &mut dyn Conn, run: RunNo, bank_no: u32, epoch: i6
         "DELETE FROM checkpoints WHERE run_no = $1 AND task_key BETWEEN $2 AND $3 AND step_no < $4".to_owned()
     });
     static RAISE: Sql = Sql::new(|| {
-        format!("UPDATE banks SET {} WHERE run_no = $1 AND bank_no = $2 RETURNING generation", raise_generation())
+        format!(
+            "UPDATE banks SET {}, state = {} WHERE run_no = $1 AND bank_no = $2 AND {} RETURNING generation",
+            raise_generation(),
+            BankEvent::NewGeneration.leads_to().code(),
+            banks::allowed(BankEvent::NewGeneration)
+        )
     });
     let missing = || StoreError::Missing(format!("bank {bank_no} of run number {}", run.0));
     let before = banks::read(conn, run, Some(&[bank_no])).await?.pop().ok_or_else(missing)?;

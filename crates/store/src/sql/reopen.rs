@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
+    bank::{BankEvent, BankState},
     ids::{RunNo, TaskKey, TaskKind},
     step::StepNo,
     task::{TaskEvent, TaskState},
@@ -17,7 +18,7 @@ use super::{
     runs::note_event,
     task_key, tasks,
 };
-use crate::{BankState, RetryScope, StoreResult};
+use crate::{RetryScope, StoreResult};
 
 /// A concluded question that is to be repeated.
 struct Candidate {
@@ -201,7 +202,7 @@ async fn start_anew(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreR
             "UPDATE banks SET {}, state = {}, reason = NULL \
              WHERE (run_no, bank_no) IN (SELECT @each($1, b.bank), b.bank FROM @rows($2: bank int) AS b)",
             raise_generation(),
-            banks::BUILDING
+            BankEvent::Reopened.leads_to().code()
         )
     });
     for bank_no in bank_nos {

@@ -1,7 +1,12 @@
 //! Worker sessions (P4).
 
 use async_trait::async_trait;
-use bench_proto::{outage::SessionEvidence, task::TaskState};
+use bench_proto::{
+    outage::SessionEvidence,
+    session::{SessionEvent, SessionState, TRANSITIONS},
+    task::TaskState,
+    transition::states_from,
+};
 
 use super::{
     Backend, Conn, Row, Sql, SqlStore, args,
@@ -14,8 +19,20 @@ use crate::{
     codec::{escape, unescape},
 };
 
-static END: Sql =
-    Sql::new(|| "UPDATE sessions SET ended_us = @now WHERE session_id = $1 AND ended_us IS NULL".to_owned());
+/// The condition under which `event` is legal on the row of `sessions` that changes.
+pub(super) fn allowed(event: SessionEvent) -> String {
+    let row = |state| match state {
+        SessionState::Alive => "sessions.ended_us IS NULL",
+        SessionState::Ended => "sessions.ended_us IS NOT NULL",
+        // there is no row
+        SessionState::Unknown => "1 = 0",
+    };
+    format!("({})", states_from(TRANSITIONS, event).map(row).collect::<Vec<_>>().join(" OR "))
+}
+
+static END: Sql = Sql::new(|| {
+    format!("UPDATE sessions SET ended_us = @now WHERE session_id = $1 AND {}", allowed(SessionEvent::Stopped))
+});
 
 async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
     static LOCK: Sql = Sql::new(|| "SELECT session_id FROM sessions WHERE session_id = $1".to_owned());
@@ -45,8 +62,9 @@ impl<B: Backend> Sessions for SqlStore<B> {
     async fn renew_session(&self, session: SessionId, evidence: Option<&str>) -> StoreResult<Renewal> {
         fn renew(tells: &str) -> String {
             format!(
-                "UPDATE sessions SET counter = counter + 1, renewed_us = @now{tells} WHERE session_id = $1 AND ended_us IS NULL \
-                 RETURNING counter, COALESCE((SELECT m.mark FROM session_marks AS m WHERE m.session_id = $1), 0), {CURRENT}"
+                "UPDATE sessions SET counter = counter + 1, renewed_us = @now{tells} WHERE session_id = $1 AND {} \
+                 RETURNING counter, COALESCE((SELECT m.mark FROM session_marks AS m WHERE m.session_id = $1), 0), {CURRENT}",
+                allowed(SessionEvent::Renewed)
             )
         }
         static RENEW: Sql = Sql::new(|| renew(""));

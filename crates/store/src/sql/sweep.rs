@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 
 use bench_proto::{
+    bank::BankState,
     ids::{Role, RunNo, TaskKey, TaskKind},
     spec::RunSpec,
     task::TaskState,
@@ -72,8 +73,8 @@ async fn begin(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreResult<Scope
         format!(
             "SELECT bank_no FROM banks WHERE run_no = $1 AND state <> {} AND ($2 = 1 OR state <> {} OR segment < last_segment \
              OR open_recalls <> 0) OR ($2 = 1 AND run_no = $1) ORDER BY bank_no",
-            banks::FAILED,
-            banks::READY
+            BankState::Failed.code(),
+            BankState::Ready.code()
         )
     });
     let mut rows = conn.fetch(&SPEC, args![run.0]).await?;

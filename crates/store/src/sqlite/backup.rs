@@ -11,8 +11,8 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode},
 };
 
-use super::{BUSY_TIMEOUT, close_quietly, conn::Link, errors, path_of};
-use crate::{StoreError, StoreResult, schema};
+use super::{BUSY_TIMEOUT, close_quietly, conn::SqliteConn, errors, path_of};
+use crate::{StoreError, StoreResult, sql::check_schema};
 
 /// A copy that was made and read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +59,13 @@ async fn read(path: &Path) -> StoreResult<i64> {
 }
 
 async fn looked_through(conn: &mut SqliteConnection) -> StoreResult<i64> {
-    schema::check(&mut Link(conn)).await?;
+    check_schema(&mut SqliteConn(conn)).await?;
     let problem: String =
-        sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *conn).await.map_err(|e| errors::of(&e))?;
+        sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *conn).await.map_err(|e| errors::store_error(&e))?;
     if problem != "ok" {
         return Err(StoreError::Corrupt(format!("the copy is damaged, and so may be the store: {problem}")));
     }
-    sqlx::query_scalar("SELECT count(*) FROM runs").fetch_one(conn).await.map_err(|e| errors::of(&e))
+    sqlx::query_scalar("SELECT count(*) FROM runs").fetch_one(conn).await.map_err(|e| errors::store_error(&e))
 }
 
 fn refused(file: &Path, why: impl std::fmt::Display) -> StoreError {

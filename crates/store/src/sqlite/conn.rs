@@ -19,21 +19,21 @@ use crate::{
 };
 
 /// A connection in use.
-pub(super) struct Link<'c>(pub(super) &'c mut SqliteConnection);
+pub(super) struct SqliteConn<'c>(pub(super) &'c mut SqliteConnection);
 
 #[async_trait]
-impl Conn for Link<'_> {
+impl Conn for SqliteConn<'_> {
     async fn fetch(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>> {
         let (text, arguments) = bind(sql, args)?;
         let asked = sqlx::query_with(text, arguments).fetch_all(&mut *self.0);
-        let rows = slow::told(SYSTEM, text, asked).await.map_err(|e| errors::of(&e))?;
+        let rows = slow::told(SYSTEM, text, asked).await.map_err(|e| errors::store_error(&e))?;
         rows.iter().map(|row| Row::read(row, cell)).collect()
     }
 
     async fn execute(&mut self, sql: &'static Sql, args: Args) -> StoreResult<u64> {
         let (text, arguments) = bind(sql, args)?;
         let asked = sqlx::query_with(text, arguments).execute(&mut *self.0);
-        let done = slow::told(SYSTEM, text, asked).await.map_err(|e| errors::of(&e))?;
+        let done = slow::told(SYSTEM, text, asked).await.map_err(|e| errors::store_error(&e))?;
         Ok(done.rows_affected())
     }
 

@@ -17,7 +17,7 @@ const MISMATCH: i32 = 20;
 const NOTADB: i32 = 26;
 
 /// Sorts an error of a running store.
-pub(super) fn of(error: &sqlx::Error) -> StoreError {
+pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
     let message = error.to_string();
     match error {
         sqlx::Error::Database(database) => {
@@ -54,7 +54,7 @@ pub(super) fn on_open(path: &Path, error: &sqlx::Error) -> StoreError {
     if matches!(primary_code(error), Some(BUSY | LOCKED)) {
         return StoreError::Unavailable(format!("{place} is locked by another program"));
     }
-    match of(error) {
+    match store_error(error) {
         StoreError::Corrupt(message) => {
             StoreError::Corrupt(format!("{place} is no SQLite file, or a damaged one ({message})"))
         }
@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn errors_say_what_can_be_done() {
-        let of = |code| by_code(code, "x".into());
+        let of_code = |code| by_code(code, "x".into());
         let (busy, locked) = (5, 6);
-        assert!(of(busy).is_transient() && of(locked).is_transient());
-        assert!(matches!(of(FULL), StoreError::Full(_)));
-        assert!(matches!(of(NOTADB), StoreError::Corrupt(_)));
-        assert!(matches!(of(CONSTRAINT), StoreError::BadData(_)));
+        assert!(of_code(busy).is_transient() && of_code(locked).is_transient());
+        assert!(matches!(of_code(FULL), StoreError::Full(_)));
+        assert!(matches!(of_code(NOTADB), StoreError::Corrupt(_)));
+        assert!(matches!(of_code(CONSTRAINT), StoreError::BadData(_)));
     }
 }

@@ -22,10 +22,10 @@ use sqlx::{
 };
 
 pub use self::backup::{Copied, back_up};
-use self::{conn::Link, writer::Writer};
+use self::{conn::SqliteConn, writer::Writer};
 use crate::{
     Store, StoreError, StoreResult, schema,
-    sql::{Backend, Conn, SqlStore},
+    sql::{Backend, Conn, SqlStore, check_schema},
 };
 
 /// URL scheme.
@@ -94,7 +94,7 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
         .connect_with(reading)
         .await
         .map_err(|e| errors::on_open(&path, &e))?;
-    schema::check(&mut Link(&mut writing)).await?;
+    check_schema(&mut SqliteConn(&mut writing)).await?;
     Ok(Arc::new(SqlStore::new(Sqlite { path, writer: Writer::start(writing), readers })))
 }
 
@@ -181,7 +181,7 @@ async fn bring_up_to_date(conn: &mut SqliteConnection, path: &Path) -> StoreResu
             sqlx::query_scalar("SELECT version FROM bench_schema")
                 .fetch_one(&mut *conn)
                 .await
-                .map_err(|e| errors::of(&e))?
+                .map_err(|e| errors::store_error(&e))?
         } else if let Some(table) = tables.first() {
             let why = format!("it is a SQLite file of something else (it has the table '{table}'); name another file");
             return Err(StoreError::Open(format!("cannot use the store {}: {why}", path.display())));
@@ -189,16 +189,16 @@ async fn bring_up_to_date(conn: &mut SqliteConnection, path: &Path) -> StoreResu
             0
         };
         for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
-            sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut *conn).await.map_err(|e| errors::of(&e))?;
+            sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut *conn).await.map_err(|e| errors::store_error(&e))?;
         }
         Ok(())
     }
     .await;
     let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = run(end).execute(&mut *conn).await.map_err(|e| errors::of(&e));
+    let ended = run(end).execute(&mut *conn).await.map_err(|e| errors::store_error(&e));
     done.and(ended.map(drop))?;
     // this connection reads the statistics that the migration has written
-    run("ANALYZE sqlite_schema").execute(&mut *conn).await.map(drop).map_err(|e| errors::of(&e))
+    run("ANALYZE sqlite_schema").execute(&mut *conn).await.map(drop).map_err(|e| errors::store_error(&e))
 }
 
 impl Backend for Sqlite {
@@ -223,8 +223,8 @@ impl Backend for Sqlite {
         T: Send + 'static,
         W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
     {
-        let mut conn = self.readers.acquire().await.map_err(|e| errors::of(&e))?;
-        work(&mut Link(&mut conn)).await
+        let mut conn = self.readers.acquire().await.map_err(|e| errors::store_error(&e))?;
+        work(&mut SqliteConn(&mut conn)).await
     }
 
     fn describe(&self) -> String {
@@ -232,8 +232,10 @@ impl Backend for Sqlite {
     }
 
     async fn product(&self) -> StoreResult<String> {
-        let version: String =
-            sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&self.readers).await.map_err(|e| errors::of(&e))?;
+        let version: String = sqlx::query_scalar("SELECT sqlite_version()")
+            .fetch_one(&self.readers)
+            .await
+            .map_err(|e| errors::store_error(&e))?;
         Ok(format!("SQLite {version} in {}", self.path.display()))
     }
 

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tracing::{Instrument as _, Span};
 
-use super::{SYSTEM, conn::Link, errors};
+use super::{SYSTEM, conn::SqliteConn, errors};
 use crate::{StoreError, StoreResult, slow, sql::Conn};
 
 /// Jobs that may wait for the writer; more make their callers wait.
@@ -172,7 +172,7 @@ async fn transact(
 
 /// A panic in a job is that job's error, not the end of the writer.
 async fn run_job(conn: &mut SqliteConnection, job: &mut dyn Job) -> StoreResult<()> {
-    let mut link = Link(conn);
+    let mut link = SqliteConn(conn);
     match AssertUnwindSafe(job.run(&mut link)).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(_) => Err(StoreError::BadData("the store met a bug while writing; the log has the details".to_owned())),
@@ -181,5 +181,5 @@ async fn run_job(conn: &mut SqliteConnection, job: &mut dyn Job) -> StoreResult<
 
 async fn statement(conn: &mut SqliteConnection, sql: &'static str) -> StoreResult<()> {
     let done = slow::told(SYSTEM, sql, sqlx::query(sql).execute(conn)).await;
-    done.map(drop).map_err(|e| errors::of(&e))
+    done.map(drop).map_err(|e| errors::store_error(&e))
 }

@@ -213,6 +213,6 @@ async fn fail(store: &dyn Store, run: RunNo, task: TaskKey, epoch: i64) {
     let outcome = store.commit(&[failing(run, task, epoch, "given_up")]).await.expect("answers");
     for (_, question) in outcome.to_conclude {
         let facts = question_facts(question, bench_proto::facts::Outcome::InfraError, 0.0);
-        store.conclude(run, HEADLINE, &[facts]).await.expect("is stored");
+        store.store_facts(run, HEADLINE, &[facts]).await.expect("is stored");
     }
 }

@@ -49,13 +49,13 @@ fn lock(open: &Shared) -> MutexGuard<'_, Open> {
 }
 
 /// The place of one connection; given back when it is dropped.
-struct Place {
+struct Seat {
     id: u64,
     open: Shared,
     answered: AtomicBool,
 }
 
-impl Place {
+impl Seat {
     /// The head of its request is there: nobody takes the place any more.
     fn keep(&self) {
         let mut open = lock(&self.open);
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Seat {
     fn drop(&mut self) {
         let mut open = lock(&self.open);
         if self.answered.load(Ordering::Relaxed) {
@@ -105,13 +105,13 @@ fn take(open: &Shared, stream: TcpStream, server: &Arc<Server>) {
     }
     let id = all.next;
     all.next += 1;
-    let place = Place { id, open: Arc::clone(open), answered: AtomicBool::new(false) };
+    let place = Seat { id, open: Arc::clone(open), answered: AtomicBool::new(false) };
     let serving = tokio::spawn(connection(stream, Arc::clone(server), place));
     // the lock is held: it is in the list before it can leave it
     all.waiting.insert(id, serving.abort_handle());
 }
 
-async fn connection(stream: TcpStream, server: Arc<Server>, place: Place) {
+async fn connection(stream: TcpStream, server: Arc<Server>, place: Seat) {
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         place.keep();
         let server = Arc::clone(&server);

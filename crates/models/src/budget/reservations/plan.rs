@@ -194,10 +194,6 @@ impl<A: Waiter> Plan<A> {
         !self.empty
     }
 
-    pub(super) const fn is_closed(&self) -> bool {
-        self.closed
-    }
-
     /// Whether the task can end: closed, and nothing to give back.
     pub(super) fn is_done(&mut self) -> bool {
         self.empty = self.closed

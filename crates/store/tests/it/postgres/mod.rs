@@ -110,7 +110,7 @@ async fn batches_read_their_own_rows_only() {
         let ended = scene.commit(&records).await.to_conclude;
         assert_eq!(ended.len(), 100);
         let facts: Vec<_> = ended.iter().map(|(_, task)| question_facts(*task, Outcome::Scored, 1.0)).collect();
-        store.conclude(scene.run, HEADLINE, &facts).await.expect("are stored");
+        store.store_facts(scene.run, HEADLINE, &facts).await.expect("are stored");
     }
     store.close().await;
     let rows = read().await - before;

@@ -116,7 +116,7 @@ impl Worker {
         let questions: BTreeSet<TaskKey> = outcome.to_conclude.into_iter().map(|(_, task)| task).collect();
         let facts: Vec<_> =
             questions.into_iter().map(|question| question_facts(question, Outcome::Scored, 1.0)).collect();
-        self.persist(async || self.store.conclude(self.run, HEADLINE, &facts).await).await;
+        self.persist(async || self.store.store_facts(self.run, HEADLINE, &facts).await).await;
     }
 }
 

@@ -134,7 +134,7 @@ parted! {
     Checkpoints {
         O commit_marked(records: &[StepRecord], conclusions: &[Conclusion], mark: Option<CommitMark>) -> CommitOutcome;
         R question_steps(run: RunNo, questions: &[TaskKey]) -> Vec<StoredStep>;
-        W conclude(run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> u64;
+        W store_facts(run: RunNo, headline_metric: &str, facts: &[QuestionFacts]) -> u64;
         C sweep(run: RunNo) -> CommitOutcome;
         C reopen(run: RunNo, scope: RetryScope) -> u64;
     }
@@ -316,7 +316,7 @@ async fn nobody_changes_what_is_not_theirs() {
     let claimed = owner.claim(scene.session, &[(scene.run, task)]).await.expect("is claimed");
     scene.commit(&scene.whole_question(task, claimed[0].epoch, 1.0, Opens::Nothing)).await;
     let facts = [question_facts(task, Outcome::Scored, 1.0)];
-    owner.conclude(scene.run, HEADLINE, &facts).await.expect("is concluded");
+    owner.store_facts(scene.run, HEADLINE, &facts).await.expect("is concluded");
 
     let tables =
         run_sql(&granted.admin, "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'public'");

@@ -26,10 +26,10 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::{OtlpError, OtlpOptions, SPANS_AT_ONCE, export, scope};
+use super::{Keep, SPANS, TARGET, on, turn};
 use crate::{
     metrics::{self, catalogue},
-    process::{Keep, SPANS, TARGET, on, turn},
+    otlp::{OtlpError, OtlpOptions, SPANS_AT_ONCE, export, scope},
 };
 
 /// Ended spans that may wait for the collector.

@@ -1,0 +1,244 @@
+//! Runs: what they are created with and what they are, their groups, counters and events.
+
+use bench_proto::{
+    ids::{RunId, RunNo},
+    money::PicoUsd,
+    spec::RunSpec,
+};
+use serde::{Deserialize, Serialize};
+
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Work goes on (or its owner died: the lock tells).
+    Running,
+    /// Held, resumable; the reason says why.
+    Paused,
+    /// Ended by a user.
+    Cancelled,
+    /// All questions ended.
+    Finished,
+}
+
+/// Reason of a cancelled run whose calls in flight are dropped (`cancel --now`).
+pub const CANCELLED_NOW: &str = "cancelled by a user, at once";
+
+/// Reason of a paused control that nobody has started yet (P41).
+pub const MEASURED_FIRST: &str = "the measured run goes first";
+
+/// Kind of the run event that names a run whose stored replies were used.
+pub const SHARED_CALLS_EVENT: &str = "calls_of";
+
+/// Kind of the run events that say what answered its calls: a `ServedNote` as JSON.
+pub const SERVED_EVENT: &str = "served";
+
+/// Kind of the run event that says which worker session does not take the run, and why: `<session> <name>: <reason>` (P42).
+pub const SYSTEM_REFUSED_EVENT: &str = "system_refused";
+
+/// Kind of the run event that says which of its banks were removed from its memory system.
+pub const BANKS_GONE_EVENT: &str = "banks_gone";
+
+/// Kind of the events that tell that the store went back in time, and what was brought back (P44).
+pub const WENT_BACK_EVENT: &str = "store_went_back";
+
+impl RunState {
+    /// The state's word, also in the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Cancelled => "cancelled",
+            Self::Finished => "finished",
+        }
+    }
+
+    /// The state behind a word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Running, Self::Paused, Self::Cancelled, Self::Finished].into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// A run that is to be created (in state `running`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRun {
+    /// Public id.
+    pub run_id: RunId,
+    /// Name for people.
+    pub name: Option<String>,
+    /// Tags for people.
+    pub tags: Vec<String>,
+    /// Who created it (`latest` is per user).
+    pub user: String,
+    /// Effective settings.
+    pub spec: RunSpec,
+    /// Id shared by runs that may use each other's calls (P9): the run's own id unless it was forked.
+    pub lineage: String,
+    /// The run it is a control of; controls are left out of `latest` and `list`.
+    pub control_of: Option<RunNo>,
+    /// Where its tasks are dispatched (P21): `local` or a cluster's name.
+    pub domain: String,
+    /// True for runs made of results from elsewhere.
+    pub imported: bool,
+    /// Build that created it.
+    pub code_version: String,
+    /// The group that it belongs to (P41); a run that a command starts alone needs none.
+    pub group: Option<NewGroup>,
+    /// Created paused, for the reason [`MEASURED_FIRST`].
+    pub waits: bool,
+}
+
+/// The group of a run that is to be created; the first run of a group creates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGroup {
+    /// Public id: that of the run that the others belong to.
+    pub id: String,
+    /// Its cap; where the group is there already, its own stays.
+    pub cap: Option<PicoUsd>,
+}
+
+/// The group of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunGroup {
+    /// Row number.
+    pub group_no: i64,
+    /// Public id.
+    pub id: String,
+}
+
+/// What became of a run that was to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Creation {
+    /// It is new.
+    Made(RunNo),
+    /// Somebody was quicker: the run that has this id.
+    Found(Box<RunRow>),
+}
+
+/// A run as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    /// Row number.
+    pub run_no: RunNo,
+    /// Public id.
+    pub run_id: RunId,
+    /// Name for people.
+    pub name: Option<String>,
+    /// Tags for people.
+    pub tags: Vec<String>,
+    /// Who created it.
+    pub user: String,
+    /// Effective settings; `limits` are the current ones, the cap of a run in a group is the group's.
+    pub spec: RunSpec,
+    /// The group that it belongs to.
+    pub group: Option<RunGroup>,
+    /// See [`NewRun::lineage`].
+    pub lineage: String,
+    /// See [`NewRun::control_of`].
+    pub control_of: Option<RunNo>,
+    /// See [`NewRun::domain`].
+    pub domain: String,
+    /// See [`NewRun::imported`].
+    pub imported: bool,
+    /// See [`NewRun::code_version`].
+    pub code_version: String,
+    /// Current state.
+    pub state: RunState,
+    /// Raised by every change of state or limits (P23).
+    pub state_version: i64,
+    /// Why it is in this state, for people.
+    pub reason: Option<String>,
+    /// Creation, milliseconds since 1970.
+    pub created_ms: i64,
+    /// End (finished or cancelled).
+    pub finished_ms: Option<i64>,
+    /// Milliseconds spent in state `running`, closed intervals only.
+    pub active_ms: i64,
+    /// Start of the open interval in state `running`.
+    pub active_since_ms: Option<i64>,
+    /// Times it was resumed.
+    pub resumed_times: i64,
+    /// All banks have been written to the plan.
+    pub planned: bool,
+    /// Raised by `retry` and `resume`: results of different versions are different files.
+    pub result_version: i64,
+    /// Counters for progress.
+    pub counters: RunCounters,
+}
+
+impl RunRow {
+    /// A control that nobody has started yet: the measured run goes first (P41).
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.state == RunState::Paused && self.reason.as_deref() == Some(MEASURED_FIRST)
+    }
+}
+
+/// Counters of a run, kept by the transactions that change them; a cache for progress, never for results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunCounters {
+    /// Banks written to the plan.
+    pub banks_planned: i64,
+    /// Banks proven ready (all segments).
+    pub banks_ready: i64,
+    /// Stream entries in the plan.
+    pub entries_planned: i64,
+    /// Stream entries retained.
+    pub entries_retained: i64,
+    /// Questions that ended as scored.
+    pub scored: i64,
+    /// Questions that ended as abstained.
+    pub abstained: i64,
+    /// Questions that ended as infra_error.
+    pub infra_error: i64,
+    /// Questions answered (answer step stored), for progress between answer and judge.
+    pub answered: i64,
+    /// Sum of the headline scores of scored and abstained questions.
+    pub headline_sum: f64,
+    /// Spent, uncertain attempts included at their worst case.
+    pub spent: PicoUsd,
+    /// The uncertain part of `spent`: attempts of which nobody knows what they cost, at their worst case.
+    pub uncertain: PicoUsd,
+    /// Worst cases of attempts under way; not part of `spent`.
+    #[serde(default)]
+    pub reserved: PicoUsd,
+    /// What attempts cost beyond their own worst case; part of `spent`.
+    #[serde(default)]
+    pub overdraft: PicoUsd,
+}
+
+impl RunCounters {
+    /// Questions that ended.
+    #[must_use]
+    pub const fn ended(&self) -> i64 {
+        self.scored + self.abstained + self.infra_error
+    }
+}
+
+/// Which runs to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only ids that start with this.
+    pub id_prefix: Option<String>,
+    /// Only of this user.
+    pub user: Option<String>,
+    /// Also runs that are controls of others.
+    pub controls: bool,
+    /// Only controls of this run.
+    pub control_of: Option<RunNo>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+/// A run-level event, for `status`, `watch` and replay (P36).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+    /// What (`created`, `paused`, `resumed`, `finished`, `bank_failed`, …).
+    pub kind: String,
+    /// For people.
+    pub message: String,
+}
