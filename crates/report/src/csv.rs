@@ -5,7 +5,7 @@ use bench_proto::{
     text::plain,
 };
 
-use crate::registry::RenderError;
+use crate::error::RenderError;
 
 const HEADER: [&str; 20] = [
     "run_id",

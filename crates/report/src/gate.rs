@@ -4,11 +4,10 @@ use bench_proto::gate::{Check, CheckOutcome, GateReport, GateVerdict, Level};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::{
+    blocks::{Block, heading, table},
     comparison,
-    document::{Block, heading, table},
-    markdown,
-    registry::RenderError,
-    terminal,
+    error::RenderError,
+    markdown, terminal,
 };
 
 /// The gate for a terminal.

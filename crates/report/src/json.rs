@@ -2,7 +2,7 @@
 
 use bench_proto::{summary::Summary, text::json};
 
-use crate::registry::RenderError;
+use crate::error::RenderError;
 
 /// The summary as indented JSON; characters that would drive a terminal are escaped.
 ///

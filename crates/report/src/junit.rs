@@ -7,8 +7,8 @@ use bench_proto::summary::{CheckState, Summary};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::{
+    error::RenderError,
     figures::{counted, interval, percent_or_none},
-    registry::RenderError,
 };
 
 /// The report as JUnit XML.

@@ -8,8 +8,9 @@ use bench_proto::{
 };
 
 use crate::{
-    document::{Block, Detail, Table, document},
-    registry::RenderError,
+    blocks::{Block, Table},
+    document::{Detail, document},
+    error::RenderError,
 };
 
 /// The whole report as GitHub-flavoured Markdown.

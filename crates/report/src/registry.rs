@@ -2,7 +2,7 @@
 
 use bench_proto::summary::Summary;
 
-use crate::html::Page;
+use crate::{error::RenderError, html::Page};
 
 /// A format that a report can be written in.
 #[derive(Debug, Clone, Copy)]
@@ -43,20 +43,6 @@ impl Format {
     pub const fn needs_questions(&self) -> bool {
         matches!(self.render, Render::Page(_))
     }
-}
-
-/// Why a report could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RenderError {
-    /// A value that the format cannot hold.
-    #[error("the report cannot be written as json: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The same for CSV.
-    #[error("the report cannot be written as csv: {0}")]
-    Csv(String),
-    /// The same for JUnit XML.
-    #[error("the report cannot be written as junit xml: {0}")]
-    Junit(String),
 }
 
 /// All formats. One line each; the conformance tests below run over the list.
