@@ -254,6 +254,12 @@ impl App {
                     "{role}.params is no JSON object ({error}): write {role}.params={{\"service_tier\": \"flex\"}}"
                 ))
             })?;
+            if let Some(name) = more.keys().find(|name| !capabilities::is_parameter(name)) {
+                let role = role.name();
+                return Err(CliError::usage(format!(
+                    "{role}.params holds '{name}', which a request says by itself: take it out; the model is named by --{role}"
+                )));
+            }
             params.extend(more);
         }
         Ok(params)

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     ChatMessage, ChatReply, ChatRequest, MessageRole,
-    capabilities::{Capabilities, max_tokens_of},
+    capabilities::{Capabilities, is_parameter, max_tokens_of},
 };
 
 /// How a structured reply is asked for, best first.
@@ -52,7 +52,7 @@ impl Serialize for WireRequest<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
         map.serialize_entry("messages", &Messages(&self.request.messages))?;
-        for (name, value) in &self.request.params {
+        for (name, value) in self.request.params.iter().filter(|(name, _)| is_parameter(name)) {
             map.serialize_entry(name, value)?;
         }
         if max_tokens_of(&self.request.params).is_none() {
