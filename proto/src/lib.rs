@@ -14,6 +14,7 @@ pub mod failure;
 pub mod gate;
 pub mod ids;
 pub mod money;
+pub mod nearest;
 pub mod outage;
 pub mod policy;
 pub mod price;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bench_proto::nearest;
+
 use super::{
     BuildContext, Capabilities, MemorySystem, Setting, SystemSettings,
     adapter::{self, AdapterSpec, shipped},
@@ -86,7 +88,7 @@ pub enum BuildError {
 }
 
 fn did_you_mean(nearest: &Option<&'static str>) -> String {
-    nearest.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default()
+    nearest::did_you_mean(nearest.as_slice()).map(|hint| hint + " ").unwrap_or_default()
 }
 
 fn valid_settings(known: &[&'static str]) -> String {
@@ -100,7 +102,7 @@ fn valid_settings(known: &[&'static str]) -> String {
 pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
     SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| BuildError::UnknownSystem {
         name: name.to_owned(),
-        nearest: nearest(name),
+        nearest: nearest::nearest(name, names()).first().copied(),
         known: names().collect(),
     })
 }
@@ -189,16 +191,6 @@ pub fn list(context: &BuildContext) -> Vec<SystemInfo> {
         (entry.build)(&SystemSettings::new(), context).map(|system| system.capabilities().clone())
     };
     SYSTEMS.iter().map(|entry| SystemInfo { entry, capabilities: capabilities(entry) }).collect()
-}
-
-/// The registered name that is most like `name`, when any is alike.
-fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_lowercase().replace('_', "-");
-    names()
-        .map(|known| (strsim::jaro_winkler(&name, known), known))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-store", &["bench-proto"]),
     ("bench-aggregate", &["bench-proto"]),
     ("bench-report", &["bench-proto"]),
-    ("bench-sim", &["bench-proto"]),
+    ("bench-sim", &["bench-proto", "bench-settings"]),
     ("bench-testkit", &["bench-proto"]),
     (
         "bench-worker",
