@@ -28,9 +28,11 @@ use crate::{
         read,
         resolve::{KnownBank, KnownQuestion, Resolver},
     },
-    local::LOCAL_DOMAIN,
-    out, planner, planning, results,
-    runs::current_user,
+    out,
+    planning::{self, planner},
+    results,
+    runs::ending::finish,
+    standing::{current_user, domains::LOCAL_DOMAIN},
 };
 
 /// Items of a prepared bank; the first is its content.
@@ -148,7 +150,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     store.import_results(run_no, &headline, &imported).await?;
     store.finish_plan(run_no).await?;
     store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
-    results::finish(app, store.as_ref(), run_no, args.json, args.output_dir.as_deref()).await
+    finish(app, store.as_ref(), run_no, args.json, args.output_dir.as_deref()).await
 }
 
 /// Names of files and folders that say nothing about whose results are in them.

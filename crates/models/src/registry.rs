@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use bench_proto::{address::is_public, failure::Failure};
+use bench_proto::{address::is_public, failure::Failure, nearest::distance};
 use bench_store::PaceLimits;
 use secrecy::SecretString;
 
@@ -97,8 +97,8 @@ fn nearest(text: &str, name: &str) -> &'static str {
     if text.starts_with("claude") {
         return "anthropic";
     }
-    let likeness = |provider: &Provider| strsim::jaro_winkler(provider.name, &name.to_ascii_lowercase());
-    PROVIDERS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map_or("openai", |provider| provider.name)
+    let ranked = PROVIDERS.iter().map(|provider| (distance(name, provider.name), provider.name)).min();
+    ranked.map_or("openai", |(_, nearest)| nearest)
 }
 
 /// An account: a configured name under which a base URL and a key belong together (P32). Its `Debug` shows no key, nor one that
