@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use bench_models::registry;
+use bench_models::registry as providers;
 use bench_proto::{
     ids::Role,
     spec::{IMPORTED_SYSTEM, RunSpec},
@@ -263,7 +263,7 @@ impl App {
     ///
     /// # Errors
     /// Exit 2 with the variable to set, before the first call.
-    pub(crate) fn account(&self, role: ModelRole, provider: &str, flag: &str) -> Result<registry::Account, CliError> {
+    pub(crate) fn account(&self, role: ModelRole, provider: &str, flag: &str) -> Result<providers::Account, CliError> {
         self.usable(self.settings.account_for(role, provider), role, flag)
     }
 
@@ -271,9 +271,9 @@ impl App {
     ///
     /// # Errors
     /// As [`App::account`].
-    pub(crate) fn embedding_account(&self, model: &EmbeddingModel) -> Result<registry::Account, CliError> {
+    pub(crate) fn embedding_account(&self, model: &EmbeddingModel) -> Result<providers::Account, CliError> {
         let account = match model.account.as_str() {
-            registry::DEFAULT_EMBEDDING_ACCOUNT => {
+            providers::DEFAULT_EMBEDDING_ACCOUNT => {
                 self.settings.account_named(ModelRole::Embedder, model.account.clone())
             }
             named => self.settings.accounts.get(named).cloned().ok_or_else(|| {
@@ -284,7 +284,7 @@ impl App {
         self.usable(account, ModelRole::Embedder, "vector.model")
     }
 
-    fn usable(&self, account: Account, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
+    fn usable(&self, account: Account, role: ModelRole, flag: &str) -> Result<providers::Account, CliError> {
         transport::warn(&self.settings, transport::to_account(&account));
         let base_url = account.base_url.clone().ok_or_else(|| {
             CliError::usage(format!(
@@ -294,7 +294,7 @@ impl App {
         })?;
         let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
         let key = account.key.secret().cloned();
-        let usable = registry::Account {
+        let usable = providers::Account {
             name: account.name.clone(),
             base_url,
             key,
@@ -319,7 +319,7 @@ impl App {
         self.accounts_of(spec).map(|_| ())
     }
 
-    fn accounts_of(&self, spec: &RunSpec) -> Result<BTreeMap<String, registry::Account>, CliError> {
+    fn accounts_of(&self, spec: &RunSpec) -> Result<BTreeMap<String, providers::Account>, CliError> {
         let mut accounts = BTreeMap::new();
         if spec.answerer.is_remote() {
             let account = self.account(ModelRole::Answerer, &spec.answerer.provider, "--answerer")?;

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bench_store::{BANKS_GONE_EVENT, BankRow, Right, RunFilter, RunRow, RunState, Store};
-use bench_systems::{BankRef, BuildContext, MemorySystem, adapter, policy::Policy, registry};
+use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
     app::App,

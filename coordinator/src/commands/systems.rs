@@ -167,7 +167,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     };
     // however it ends: what was started does not stay
     system.close().await;
-    context.instances.close_all().await;
+    context.adapters.instances.close_all().await;
     let steps = steps.ok_or_else(|| {
         CliError::resumable(format!(
             "interrupted: banks named {banks}-… may be left in a system that runs on; check again"
