@@ -157,8 +157,8 @@ pub fn build_chat(
     }
     let (url, key) = (&account.base_url, account.key.as_ref());
     match provider {
-        "openai" => Ok(Arc::new(OpenAiChat::of(Scheme::OpenAi, url, key, model, http)?)),
-        "azure" => Ok(Arc::new(OpenAiChat::of(Scheme::Azure, url, key, model, http)?)),
+        "openai" => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::OpenAi, url, key, model, http)?)),
+        "azure" => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::Azure, url, key, model, http)?)),
         "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?)),
         "extractive" | "none" => Err(Failure::terminal(
             "no_chat_model",
@@ -206,7 +206,7 @@ pub fn build_embeddings(model: &str, account: &Account, http: &SharedHttp) -> Re
     let (provider, scheme) =
         if account.name == "azure" { ("azure", Scheme::Azure) } else { ("openai", Scheme::OpenAi) };
     check_key(provider, account)?;
-    Ok(Arc::new(OpenAiEmbeddings::of(scheme, &account.base_url, account.key.as_ref(), model, http)?))
+    Ok(Arc::new(OpenAiEmbeddings::with_scheme(scheme, &account.base_url, account.key.as_ref(), model, http)?))
 }
 
 #[cfg(test)]

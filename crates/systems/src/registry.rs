@@ -13,7 +13,7 @@ use crate::{
 /// Builds a system from its settings.
 pub type BuildSystem = fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>;
 
-/// A registered system.
+/// What can be known of a built-in system by its name alone.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemEntry {
     /// Name, as given to `--system`.
