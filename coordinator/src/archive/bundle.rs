@@ -99,7 +99,7 @@ pub(crate) async fn files(
     files.open(RUN)?.write_all(&json(&run_bundle(store, run).await?)?).map_err(|e| broken(&e))?;
     banks(store, run, files.open(BANKS)?).await?;
     question_results(store, run, files.open(RESULTS)?).await?;
-    Ok((IndexEntry::of(&run.spec, &summary), files.files))
+    Ok((IndexEntry::of_run(&run.spec, &summary), files.files))
 }
 
 /// Files that are being written into a folder.

@@ -36,7 +36,7 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
         ArchiveVerb::Verify { run, at: place, json } => verify(&at(place)?, run.as_deref(), *json).await,
         ArchiveVerb::Trajectory { at: place, dataset, system, preset, svg, json } => {
             let wanted = Wanted { dataset: dataset.clone(), system: system.clone(), preset: preset.clone() };
-            let trajectory = Trajectory::of(entries(&at(place)?).await?, &wanted);
+            let trajectory = Trajectory::through(entries(&at(place)?).await?, &wanted);
             if let Some(path) = svg {
                 let picture = trajectory.svg();
                 results::write_atomically(path, |file| file.write_all(picture.as_bytes()))?;

@@ -4,11 +4,11 @@ use bench_proto::comparison::{ComparedRun, Comparison, Flip, PairedDifference, W
 use bench_proto::summary::{LatencyProbe, Percentiles};
 
 use crate::{
-    document::{Block, heading, table},
+    blocks::{Block, heading, table},
     figures::{
         NONE, count, counted, interval, ms, one_line, p_value, percent, percent_or_none, points, points_interval, usd,
     },
-    markdown, terminal,
+    markdown, terminal, words,
 };
 
 /// Flips shown to people; the JSON has more.
@@ -64,7 +64,7 @@ pub(crate) fn document(comparison: &Comparison) -> Vec<Block> {
         blocks.push(Block::Labels(vec!["NOT COMPARABLE".to_owned()]));
         blocks.push(Block::List(comparison.reasons.clone()));
     }
-    let mut notes: Vec<String> = comparison.notes.clone();
+    let mut notes: Vec<String> = std::iter::once(words::BANK.to_owned()).chain(comparison.notes.clone()).collect();
     let rest = &comparison.unpaired;
     if rest.only_a + rest.only_b + rest.neither > 0 {
         notes.push(format!(
@@ -74,9 +74,7 @@ pub(crate) fn document(comparison: &Comparison) -> Vec<Block> {
             count(rest.neither)
         ));
     }
-    if !notes.is_empty() {
-        blocks.push(Block::List(notes));
-    }
+    blocks.push(Block::List(notes));
     blocks.extend(checks(comparison));
     blocks.extend(categories(comparison));
     blocks.extend(side_by_side(comparison));
@@ -204,7 +202,7 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
     rows.push(vec!["Tokens in / out".to_owned(), tokens(a), tokens(b)]);
     let first = format!("First: {} {}", a.system, a.answerer);
     let second = format!("Second: {} {}", b.system, b.answerer);
-    vec![heading("Side by side"), table(&["", &first, &second], rows)]
+    vec![heading("Side by side"), table(&["", &first, &second], rows), Block::Text(words::RETAIN_AND_RECALL.to_owned())]
 }
 
 /// The latency probes of both runs, and what they say of each other (P43).

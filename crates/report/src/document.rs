@@ -1,18 +1,18 @@
 //! What people read of a summary, as blocks without layout.
 
 mod latency;
+mod questions;
+mod retrieval;
+mod run;
 mod usage;
 
-use std::collections::BTreeMap;
-
-use bench_proto::summary::{
-    AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, RetrievalAtK, ServedModel, Summary, Verdict,
-};
+use bench_proto::summary::{AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Summary};
 
 use crate::{
+    blocks::{Block, heading, table},
     figures::{
-        NONE, count, count_or_none, counted, duration, fraction, interval, interval_with_width, ms, one_line, percent,
-        percent_down, percent_or_none,
+        NONE, count, count_or_none, counted, fraction, interval, interval_with_width, one_line, percent, percent_down,
+        percent_or_none,
     },
     words,
 };
@@ -29,67 +29,27 @@ pub(crate) enum Detail {
     Full,
 }
 
-/// A piece of a report.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Block {
-    /// The report's title.
-    Title(String),
-    /// A heading.
-    Heading(String),
-    /// Marks that must not be overlooked.
-    Labels(Vec<String>),
-    /// The one line to remember.
-    Headline(String),
-    /// The verdict and its reasons.
-    Verdict(Verdict, Vec<String>),
-    /// A paragraph.
-    Text(String),
-    /// Lines that belong together.
-    List(Vec<String>),
-    /// A table.
-    Table(Table),
-}
-
-/// A table; columns whose title starts with `>` are aligned right (the sign is not part of the title).
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Table {
-    pub(crate) columns: Vec<(String, bool)>,
-    pub(crate) rows: Vec<Vec<String>>,
-}
-
-pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Block {
-    let column = |title: &&str| match title.strip_prefix('>') {
-        Some(title) => (title.to_owned(), true),
-        None => ((*title).to_owned(), false),
-    };
-    Block::Table(Table { columns: columns.iter().map(column).collect(), rows })
-}
-
-pub(crate) fn heading(text: impl Into<String>) -> Block {
-    Block::Heading(text.into())
-}
-
 /// The whole report.
 pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
     let mut blocks = top(summary);
     blocks.extend(result(summary));
     blocks.extend(categories(summary.scores.first()));
     blocks.extend(metrics(summary));
-    blocks.extend(retrieval(summary));
-    blocks.extend(recall_and_answer(summary));
+    blocks.extend(retrieval::retrieval(summary));
+    blocks.extend(retrieval::recall_and_answer(summary));
     blocks.extend(agreement(summary));
     blocks.extend(controls(summary));
     blocks.extend(latency::probe(summary));
     blocks.extend(latency::under_load(summary));
     blocks.extend(usage::usage(summary));
-    blocks.extend(slowest(summary, if detail == Detail::Full { usize::MAX } else { 3 }));
+    blocks.extend(questions::slowest(summary, if detail == Detail::Full { usize::MAX } else { 3 }));
     if detail == Detail::Full {
-        blocks.extend(worst(summary));
+        blocks.extend(questions::worst(summary));
     }
-    blocks.extend(errors(summary));
-    blocks.extend(checks(summary, detail));
-    blocks.extend(models(summary, detail));
-    blocks.extend(run(summary, detail));
+    blocks.extend(questions::errors(summary));
+    blocks.extend(run::checks(summary, detail));
+    blocks.extend(run::models(summary, detail));
+    blocks.extend(run::run(summary, detail));
     blocks
 }
 
@@ -300,82 +260,6 @@ fn metrics(summary: &Summary) -> Vec<Block> {
     vec![heading("Metrics"), table(&columns, rows.collect())]
 }
 
-fn retrieval(summary: &Summary) -> Vec<Block> {
-    let levels = [("turn", &summary.retrieval.turn), ("session", &summary.retrieval.session)];
-    let rows: Vec<Vec<String>> = levels
-        .into_iter()
-        .flat_map(|(level, by_k)| by_k.iter().map(move |(k, at)| (level, k, at)))
-        .filter(|(_, _, at)| at.n > 0)
-        .map(|(level, k, at)| {
-            let figures = [at.recall_any, at.recall_all, at.recall, at.precision, at.mrr, at.ndcg].map(fraction);
-            let mut row = vec![level.to_owned(), k.to_string()];
-            row.extend(figures);
-            row.push(count(at.n));
-            row
-        })
-        .collect();
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let columns = ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">MRR", ">NDCG", ">n"];
-    let mut blocks = vec![heading("Retrieval"), table(&columns, rows), Block::Text(words::RECALL_AT_K.to_owned())];
-    let measured = |by_k: &BTreeMap<u32, RetrievalAtK>| by_k.values().any(|at| at.n > 0);
-    if !measured(&summary.retrieval.turn) {
-        blocks.push(Block::Text(
-            "Nothing is known of turns: the hits carry none, or the dataset names none. Evidence is looked for by session.".to_owned(),
-        ));
-    }
-    let lost = &summary.failure_attribution;
-    let failed = lost.evidence_missing
-        + lost.evidence_partial
-        + lost.evidence_found
-        + lost.no_ground_truth
-        + lost.not_retained
-        + lost.judge_in_doubt;
-    if failed > 0 {
-        blocks.push(Block::Text(format!(
-            "Of {} below the pass threshold, {} had no evidence among the hits, {} a part of it, {} all of it (the answer failed); {} name no evidence.",
-            counted(failed, "question"),
-            count(lost.evidence_missing),
-            count(lost.evidence_partial),
-            count(lost.evidence_found),
-            count(lost.no_ground_truth),
-        )));
-        if lost.not_retained + lost.judge_in_doubt > 0 {
-            blocks.push(Block::Text(format!(
-                "Beside these, {} lost evidence that was never retained, and {} left judges in doubt.",
-                counted(lost.not_retained, "question"),
-                count(lost.judge_in_doubt),
-            )));
-        }
-    }
-    blocks
-}
-
-/// What recall had found against how the answer fared: what is lost in memory, and what after.
-fn recall_and_answer(summary: &Summary) -> Vec<Block> {
-    let table_of = &summary.recall_answer;
-    let rows = [
-        ("all evidence found", table_of.evidence_found),
-        ("part of it", table_of.evidence_partial),
-        ("none of it", table_of.evidence_missing),
-        ("no evidence named", table_of.no_ground_truth),
-    ];
-    let rows: Vec<Vec<String>> = rows
-        .into_iter()
-        .filter(|(_, counts)| counts.passed + counts.failed > 0)
-        .map(|(name, counts)| {
-            let all = counts.passed + counts.failed;
-            let share = percent(counts.passed as f64 / all as f64);
-            vec![name.to_owned(), count(counts.passed), count(counts.failed), share]
-        })
-        .collect();
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    vec![heading("Recall and answer"), table(&["Recall", ">Passed", ">Failed", ">Passed"], rows)]
-}
-
 /// How far votes and judges agree on the same answers.
 fn agreement(summary: &Summary) -> Vec<Block> {
     if summary.judge_agreement.is_empty() {
@@ -406,128 +290,4 @@ fn controls(summary: &Summary) -> Vec<Block> {
     let this = control(&format!("{} (this run)", summary.spec.system), &headline.metric, headline.value, headline.n);
     let rows = std::iter::once(this).chain(summary.controls.iter().map(|c| control(&c.name, &c.metric, c.value, c.n)));
     vec![heading("Controls"), table(&["System", "Metric", ">Score", ">n"], rows.collect())]
-}
-
-fn slowest(summary: &Summary, most: usize) -> Vec<Block> {
-    if summary.slowest.is_empty() {
-        return Vec::new();
-    }
-    let rows = summary.slowest.iter().take(most).map(|slow| {
-        let part = |phase: &str| slow.phase_ms.get(phase).map_or_else(|| NONE.to_owned(), |value| ms(*value));
-        let parts = ["recall", "answer", "judge", "rate_wait", "queue_wait"].map(part);
-        [slow.question_id.clone(), ms(slow.ms)].into_iter().chain(parts).chain([slow.trace_id.clone()]).collect()
-    });
-    let columns = ["Question", ">ms", ">Recall", ">Answer", ">Judge", ">Rate wait", ">Queue wait", "Trace"];
-    let mut blocks = vec![heading("Slowest questions"), table(&columns, rows.collect())];
-    let links = summary.slowest.iter().take(most);
-    let links: Vec<String> =
-        links.filter_map(|slow| Some(format!("{}: {}", slow.question_id, slow.trace_url.as_ref()?))).collect();
-    if !links.is_empty() {
-        blocks.push(Block::Text("Their traces:".to_owned()));
-        blocks.push(Block::List(links));
-    }
-    blocks
-}
-
-fn worst(summary: &Summary) -> Vec<Block> {
-    if summary.worst.is_empty() {
-        return Vec::new();
-    }
-    let text =
-        |text: &Option<String>| text.as_deref().map_or_else(|| NONE.to_owned(), |text| one_line(text, TEXT_WIDTH));
-    let rows =
-        summary.worst.iter().map(|w| vec![w.question_id.clone(), percent(w.score), text(&w.gold), text(&w.answer)]);
-    vec![heading("Lowest scores"), table(&["Question", ">Score", "Gold", "Answer"], rows.collect())]
-}
-
-fn errors(summary: &Summary) -> Vec<Block> {
-    let counts = |title: &str, column: &str, of: &BTreeMap<String, u64>| {
-        let rows = of.iter().map(|(code, n)| vec![one_line(code, TEXT_WIDTH), count(*n)]).collect();
-        if of.is_empty() { Vec::new() } else { vec![heading(title), table(&[column, ">Questions"], rows)] }
-    };
-    let mut blocks = counts("Infrastructure errors", "Error", &summary.errors);
-    blocks.extend(counts("Answers that did not end by themselves", "End", &summary.replies));
-    blocks
-}
-
-fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {
-    if summary.run.checks.is_empty() || detail == Detail::Brief {
-        return Vec::new();
-    }
-    let rows =
-        summary.run.checks.iter().map(|c| vec![c.rule.clone(), c.state.name().to_owned(), one_line(&c.detail, 200)]);
-    vec![heading("Verdict"), table(&["Rule", "Result", "Seen"], rows.collect())]
-}
-
-fn models(summary: &Summary, detail: Detail) -> Vec<Block> {
-    let models = summary.models.as_deref().unwrap_or_default();
-    if models.is_empty() || detail == Detail::Brief {
-        return Vec::new();
-    }
-    let rows = models.iter().map(|model| {
-        let list = |words: Option<Vec<String>>| match words {
-            None => "not known".to_owned(),
-            Some(words) if words.is_empty() => NONE.to_owned(),
-            Some(words) => words.join(", "),
-        };
-        let served = |served: &ServedModel| {
-            let name = served.model.as_deref().unwrap_or("without a name");
-            let fingerprint = served.system_fingerprint.as_ref().map(|of| format!(" ({of})"));
-            one_line(&format!("{name}{}", fingerprint.unwrap_or_default()), TEXT_WIDTH)
-        };
-        let params = model.params.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        vec![
-            model.role.clone(),
-            model.model.clone(),
-            list(model.servers.clone()),
-            list(model.served.as_ref().map(|all| all.iter().map(served).collect())),
-            list(Some(params)),
-        ]
-    });
-    let columns = ["Role", "Model", "Server", "As replies name it", "Parameters"];
-    vec![heading("Models"), table(&columns, rows.collect())]
-}
-
-fn run(summary: &Summary, detail: Detail) -> Vec<Block> {
-    let (run, dataset, spec) = (&summary.run, &summary.dataset, &summary.spec);
-    let mut rows = vec![
-        ("Run", run.id.clone()),
-        (
-            "Status",
-            format!(
-                "{}{}",
-                run.status,
-                if run.resumed_times > 0 {
-                    format!(", resumed {}", counted(run.resumed_times, "time"))
-                } else {
-                    String::new()
-                }
-            ),
-        ),
-        ("Wall time", run.wall_seconds.map_or_else(|| NONE.to_owned(), duration)),
-        ("Fingerprint", run.fingerprint.clone()),
-        ("Result digest", summary.result_digest.clone()),
-    ];
-    if detail == Detail::Full {
-        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| NONE.to_owned());
-        let modified = if dataset.modified { ", modified: not the published file" } else { "" };
-        rows.extend([
-            ("Started", dash(&run.started_at)),
-            ("Finished", dash(&run.finished_at)),
-            ("Version", run.code_version.clone()),
-            ("Dataset", format!("{} {}, sha256 {}{modified}", dataset.name, dataset.version, dataset.sha256)),
-            ("Sample signature", dataset.sample.signature.clone()),
-            ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
-            ("Answerer", spec.answerer.clone()),
-            ("Judges", if spec.judges.is_empty() { NONE.to_owned() } else { spec.judges.join(", ") }),
-            ("Scorers", spec.scorers.join(", ")),
-        ]);
-        rows.extend(
-            summary
-                .top1_score
-                .map(|score| ("Mean score of the best hit", format!("{score:.3} (the system's own scale)"))),
-        );
-    }
-    let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
-    vec![heading("Run"), table(&["", "Value"], rows)]
 }

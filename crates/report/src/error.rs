@@ -1,4 +1,4 @@
-//! Why a report could not be made.
+//! What can keep a report from being made.
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -6,6 +6,9 @@ pub enum RenderError {
     /// A value that the format cannot hold.
     #[error("the report cannot be written as json: {0}")]
     Json(#[from] serde_json::Error),
+    /// The same for HTML.
+    #[error("the report cannot be written as html: {0}")]
+    Html(#[from] askama::Error),
     /// The same for CSV.
     #[error("the report cannot be written as csv: {0}")]
     Csv(String),

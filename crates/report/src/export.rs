@@ -39,7 +39,7 @@ pub enum Cell {
     Text(Option<String>),
     /// A number; absent when it was not computed.
     Number(Option<f64>),
-    /// A count.
+    /// How many; never absent.
     Count(u64),
 }
 

@@ -4,8 +4,8 @@ use bench_proto::gate::{Check, CheckOutcome, GateReport, GateVerdict, Level};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::{
+    blocks::{Block, heading, table},
     comparison,
-    document::{Block, heading, table},
     error::RenderError,
     markdown, terminal,
 };

@@ -12,8 +12,9 @@
 //! | [`terminal`] | the table that `submit` and `report` print |
 //! | [`questions`] | `questions.jsonl`, streamed |
 //! | [`comparison`], [`gate`] | two runs side by side; a gate for terminal, pull request and CI |
-//! | `document` | what people read, as blocks that markdown, terminal and html lay out |
+//! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
+//! | `escape` | text in XML and HTML |
 //! | `words` | what a word means, said where it stands |
 
 #[cfg(feature = "archive")]
@@ -34,7 +35,9 @@ pub mod registry;
 pub mod svg;
 pub mod terminal;
 
+mod blocks;
 mod document;
+mod escape;
 mod figures;
 mod words;
 

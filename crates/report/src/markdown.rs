@@ -8,7 +8,8 @@ use bench_proto::{
 };
 
 use crate::{
-    document::{Block, Detail, Table, document},
+    blocks::{Block, Table},
+    document::{Detail, document},
     error::RenderError,
 };
 

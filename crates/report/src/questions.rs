@@ -46,7 +46,7 @@ impl<W: Write> QuestionsWriter<W> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use bench_proto::{
         facts::Outcome,
         summary::{PhaseUsageLine, TimingLine},
@@ -54,9 +54,9 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn every_question_is_one_line_that_reads_back() {
-        let question = QuestionLine {
+    /// A question with an empty answer.
+    pub(crate) fn question() -> QuestionLine {
+        QuestionLine {
             prompts: Vec::new(),
             question_id: "conv-26:0".into(),
             bank_id: "conv-26".into(),
@@ -78,7 +78,12 @@ mod tests {
             trace_id: "0".repeat(32),
             trace_url: None,
             attempts: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn every_question_is_one_line_that_reads_back() {
+        let question = question();
         let mut writer = QuestionsWriter::new(Vec::new());
         writer.write(&question).expect("writes to memory");
         writer.write(&question).expect("writes to memory");

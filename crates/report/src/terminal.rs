@@ -6,7 +6,10 @@ use bench_proto::{
 };
 use comfy_table::{Cell, CellAlignment, LineStyle, Table as Grid, TableStyle};
 
-use crate::document::{Block, Detail, Table, document};
+use crate::{
+    blocks::{Block, Table},
+    document::{Detail, document},
+};
 
 /// How to print.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 /// What the banks of a sample are.
 pub(crate) const BANK: &str = "A bank is everything that shares one memory, such as one conversation.";
-/// What the first interval is about,
+/// What the first interval of a score is about,
 pub(crate) const LIKE_THESE: &str =
     "Conversations like these: what to expect of other such conversations; whole banks count as drawn by chance.";
 /// and the second.

@@ -49,21 +49,21 @@ pub struct IndexEntry {
     pub folder: String,
     /// RFC 3339, UTC: when the run finished.
     pub finished_at: Option<String>,
-    /// Dataset.
+    /// Name of the dataset.
     pub dataset: String,
     /// Preset of the sample.
     pub preset: String,
-    /// Memory system.
+    /// Name of the memory system.
     pub system: String,
-    /// Its version.
+    /// Version of the memory system, as it says itself.
     pub system_version: String,
-    /// Answerer.
+    /// Who answered, `provider:model`.
     pub answerer: String,
-    /// First judge.
+    /// The first judge, `provider:model`; absent when only scorers graded.
     pub judge: Option<String>,
     /// Metric of the headline.
     pub metric: String,
-    /// Its value.
+    /// The headline, 0 to 1; absent when nothing was scored.
     pub value: Option<f64>,
     /// Lower bound of its interval.
     pub low: Option<f64>,
@@ -102,9 +102,9 @@ impl IndexEntry {
         Err(format!("'{}' is no folder of run {}", shown(&self.folder), self.run_id))
     }
 
-    /// The entry of a run.
+    /// What the index says of a run.
     #[must_use]
-    pub fn of(spec: &RunSpec, summary: &Summary) -> Self {
+    pub fn of_run(spec: &RunSpec, summary: &Summary) -> Self {
         let headline = &summary.headline;
         let date = summary.run.finished_at.as_deref().or(summary.run.started_at.as_deref());
         let date = date.and_then(|at| at.get(..10)).unwrap_or("undated");

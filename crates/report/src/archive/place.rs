@@ -27,7 +27,7 @@ const PART: usize = 8 << 20;
 /// Parts under way at once.
 const PARTS_AT_ONCE: usize = 2;
 
-/// An archive.
+/// Where an archive lies: an object store, and the prefix below which everything of it is.
 #[derive(Debug, Clone)]
 pub struct Place {
     store: Arc<dyn ObjectStore>,
@@ -38,7 +38,7 @@ pub struct Place {
 
 /// A large object that is being read.
 pub struct Pieces {
-    /// Its size.
+    /// Size of the whole object.
     pub bytes: u64,
     stream: futures::stream::BoxStream<'static, object_store::Result<Bytes>>,
 }
@@ -152,9 +152,9 @@ impl Place {
         Ok(Self { store: Arc::new(store), prefix: Path::default(), shown })
     }
 
-    /// Any store, for tests.
+    /// A place in any store, such as one in memory.
     #[must_use]
-    pub fn of(store: Arc<dyn ObjectStore>, shown: &str) -> Self {
+    pub fn in_store(store: Arc<dyn ObjectStore>, shown: &str) -> Self {
         Self { store, prefix: Path::default(), shown: shown.to_owned() }
     }
 

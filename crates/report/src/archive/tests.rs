@@ -71,7 +71,7 @@ async fn unpacked(place: &Place, manifest: &Manifest, name: &str) -> Vec<u8> {
 }
 
 fn memory() -> Place {
-    Place::of(Arc::new(InMemory::new()), "memory")
+    Place::in_store(Arc::new(InMemory::new()), "memory")
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn an_index_entry_that_cannot_be_read_hides_no_other() {
 fn runs_that_are_not_comparable_are_not_joined() {
     let mut other = entry("bb", "d");
     other.conditions = "other graders".to_owned();
-    let trajectory = Trajectory::of(vec![entry("a", "d"), other, entry("ccc", "d")], &Wanted::default());
+    let trajectory = Trajectory::through(vec![entry("a", "d"), other, entry("ccc", "d")], &Wanted::default());
     let ids: Vec<Vec<&str>> =
         trajectory.lines.iter().map(|line| line.points.iter().map(|p| p.run_id.as_str()).collect()).collect();
     assert_eq!(ids, [vec!["a", "ccc"], vec!["bb"]]);

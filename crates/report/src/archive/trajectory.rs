@@ -39,9 +39,9 @@ pub struct Wanted {
 }
 
 impl Trajectory {
-    /// Of entries, oldest first; runs without a score are left out.
+    /// The history through the wanted entries, oldest first; runs without a score are left out.
     #[must_use]
-    pub fn of(entries: Vec<IndexEntry>, wanted: &Wanted) -> Self {
+    pub fn through(entries: Vec<IndexEntry>, wanted: &Wanted) -> Self {
         let fits = |want: &Option<String>, is: &str| want.as_deref().is_none_or(|want| want == is);
         let mut lines: Vec<Line> = Vec::new();
         for entry in entries {

@@ -3,8 +3,8 @@
 
 use bench_proto::summary::{LatencyProbe, Percentiles, Summary};
 
-use super::{Block, heading, table};
 use crate::{
+    blocks::{Block, heading, table},
     figures::{NONE, count, counted, ms},
     words,
 };

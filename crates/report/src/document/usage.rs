@@ -2,8 +2,10 @@
 
 use bench_proto::summary::{Summary, UsageFigures};
 
-use super::{Block, heading, table};
-use crate::figures::{NONE, count, duration, usd};
+use crate::{
+    blocks::{Block, heading, table},
+    figures::{NONE, count, duration, usd},
+};
 
 /// Calls, tokens and dollars by phase, and what else was paid.
 pub(super) fn usage(summary: &Summary) -> Vec<Block> {

@@ -6,6 +6,7 @@ use bench_proto::{
     facts::Outcome,
     step::{HitLevel, PlacedBy},
     summary::{QuestionLine, RetrievedLine, Summary},
+    text,
 };
 use serde::Serialize;
 
@@ -85,7 +86,7 @@ fn rounded(ms: Option<f64>) -> Option<f64> {
 }
 
 impl<'a> Data<'a> {
-    pub(super) fn of(page: &Page<'a>) -> Self {
+    pub(super) fn from_page(page: &Page<'a>) -> Self {
         let summary: &'a Summary = page.summary;
         let pass = summary.scores.first().map_or(0.5, |score| score.pass_threshold);
         let flips: HashMap<&str, &str> = page
@@ -175,9 +176,38 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// JSON that no HTML parser mistakes for markup.
+    /// JSON that no HTML parser mistakes for markup, and in which nothing turns the direction of writing or drives an editor.
     pub(super) fn to_script(&self) -> Result<String, serde_json::Error> {
         let json = serde_json::to_string(self)?;
-        Ok(json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
+        Ok(text::json(&json).replace('<', "\\u003c"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_leaves_the_json_neither_as_markup_nor_as_direction() {
+        let summary = serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
+        let nasty = "</script><script>alert(1)</script><!-- \u{202e}\u{2066}\u{2028}\u{7f}\u{9b}\u{0}\u{feff}\u{e0041} \u{1f469}\u{200d}\u{1f4bb}";
+        let question = QuestionLine {
+            question: nasty.to_owned(),
+            answer: Some(nasty.to_owned()),
+            ..crate::questions::tests::question()
+        };
+        let page = Page { summary: &summary, questions: &[question], comparison: None, trace_url: None };
+        let script = Data::from_page(&page).to_script().expect("is JSON");
+        assert!(!script.contains('<') && !script.contains(text::acts), "{script}");
+        for escaped in ["\\u003c/script>", "\\u202e", "\\u2066", "\\u2028", "\\u007f", "\\u009b", "\\u0000"] {
+            assert!(script.contains(escaped), "{escaped}");
+        }
+        let read: serde_json::Value = serde_json::from_str(&script).expect("reads back");
+        assert_eq!((&read["questions"][0]["q"], &read["questions"][0]["ans"]), (&nasty.into(), &nasty.into()));
+        let page = crate::html::render(&page).expect("renders");
+        assert!(
+            !page.contains("alert(1)</script>") && !page.contains(|c| text::acts(c) && c != '\n'),
+            "the page is no better"
+        );
     }
 }

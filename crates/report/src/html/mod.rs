@@ -19,7 +19,7 @@ pub const MOST_QUESTIONS: usize = 10_000;
 /// Everything that a page is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// The run.
+    /// What the run found.
     pub summary: &'a Summary,
     /// Its questions; those beyond [`MOST_QUESTIONS`] are left out.
     pub questions: &'a [QuestionLine],

@@ -1,20 +1,71 @@
-//! The page's static part: summary cards, plots, tables.
+//! The page: what its templates (`*.html` beside this file) are filled with.
 
-use std::fmt::Write as _;
-
+use askama::Template;
 use bench_proto::summary::{Estimator, Percentiles, Summary, Verdict};
 
 use super::{MOST_QUESTIONS, Page, data::Data};
 use crate::{
-    document::{Block, Detail, Table, document},
+    blocks::Block,
+    document::{Detail, document},
     error::RenderError,
     figures::{count, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
-    svg::{self, escape},
-    words,
+    svg, words,
 };
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// What `page.html` holds. Everything is escaped where it stands, but what is markup already: style, script, data, pictures.
+#[derive(Template)]
+#[template(path = "page.html")]
+struct View<'a> {
+    summary: &'a Summary,
+    title: String,
+    /// Its name and its class.
+    verdict: (&'static str, &'static str),
+    facts: Vec<Word>,
+    hero: Hero,
+    cards: Vec<Card>,
+    /// Titles and pictures.
+    plots: Vec<(String, String)>,
+    /// Questions shown, and all of them, where some are left out.
+    part: Option<(String, String)>,
+    blocks: Vec<Block>,
+    data: String,
+    style: &'static str,
+    script: &'static str,
+}
+
+/// A text whose meaning is shown to who points at it.
+struct Word {
+    text: String,
+    meaning: Option<&'static str>,
+}
+
+impl Word {
+    fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), meaning: None }
+    }
+
+    fn explained(text: impl Into<String>, meaning: &'static str) -> Self {
+        Self { text: text.into(), meaning: Some(meaning) }
+    }
+}
+
+/// The headline, larger than everything else, with its interval as a picture.
+struct Hero {
+    value: String,
+    picture: String,
+    claim: String,
+    about: Word,
+    how: String,
+    strict: Word,
+    without: String,
+}
+
+/// A figure with its name, and what it is made of.
+struct Card {
+    name: Word,
+    value: String,
+    more: String,
+}
 
 /// The whole page.
 ///
@@ -22,39 +73,24 @@ const SCRIPT: &str = include_str!("page.js");
 /// Never for data that JSON can hold.
 pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
     let summary = page.summary;
-    let data = Data::of(page).to_script()?;
-    let title = title(summary);
-    let mut html = String::with_capacity(data.len() + 64 * 1024);
-    // writing to a String cannot fail
-    let _ = write!(
-        html,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <title>{0}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>{0}</h1>{1}<nav><a href=\"#plots\">plots</a><a href=\"#browser\">questions</a><a href=\"#details\">all figures</a>\
-         <button id=\"theme\" type=\"button\" aria-label=\"switch light and dark\">◐</button></nav></header>\n<main>\n",
-        escape(&title),
-        badge(summary),
-    );
-    html.push_str(&facts(summary));
-    html.push_str(&reasons(summary));
-    let _ = writeln!(html, "<section class=\"summary\">{}{}</section>", hero(summary), cards(summary));
-    html.push_str(&plots(page));
-    html.push_str(&browser(page));
-    html.push_str("<section id=\"details\"><h2>All figures</h2>\n");
-    for block in document(summary, Detail::Full) {
-        html.push_str(&self::block(&block));
-    }
-    let _ = write!(
-        html,
-        "</section>\n</main>\n<footer>run {} · fingerprint {} · digest {} · bench-coord {}</footer>\n\
-         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        escape(&summary.run.id),
-        escape(&summary.run.fingerprint),
-        escape(&summary.result_digest),
-        escape(&summary.run.code_version),
-    );
+    let class = if summary.run.verdict == Verdict::Valid { "valid" } else { "invalid" };
+    let view = View {
+        summary,
+        title: title(summary),
+        verdict: (summary.run.verdict.name(), class),
+        facts: facts(summary),
+        hero: hero(summary),
+        cards: cards(summary),
+        plots: plots(page),
+        part: part(page),
+        blocks: document(summary, Detail::Full),
+        data: Data::from_page(page).to_script()?,
+        style: include_str!("page.css"),
+        script: include_str!("page.js"),
+    };
+    let mut html = String::with_capacity(view.data.len() + 64 * 1024);
+    view.render_into(&mut html)?;
+    html.push('\n');
     Ok(html)
 }
 
@@ -63,19 +99,8 @@ fn title(summary: &Summary) -> String {
     format!("{name}: {} {} · {}", summary.dataset.name, summary.dataset.sample.preset, summary.spec.system)
 }
 
-/// Verdict and labels.
-fn badge(summary: &Summary) -> String {
-    let class = if summary.run.verdict == Verdict::Valid { "valid" } else { "invalid" };
-    let labels = summary.labels.iter().map(|label| format!("<span class=\"label\">{}</span>", escape(label)));
-    format!(
-        "<p class=\"verdict {class}\"><strong>{}</strong>{}</p>",
-        summary.run.verdict.name(),
-        labels.collect::<String>()
-    )
-}
-
 /// What was run, in a line.
-fn facts(summary: &Summary) -> String {
+fn facts(summary: &Summary) -> Vec<Word> {
     let (spec, sample) = (&summary.spec, &summary.dataset.sample);
     let mut facts = vec![
         format!(
@@ -94,58 +119,38 @@ fn facts(summary: &Summary) -> String {
     let day = |at: &String| at.get(..16).map(|at| format!("{} UTC", at.replace('T', " ")));
     facts.extend(summary.run.finished_at.as_ref().and_then(day));
     facts.extend(summary.run.wall_seconds.map(duration));
-    let items = facts.iter().enumerate().map(|(at, fact)| {
-        // the first one names banks
-        let fact = if at == 0 { explained(fact, words::BANK) } else { escape(fact) };
-        format!("<li>{fact}</li>")
-    });
-    format!("<ul class=\"facts\">{}</ul>\n", items.collect::<String>())
+    // the first one names banks
+    let word = |(at, fact)| if at == 0 { Word::explained(fact, words::BANK) } else { Word::plain(fact) };
+    facts.into_iter().enumerate().map(word).collect()
 }
 
-fn reasons(summary: &Summary) -> String {
-    if summary.run.reasons.is_empty() {
-        return String::new();
-    }
-    let items = summary.run.reasons.iter().map(|reason| format!("<li>{}</li>", escape(reason)));
-    format!("<ul class=\"reasons\">{}</ul>\n", items.collect::<String>())
-}
-
-/// Words whose meaning is shown to who points at them.
-fn explained(term: &str, meaning: &str) -> String {
-    format!("<span title=\"{}\">{}</span>", escape(meaning), escape(term))
-}
-
-/// The headline, larger than everything else, with its interval as a picture.
-fn hero(summary: &Summary) -> String {
+fn hero(summary: &Summary) -> Hero {
     let headline = &summary.headline;
     let how = match headline.estimator {
         Estimator::Mean => format!("mean of {} questions", count(headline.n)),
         Estimator::Weighted => format!("{} questions, weighted to the whole dataset", count(headline.n)),
     };
-    let (claim, note) = match (&headline.ci95, &headline.ci95_note) {
+    let (claim, about) = match (&headline.ci95, &headline.ci95_note) {
         (Some(ci95), _) => {
-            let whose = explained("for conversations like these", words::LIKE_THESE);
+            let whose = Word::explained("for conversations like these", words::LIKE_THESE);
             (format!("95 % interval {}", interval(Some(ci95))), whose)
         }
-        (None, note) => ("no interval".to_owned(), escape(note.as_deref().unwrap_or_default())),
+        (None, note) => ("no interval".to_owned(), Word::plain(note.as_deref().unwrap_or_default())),
     };
-    let strict = explained(&format!("strict {}", percent_or_none(headline.strict)), words::STRICT);
     let without = summary.without_adversarial.as_ref().and_then(|part| part.value);
     let without = without.map(|value| format!(" · without adversarial {}", percent_or_none(Some(value))));
-    format!(
-        "<div class=\"card hero\"><h2>{}</h2><p class=\"value\">{}</p>{}<p><strong>{}</strong> {}</p><small>{}<br>{}{}</small></div>",
-        escape(&headline.metric),
-        percent_or_none(headline.value),
-        svg::range(headline.value, headline.ci95.as_ref(), headline.naive_ci95.as_ref()),
-        escape(&claim),
-        note,
-        escape(&how),
-        strict,
-        escape(&without.unwrap_or_default()),
-    )
+    Hero {
+        value: percent_or_none(headline.value),
+        picture: svg::range(headline.value, headline.ci95.as_ref(), headline.naive_ci95.as_ref()),
+        claim,
+        about,
+        how,
+        strict: Word::explained(format!("strict {}", percent_or_none(headline.strict)), words::STRICT),
+        without: without.unwrap_or_default(),
+    }
 }
 
-fn cards(summary: &Summary) -> String {
+fn cards(summary: &Summary) -> Vec<Card> {
     let outcomes = &summary.outcomes;
     let p50 = |p: &Option<Percentiles>| p.as_ref().map_or_else(|| "–".to_owned(), |p| format!("{} ms", ms(p.p50)));
     let p95 = |p: &Option<Percentiles>| p.as_ref().map(|p| format!("median; p95 {} ms", ms(p.p95))).unwrap_or_default();
@@ -192,21 +197,17 @@ fn cards(summary: &Summary) -> String {
         let kappa = agreement.kappa.map_or_else(|| "–".to_owned(), |kappa| format!("{kappa:.3}"));
         (format!("{}'s kappa", agreement.statistic), kappa, format!("{}, n {}", agreement.between, count(agreement.n)))
     }));
-    let card = |(name, value, more): (String, String, String)| {
-        let name = match name.as_str() {
-            name if name.contains("recall@") => explained(name, words::RECALL_AT_K),
-            name if name.contains("recall") => explained(name, words::RETAIN_AND_RECALL),
-            name => escape(name),
-        };
-        format!("<div class=\"card\"><dt>{name}</dt><dd>{}</dd><small>{}</small></div>", escape(&value), escape(&more))
+    let named = |name: String| match name.as_str() {
+        name if name.contains("recall@") => Word::explained(name, words::RECALL_AT_K),
+        name if name.contains("recall") => Word::explained(name, words::RETAIN_AND_RECALL),
+        _ => Word::plain(name),
     };
-    format!("<dl class=\"cards\">{}</dl>", cards.into_iter().map(card).collect::<String>())
+    cards.into_iter().map(|(name, value, more)| Card { name: named(name), value, more }).collect()
 }
 
-fn plots(page: &Page<'_>) -> String {
-    let mut html = String::from("<section class=\"plots\" id=\"plots\">\n");
-    let figure = |title: &str, svg: &str| format!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(title));
-    if let Some(comparison) = page.comparison {
+/// Titles and pictures: the comparison, where there is one, before those of the run.
+fn plots(page: &Page<'_>) -> Vec<(String, String)> {
+    let against = page.comparison.map(|comparison| {
         let paired = &comparison.paired;
         let title = format!(
             "against {}: {}, {} points, 95 % interval {} (band: tolerance)",
@@ -215,68 +216,13 @@ fn plots(page: &Page<'_>) -> String {
             points(paired.difference),
             points_interval(paired.ci95.as_ref())
         );
-        html.push_str(&figure(&title, &svg::forest_plain(std::slice::from_ref(comparison))));
-    }
-    for plot in svg::plots(page.summary) {
-        html.push_str(&figure(&plot.title, &plot.svg));
-    }
-    html.push_str("</section>\n");
-    html
+        (title, svg::forest_plain(std::slice::from_ref(comparison)))
+    });
+    let own = svg::plots(page.summary).into_iter().map(|plot| (plot.title, plot.svg));
+    against.into_iter().chain(own).collect()
 }
 
-fn browser(page: &Page<'_>) -> String {
-    let (shown, all) = (page.questions.len().min(MOST_QUESTIONS), page.summary.outcomes.sample);
-    let note = if (shown as u64) < all {
-        format!("<p class=\"note\">{} of {} questions; questions.jsonl has all.</p>", count(shown as u64), count(all))
-    } else {
-        String::new()
-    };
-    format!(
-        "<section id=\"browser\"><h2>Questions</h2>{note}\n\
-         <form id=\"filters\" role=\"search\">\n\
-         <input id=\"search\" type=\"search\" placeholder=\"search questions, answers, hits ( / )\" aria-label=\"search\">\n\
-         <select id=\"category\" aria-label=\"category\"><option value=\"\">all categories</option></select>\n\
-         <select id=\"outcome\" aria-label=\"outcome\"><option value=\"\">all outcomes</option></select>\n\
-         <select id=\"result\" aria-label=\"result\"><option value=\"\">passed and failed</option><option value=\"passed\">passed</option><option value=\"failed\">failed</option></select>\n\
-         <select id=\"cause\" aria-label=\"cause\"><option value=\"\">all causes</option></select>\n\
-         <select id=\"order\" aria-label=\"order\"><option value=\"\">file order</option><option value=\"score\">lowest score</option><option value=\"slow\">slowest</option><option value=\"usd\">most expensive</option></select>\n\
-         <button id=\"reset\" type=\"reset\">clear</button>\n\
-         <p><output id=\"shown\" aria-live=\"polite\"></output><span id=\"mean\"></span>\
-         <span class=\"keys\"><kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> walk <kbd>Enter</kbd> open <kbd>Esc</kbd> leave</span></p></form>\n\
-         <div class=\"head\" aria-hidden=\"true\"><span>score</span><span>id</span><span>question</span><span class=\"ms\">time</span></div>\n\
-         <ol id=\"list\"></ol><p id=\"printed\"></p><button id=\"more\" type=\"button\" hidden>show more</button>\n\
-         <noscript>The question browser needs scripts; questions.jsonl has the same.</noscript></section>\n"
-    )
-}
-
-fn block(block: &Block) -> String {
-    let list = |lines: &[String]| {
-        let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
-        format!("<ul>{items}</ul>\n")
-    };
-    match block {
-        // the head of the page says these
-        Block::Title(_) | Block::Labels(_) | Block::Verdict(..) => String::new(),
-        Block::Heading(text) => format!("<h3>{}</h3>\n", escape(text)),
-        Block::Headline(text) => format!("<p><strong>{}</strong></p>\n", escape(text)),
-        Block::Text(text) => format!("<p>{}</p>\n", escape(text)),
-        Block::List(lines) => list(lines),
-        Block::Table(table) => self::table(table),
-    }
-}
-
-fn table(table: &Table) -> String {
-    let class = |right: bool| if right { " class=\"right\"" } else { "" };
-    let head = table.columns.iter().map(|(title, right)| format!("<th{}>{}</th>", class(*right), escape(title)));
-    let row = |row: &Vec<String>| {
-        let cells = row.iter().zip(&table.columns);
-        let cells: String =
-            cells.map(|(cell, (_, right))| format!("<td{}>{}</td>", class(*right), escape(cell))).collect();
-        format!("<tr>{cells}</tr>")
-    };
-    format!(
-        "<div class=\"scroll\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>\n",
-        head.collect::<String>(),
-        table.rows.iter().map(row).collect::<String>()
-    )
+fn part(page: &Page<'_>) -> Option<(String, String)> {
+    let (shown, all) = (page.questions.len().min(MOST_QUESTIONS) as u64, page.summary.outcomes.sample);
+    (shown < all).then(|| (count(shown), count(all)))
 }

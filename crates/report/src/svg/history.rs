@@ -13,9 +13,9 @@ const STEP: f64 = 64.0;
 pub struct HistoryPoint {
     /// What stands below it: a date, a version.
     pub label: String,
-    /// Its score.
+    /// Its score, 0 to 1.
     pub value: f64,
-    /// Its interval.
+    /// Ends of its 95 % interval, 0 to 1.
     pub interval: Option<(f64, f64)>,
     /// Runs of one group may be joined.
     pub group: usize,

@@ -16,13 +16,12 @@ mod curves;
 mod forest;
 mod history;
 
-use bench_proto::{
-    summary::{Interval, Summary},
-    text::acts,
-};
+use bench_proto::summary::{Interval, Summary};
 
 pub use forest::{forest, forest_plain};
 pub use history::{HistoryPoint, history};
+
+use crate::escape::escape;
 
 /// A value between 0 and 1 with its interval over the naive one, small, without words.
 #[must_use]
@@ -48,7 +47,7 @@ pub const STYLE: &str = "svg{--ink:#1c2530;--soft:#5d6b7a;--line:#d4dae1;--fill:
 pub struct Plot {
     /// Name of its file.
     pub file_name: &'static str,
-    /// Its heading.
+    /// What stands above it on a page.
     pub title: String,
     /// `<svg …>…</svg>` without a style.
     pub svg: String,
@@ -83,24 +82,6 @@ fn figure(width: f64, height: f64, title: &str, shapes: &str) -> String {
          role=\"img\" aria-label=\"{0}\"><title>{0}</title>{shapes}</svg>",
         escape(title)
     )
-}
-
-/// Text that is safe in XML and HTML; what [`acts`] becomes a blank: control characters, which XML does not know, among it.
-#[must_use]
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c if acts(c) => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 fn text(x: f64, y: f64, anchor: &str, class: &str, words: &str) -> String {

@@ -1,0 +1,87 @@
+//! What recall found of the evidence, and how the answers fared with it.
+
+use std::collections::BTreeMap;
+
+use bench_proto::summary::{RetrievalAtK, Summary};
+
+use crate::{
+    blocks::{Block, heading, table},
+    figures::{count, counted, fraction, percent},
+    words,
+};
+
+pub(super) fn retrieval(summary: &Summary) -> Vec<Block> {
+    let levels = [("turn", &summary.retrieval.turn), ("session", &summary.retrieval.session)];
+    let rows: Vec<Vec<String>> = levels
+        .into_iter()
+        .flat_map(|(level, by_k)| by_k.iter().map(move |(k, at)| (level, k, at)))
+        .filter(|(_, _, at)| at.n > 0)
+        .map(|(level, k, at)| {
+            let figures = [at.recall_any, at.recall_all, at.recall, at.precision, at.mrr, at.ndcg].map(fraction);
+            let mut row = vec![level.to_owned(), k.to_string()];
+            row.extend(figures);
+            row.push(count(at.n));
+            row
+        })
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let columns = ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">MRR", ">NDCG", ">n"];
+    let mut blocks = vec![heading("Retrieval"), table(&columns, rows), Block::Text(words::RECALL_AT_K.to_owned())];
+    let measured = |by_k: &BTreeMap<u32, RetrievalAtK>| by_k.values().any(|at| at.n > 0);
+    if !measured(&summary.retrieval.turn) {
+        blocks.push(Block::Text(
+            "Nothing is known of turns: the hits carry none, or the dataset names none. Evidence is looked for by session.".to_owned(),
+        ));
+    }
+    let lost = &summary.failure_attribution;
+    let failed = lost.evidence_missing
+        + lost.evidence_partial
+        + lost.evidence_found
+        + lost.no_ground_truth
+        + lost.not_retained
+        + lost.judge_in_doubt;
+    if failed > 0 {
+        blocks.push(Block::Text(format!(
+            "Of {} below the pass threshold, {} had no evidence among the hits, {} a part of it, {} all of it (the answer failed); {} name no evidence.",
+            counted(failed, "question"),
+            count(lost.evidence_missing),
+            count(lost.evidence_partial),
+            count(lost.evidence_found),
+            count(lost.no_ground_truth),
+        )));
+        if lost.not_retained + lost.judge_in_doubt > 0 {
+            blocks.push(Block::Text(format!(
+                "Beside these, {} lost evidence that was never retained, and {} left judges in doubt.",
+                counted(lost.not_retained, "question"),
+                count(lost.judge_in_doubt),
+            )));
+        }
+    }
+    blocks
+}
+
+/// What recall had found against how the answer fared: what is lost in memory, and what after.
+pub(super) fn recall_and_answer(summary: &Summary) -> Vec<Block> {
+    let table_of = &summary.recall_answer;
+    let rows = [
+        ("all evidence found", table_of.evidence_found),
+        ("part of it", table_of.evidence_partial),
+        ("none of it", table_of.evidence_missing),
+        ("no evidence named", table_of.no_ground_truth),
+    ];
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .filter(|(_, counts)| counts.passed + counts.failed > 0)
+        .map(|(name, counts)| {
+            let all = counts.passed + counts.failed;
+            let share = percent(counts.passed as f64 / all as f64);
+            vec![name.to_owned(), count(counts.passed), count(counts.failed), share]
+        })
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    vec![heading("Recall and answer"), table(&["Recall", ">Passed", ">Failed", ">Passed"], rows)]
+}

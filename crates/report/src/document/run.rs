@@ -1,0 +1,91 @@
+//! The run itself: rules of its verdict, where its models were, what it is known by.
+
+use bench_proto::summary::{ServedModel, Summary};
+
+use super::{Detail, TEXT_WIDTH};
+use crate::{
+    blocks::{Block, heading, table},
+    figures::{NONE, counted, duration, one_line},
+};
+
+pub(super) fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {
+    if summary.run.checks.is_empty() || detail == Detail::Brief {
+        return Vec::new();
+    }
+    let rows =
+        summary.run.checks.iter().map(|c| vec![c.rule.clone(), c.state.name().to_owned(), one_line(&c.detail, 200)]);
+    vec![heading("Verdict"), table(&["Rule", "Result", "Seen"], rows.collect())]
+}
+
+pub(super) fn models(summary: &Summary, detail: Detail) -> Vec<Block> {
+    let models = summary.models.as_deref().unwrap_or_default();
+    if models.is_empty() || detail == Detail::Brief {
+        return Vec::new();
+    }
+    let rows = models.iter().map(|model| {
+        let list = |words: Option<Vec<String>>| match words {
+            None => "not known".to_owned(),
+            Some(words) if words.is_empty() => NONE.to_owned(),
+            Some(words) => words.join(", "),
+        };
+        let served = |served: &ServedModel| {
+            let name = served.model.as_deref().unwrap_or("without a name");
+            let fingerprint = served.system_fingerprint.as_ref().map(|of| format!(" ({of})"));
+            one_line(&format!("{name}{}", fingerprint.unwrap_or_default()), TEXT_WIDTH)
+        };
+        let params = model.params.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        vec![
+            model.role.clone(),
+            model.model.clone(),
+            list(model.servers.clone()),
+            list(model.served.as_ref().map(|all| all.iter().map(served).collect())),
+            list(Some(params)),
+        ]
+    });
+    let columns = ["Role", "Model", "Server", "As replies name it", "Parameters"];
+    vec![heading("Models"), table(&columns, rows.collect())]
+}
+
+pub(super) fn run(summary: &Summary, detail: Detail) -> Vec<Block> {
+    let (run, dataset, spec) = (&summary.run, &summary.dataset, &summary.spec);
+    let mut rows = vec![
+        ("Run", run.id.clone()),
+        (
+            "Status",
+            format!(
+                "{}{}",
+                run.status,
+                if run.resumed_times > 0 {
+                    format!(", resumed {}", counted(run.resumed_times, "time"))
+                } else {
+                    String::new()
+                }
+            ),
+        ),
+        ("Wall time", run.wall_seconds.map_or_else(|| NONE.to_owned(), duration)),
+        ("Fingerprint", run.fingerprint.clone()),
+        ("Result digest", summary.result_digest.clone()),
+    ];
+    if detail == Detail::Full {
+        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| NONE.to_owned());
+        let modified = if dataset.modified { ", modified: not the published file" } else { "" };
+        rows.extend([
+            ("Started", dash(&run.started_at)),
+            ("Finished", dash(&run.finished_at)),
+            ("Version", run.code_version.clone()),
+            ("Dataset", format!("{} {}, sha256 {}{modified}", dataset.name, dataset.version, dataset.sha256)),
+            ("Sample signature", dataset.sample.signature.clone()),
+            ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
+            ("Answerer", spec.answerer.clone()),
+            ("Judges", if spec.judges.is_empty() { NONE.to_owned() } else { spec.judges.join(", ") }),
+            ("Scorers", spec.scorers.join(", ")),
+        ]);
+        rows.extend(
+            summary
+                .top1_score
+                .map(|score| ("Mean score of the best hit", format!("{score:.3} (the system's own scale)"))),
+        );
+    }
+    let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    vec![heading("Run"), table(&["", "Value"], rows)]
+}
