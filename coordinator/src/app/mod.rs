@@ -43,7 +43,7 @@ use crate::{cli::Cli, exit::CliError};
 /// Longest wait for the store to close: one that is out of reach does not keep a person waiting.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Where runs are carried out.
+/// Where runs are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deployment {
     /// In the process that submitted them.
@@ -152,7 +152,7 @@ impl App {
         }
     }
 
-    /// Where runs are carried out, by the URLs of store and queue.
+    /// Where runs are executed, by the URLs of store and queue.
     ///
     /// # Errors
     /// Exit 2 for a combination that cannot work, with the reason.

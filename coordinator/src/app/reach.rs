@@ -171,7 +171,7 @@ async fn one(app: &App, provider: &str, account: &Account, model: Option<(ModelR
     }
 }
 
-/// One call of the smallest output.
+/// Asks a model for one token: the smallest call that proves its key and its name.
 async fn ask_for_a_token(
     app: &App,
     role: ModelRole,

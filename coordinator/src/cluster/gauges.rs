@@ -23,7 +23,7 @@ use crate::{
     standing::progress::ProgressMeter,
 };
 
-/// Looks closer together than this show the same.
+/// Two looks at the cluster that are closer together than this show the same gauges.
 const FRESH: Duration = Duration::from_millis(500);
 /// Longest wait for the broker.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -85,7 +85,7 @@ impl ClusterGauges {
         Self { store, queue, leading: AtomicBool::new(false), seen: Mutex::default() }
     }
 
-    /// Brings them up to date; what cannot be read is no longer shown. Returns the pools that it has seen, when it has looked.
+    /// Brings the gauges up to date; what cannot be read is no longer shown. Returns the pools that it has seen, when it has looked.
     pub(crate) async fn refresh(&self) -> Option<BTreeSet<String>> {
         let leading = self.leading.load(Ordering::Relaxed);
         catalogue::LEADING.set(f64::from(u8::from(leading)));

@@ -18,7 +18,7 @@ use crate::{
     standing::{check_banks, check_whole, find_run},
 };
 
-/// Opens the failed questions of a run again, and carries it to its rest.
+/// Opens the failed questions of a run again, executes them, and prints the result.
 pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;

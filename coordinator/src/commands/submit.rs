@@ -100,7 +100,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     if args.detach {
         return execution.leave_to_cluster(args.output.json).await;
     }
-    let end = execution.to_rest(&args.output).await?;
+    let end = execution.execute_to_rest(&args.output).await?;
 
     // 6. conclude: summary, files, exit code
     conclude(app, store.as_ref(), &run, end, &args.output).await

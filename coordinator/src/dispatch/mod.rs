@@ -51,8 +51,8 @@ pub(crate) use self::rest::WakeUps;
 use self::{
     context::Contexts,
     past::Past,
-    rest::{Standing, gather},
-    survey::{Learned, RunFacts, by_pool},
+    rest::{Load, gather},
+    survey::{DispatchedRun, Learned, by_pool},
     trouble::Trouble,
     window::{Demand, Slots, fills, in_flight_of_all, is_at_limit, shares, worth_counting},
 };
@@ -133,7 +133,7 @@ impl Dispatcher {
     /// Publishes until stopped. What was published before this dispatcher began is published again: it may be gone (P2).
     pub(crate) async fn run(self, stop: CancellationToken) {
         let (mut learned, mut upset) = (Learned::default(), Upset::default());
-        let (mut idle, mut found) = (QUICK_POLL, Standing::default());
+        let (mut idle, mut found) = (QUICK_POLL, Load::default());
         loop {
             let began = Instant::now();
             let looked = self.look(&mut learned).await;
@@ -201,7 +201,7 @@ impl Dispatcher {
         if !self.is_local() {
             if !self.past.is_settled(self.store.interruptions(), Instant::now()) {
                 let next_due = Some(UNSETTLED_POLL);
-                return Ok(Looked { published: 0, full: true, next_due, found: Standing::default() });
+                return Ok(Looked { published: 0, full: true, next_due, found: Load::default() });
             }
             let times = self.past.times();
             if times != learned.went_back {
@@ -215,7 +215,7 @@ impl Dispatcher {
         self.read_outages(learned).await?;
         if learned.runs.is_empty() {
             learned.open.clear();
-            return Ok(Looked { published: 0, full: true, next_due: None, found: Standing::default() });
+            return Ok(Looked { published: 0, full: true, next_due: None, found: Load::default() });
         }
         let runs: Vec<RunNo> = learned.runs.keys().copied().collect();
         let counted = worth_counting(
@@ -227,7 +227,7 @@ impl Dispatcher {
             learned.moved = Some(Instant::now());
         }
         learned.turn = learned.turn.wrapping_add(1);
-        let (mut published, mut full, mut found) = (0, true, Standing::default());
+        let (mut published, mut full, mut found) = (0, true, Load::default());
         for (name, pool) in by_pool(&learned.runs) {
             let slots = learned.pools.get(name).map(|pool| pool.slots.clone()).unwrap_or_default();
             let version = learned.pools.get(name).and_then(|pool| pool.message_version);
@@ -305,7 +305,7 @@ impl Dispatcher {
 /// The share of a window that a run gets.
 struct Grant<'a> {
     run: RunNo,
-    facts: &'a RunFacts,
+    facts: &'a DispatchedRun,
     queue: QueueName,
     count: u32,
     /// Version of the messages (P12).
@@ -318,5 +318,5 @@ struct Looked {
     /// Most of the window of each role that got tasks is in flight.
     full: bool,
     next_due: Option<Duration>,
-    found: Standing,
+    found: Load,
 }

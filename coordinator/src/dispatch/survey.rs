@@ -30,7 +30,7 @@ const SURVEY: Duration = Duration::from_secs(1);
 
 /// What the dispatcher needs to know of a run besides its tasks.
 #[derive(Debug, Clone)]
-pub(super) struct RunFacts {
+pub(super) struct DispatchedRun {
     pub(super) run_id: RunId,
     pub(super) pool: String,
     pub(super) most: AtOnce,
@@ -51,7 +51,7 @@ pub(super) struct Pool {
 /// What a dispatcher knows between two looks; all of it can be learned anew.
 #[derive(Default)]
 pub(super) struct Learned {
-    pub(super) runs: BTreeMap<RunNo, RunFacts>,
+    pub(super) runs: BTreeMap<RunNo, DispatchedRun>,
     pub(super) pools: BTreeMap<String, Pool>,
     pub(super) declared: BTreeSet<QueueName>,
     pub(super) open: BTreeMap<RunNo, OpenByRole>,
@@ -85,7 +85,7 @@ impl Dispatcher {
                 self.store.forget_published(run, None, 0).await?;
             }
             learned.moved = Some(Instant::now());
-            let facts = RunFacts {
+            let facts = DispatchedRun {
                 needs: bench_worker::routes::needs(&row.spec),
                 outage_timeout: row.spec.limits.outage_timeout_s.map(Duration::from_secs),
                 run_id: row.run_id,
@@ -238,7 +238,7 @@ impl Dispatcher {
 }
 
 /// The runs of each pool.
-pub(super) fn by_pool(runs: &BTreeMap<RunNo, RunFacts>) -> BTreeMap<&str, Vec<(&RunNo, &RunFacts)>> {
+pub(super) fn by_pool(runs: &BTreeMap<RunNo, DispatchedRun>) -> BTreeMap<&str, Vec<(&RunNo, &DispatchedRun)>> {
     let mut pools: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for (run, facts) in runs {
         pools.entry(facts.pool.as_str()).or_default().push((run, facts));

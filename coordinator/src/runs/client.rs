@@ -1,4 +1,4 @@
-//! The side of `submit`, `resume` and `watch` of a run that a cluster carries out: it writes the plan, looks on, and may leave
+//! The side of `submit`, `resume` and `watch` of a run that a cluster executes: it writes the plan, looks on, and may leave
 //! at any time (P30).
 
 use std::{
@@ -25,9 +25,9 @@ use crate::{
 
 /// How often the run's row is looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often it is checked that somebody works.
+/// How often it is checked that a coordinator and workers are there.
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(2);
-/// How long nobody may be there before it is said.
+/// How long a run may be without a coordinator or workers before the person is told.
 const SAY_AFTER: Duration = Duration::from_secs(4);
 /// How often the session of a plan's writer is renewed (P4).
 const RENEW_EVERY: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! The controls of a run (`--controls`): the same sample with memory systems of known strength, each as a run of its own.
 //!
 //! They are in the measured run's group: one cap, one estimate, one confirmation (P41). The measured run goes first, the controls
-//! share what it leaves. They are created with it, paused; whoever carries the runs out starts them when it has ended, so that
+//! share what it leaves. They are created with it, paused; whoever executes the runs starts them when it has ended, so that
 //! `resume` of the measured run goes on with all that its command began.
 
 use std::sync::Arc;
@@ -139,7 +139,7 @@ pub(crate) async fn not_ended(store: &dyn Store, run: RunNo) -> Result<Vec<RunRo
     Ok(all(store, run).await?.into_iter().filter(open).collect())
 }
 
-/// Carries the controls of a measured run that has ended to their rest, one after the other, in this process.
+/// Executes the controls of a measured run that has ended, one after the other, in this process.
 ///
 /// # Errors
 /// When the store breaks; everything stays resumable.

@@ -31,7 +31,7 @@ pub(crate) struct Execution<'a> {
     pub store: &'a Arc<dyn Store>,
     /// The run, in state `running`.
     pub run: &'a RunRow,
-    /// Who carries it out.
+    /// Who executes it.
     pub executor: &'a RunExecutor,
     /// What writes its plan, where somebody has to.
     pub planner: Option<Planner>,
@@ -40,11 +40,11 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Carries the run to its rest, or looks on while a cluster does; in this process its controls follow it.
+    /// Executes the run until it is at rest, or looks on while a cluster does; in this process its controls follow it.
     ///
     /// # Errors
     /// What that meets; everything stays resumable.
-    pub(crate) async fn to_rest(self, output: &OutputArgs) -> Result<RunEnd, CliError> {
+    pub(crate) async fn execute_to_rest(self, output: &OutputArgs) -> Result<RunEnd, CliError> {
         let plans_of_controls = self.plans_of_controls().await?;
         let Self { app, store, run, executor, planner, planned } = self;
         let interrupts = app.interrupts();

@@ -17,7 +17,7 @@ use crate::{
     standing::{domains::LOCAL_DOMAIN, lock::OwnerLock},
 };
 
-/// Who carries a run out.
+/// Who executes a run.
 pub(crate) enum RunExecutor {
     /// This process, which holds the run's lock.
     Owner(OwnerLock),
@@ -67,7 +67,7 @@ impl RunExecutor {
         }
     }
 
-    /// Carries a run that is in state `running` to its rest, or looks on while others do, with its progress on display.
+    /// Executes a run that is in state `running` until it is at rest, or looks on while others do, with its progress on display.
     ///
     /// # Errors
     /// What that meets; the run stays resumable.

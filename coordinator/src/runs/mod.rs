@@ -1,4 +1,4 @@
-//! What happens to one run, below the verbs: planned and estimated, begun, carried to its rest, taken up again, forked.
+//! What happens to one run, below the verbs: planned and estimated, executed until it is at rest, taken up again, forked.
 //!
 //! In come a verb's flags and the settings of the process ([`App`](crate::app::App)); out go rows of the store, the files of a
 //! report, and the exit code of the verb. Start reading at `commands/submit.rs`, which names the six steps, then [`executor`].
@@ -10,9 +10,9 @@
 //! | [`takers`] | would anybody run its memory system? |
 //! | [`attach`] | what if a run of this id exists already? |
 //! | [`execution`] | how does it come to its rest, and what goes with it? |
-//! | [`executor`] | who carries it out: this process or a cluster? |
-//! | [`local`] | how does this process carry it out? |
-//! | [`client`] | how is it followed while a cluster carries it out? |
+//! | [`executor`] | who executes it: this process or a cluster? |
+//! | [`local`] | how does this process execute it? |
+//! | [`client`] | how is it followed while a cluster executes it? |
 //! | [`controls`] | which runs go with it, and when do they start? |
 //! | [`ending`] | what is said at its rest, and with which exit code? |
 //! | [`resume`] | how does it go on after a stop? |

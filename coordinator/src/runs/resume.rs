@@ -109,7 +109,7 @@ pub(crate) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) 
     Ok(store.set_run_state(run.run_no, &from, RunState::Running, None).await?)
 }
 
-/// Carries a run that has been put into state `running` to its rest, and prints what came of it.
+/// Executes a run that was put into state `running`, and prints what came of it.
 ///
 /// # Errors
 /// As [`conclude`], and with `detach` as [`Execution::leave_to_cluster`].
@@ -122,7 +122,7 @@ pub(crate) async fn go_on(execution: Execution<'_>, detach: bool, output: &Outpu
     if detach {
         return execution.leave_to_cluster(output.json).await;
     }
-    let end = execution.to_rest(output).await?;
+    let end = execution.execute_to_rest(output).await?;
     conclude(app, store.as_ref(), &row, end, output).await
 }
 

@@ -52,7 +52,7 @@ pub(crate) async fn probing(store: &dyn Store, run: &RunRow) -> Result<Option<Pr
     Ok(Some(Probing { made, of }))
 }
 
-/// By its counters every question of the sample has ended; the sweep makes sure.
+/// Whether every question of the sample has ended, by the run's counters; a sweep checks that the counters are right.
 pub(crate) fn all_ended(run: &RunRow) -> bool {
     run.planned && run.counters.ended() >= i64::try_from(run.spec.sample.n).unwrap_or(i64::MAX)
 }

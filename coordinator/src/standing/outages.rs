@@ -96,7 +96,7 @@ pub(crate) async fn met(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Outa
     Ok(rows.iter().filter_map(of_run).collect())
 }
 
-/// Has what is away of a run's needs probed at once (`resume`).
+/// Has every provider that the run needs and that is away probed at once, not at the next turn (`resume`).
 ///
 /// # Errors
 /// What the store meets.

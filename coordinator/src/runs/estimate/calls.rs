@@ -51,7 +51,7 @@ fn widened(model: &str, guess: TokenGuess) -> TokenGuess {
 
 /// What the newest calls of the store say of the run's models.
 #[derive(Debug, Default)]
-pub(super) struct Past(Vec<(String, CallProfileOfStore)>);
+pub(super) struct SeenCalls(Vec<(String, CallProfileOfStore)>);
 
 /// Completion tokens and milliseconds of a call, as expected.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ pub(super) struct Expected {
     latency_ms: f64,
 }
 
-impl Past {
+impl SeenCalls {
     /// Reads what is there; a store that cannot be read has nothing to say about an estimate.
     pub(super) async fn read(app: &App, spec: &RunSpec) -> Self {
         if app.store_file().is_some_and(|file| !file.exists()) {
@@ -133,7 +133,7 @@ pub(super) fn embedding(
     spec: &RunSpec,
     model: &EmbeddingModel,
     prompt: TokenGuess,
-    past: &Past,
+    past: &SeenCalls,
 ) -> CallProfile {
     let price = prices::price_of(&model.name, &spec.limits);
     let account = app.settings().accounts.get(&model.account);

@@ -26,7 +26,7 @@ use bench_systems::{
 
 use self::{
     calls::{
-        ANSWER_TOKENS, Past, TYPICAL_CONCURRENCY, TYPICAL_LATENCY_MS, VERDICT_TOKENS, answer_prompt, embedding,
+        ANSWER_TOKENS, SeenCalls, TYPICAL_CONCURRENCY, TYPICAL_LATENCY_MS, VERDICT_TOKENS, answer_prompt, embedding,
         profile, token_price,
     },
     rehearsal::{Effort, Rehearsal, rehearse},
@@ -118,7 +118,7 @@ impl RunEstimate {
         counting: Counting,
         announcement: Announcement,
     ) -> Self {
-        let past = Past::read(app, spec).await;
+        let past = SeenCalls::read(app, spec).await;
         let mut input = EstimateInput { questions: spec.sample.n, votes: spec.votes, ..EstimateInput::default() };
         let answered =
             |prompt| profile(app, spec, &spec.answerer, prompt, past.expected(&spec.answerer, ANSWER_TOKENS));

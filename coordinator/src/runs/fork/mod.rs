@@ -93,7 +93,7 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if args.detach {
         return execution.leave_to_cluster(args.output.json).await;
     }
-    let end = execution.to_rest(&args.output).await?;
+    let end = execution.execute_to_rest(&args.output).await?;
     conclude(app, store.as_ref(), &run, end, &args.output).await
 }
 
