@@ -78,12 +78,18 @@ pub struct ImportArgs {
     #[command(flatten)]
     pub sample: SampleArgs,
     /// JSON lines (question_id, answer?, retrieved?, score?, metric?), or JSON, or CSV; docs/IMPORT.md has the rest
-    #[arg(long, value_name = "FILE")]
-    pub answers: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "forms")]
+    pub answers: Option<PathBuf>,
+    /// Print the known forms, and where each field lies in them
+    #[arg(long)]
+    pub forms: bool,
     /// The named questions are the sample; without it the others are not_run
     #[arg(long)]
     pub subset: bool,
-    /// Field of the grade, dotted, when the file has several
+    /// Where a field of ours lies in the file, dotted, such as score=metrics.f1; repeatable
+    #[arg(long, value_name = "OURS=THEIRS")]
+    pub field: Vec<String>,
+    /// The same as --field score=FIELD
     #[arg(long, value_name = "FIELD")]
     pub score_field: Option<String>,
     /// Divide grades by this

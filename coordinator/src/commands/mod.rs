@@ -61,6 +61,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Score(args) => return score::run(args),
+        Verb::Import(args) if args.forms => return Ok(import::show_forms()),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli.global),
         #[cfg(feature = "cluster")]
         Verb::Probe { url } => return probe::run(url).await,
