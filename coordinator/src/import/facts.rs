@@ -12,7 +12,7 @@ use bench_proto::{
 };
 
 use super::{ImportError, fields::Line, grades::Grade};
-use crate::{exit::CliError, planner::Prepared};
+use crate::{exit::CliError, planning::planner::Prepared};
 
 /// Items of a prepared bank; the first is its content.
 const ITEMS_OF_BANK: usize = 3;
