@@ -232,10 +232,11 @@ impl App {
             .collect()
     }
 
-    /// Settings of a dataset's generator, without the section's name.
+    /// Settings of a dataset's own section, without its name; none for a dataset without one, and for unknown names.
     #[must_use]
     pub(crate) fn dataset_settings(&self, dataset: &str) -> BTreeMap<String, Value> {
-        if dataset == "locomo-sim" { self.settings.section("sim") } else { BTreeMap::new() }
+        let section = bench_datasets::find(dataset).map_or("", |entry| entry.manifest.section);
+        if section.is_empty() { BTreeMap::new() } else { self.settings.section(section) }
     }
 
     /// Parameters that are wanted of the answerer, before the model's own limits.

@@ -1,6 +1,7 @@
 //! Exit codes and the one error type that reaches a person. Every code is documented in docs/CLI.md.
 
 use bench_datasets::DatasetError;
+use bench_grading::prompts::ProfileError;
 use bench_store::StoreError;
 use bench_worker::engine::StartError;
 
@@ -77,6 +78,12 @@ impl From<StoreError> for CliError {
 
 impl From<DatasetError> for CliError {
     fn from(error: DatasetError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<ProfileError> for CliError {
+    fn from(error: ProfileError) -> Self {
         Self::usage(error.to_string())
     }
 }

@@ -7,13 +7,17 @@ use std::{
 };
 
 use bench_datasets::{Dataset, OpenOptions};
-use bench_grading::{prompts, scorers};
+use bench_grading::{
+    prompts::{self, ProfileError},
+    scorers,
+};
 use bench_models::{capabilities, extractive, prices, registry as models};
 use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order};
 use bench_proto::{
     money::PicoUsd,
     price::ModelPrice,
     probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
+    profile::{PresetSizes, Profile},
     spec::{self, DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
     trace::TracePolicy,
 };
@@ -155,6 +159,7 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
     let known = Sampler::ALL.map(Sampler::name);
     Ok(SampleRequest {
         preset,
+        sizes: PresetSizes::default(),
         sampler: Sampler::from_name(&run.sampler).ok_or_else(|| unknown("sampler", &run.sampler, &known))?,
         seed: run.seed.clone(),
         limit: run.limit,
@@ -166,6 +171,14 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
         exclude_categories: run.exclude_category.clone(),
         question_ids: args.question_id.clone(),
     })
+}
+
+/// Sizes of the presets for a dataset.
+///
+/// # Errors
+/// Exit 2 for unknown names.
+pub(crate) fn preset_sizes(dataset: &str) -> Result<PresetSizes, CliError> {
+    Ok(bench_datasets::find(dataset)?.profile()?.presets)
 }
 
 /// An unknown name with its nearest neighbour.
@@ -196,10 +209,12 @@ pub(crate) async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleReque
 }
 
 /// The dataset's part of a spec.
-#[must_use]
-pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
+///
+/// # Errors
+/// Exit 2 when its profile is broken.
+pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> Result<DatasetSpec, CliError> {
     let manifest = dataset.manifest();
-    DatasetSpec {
+    Ok(DatasetSpec {
         name: manifest.name.to_owned(),
         version: manifest.version.to_owned(),
         sha256: dataset.sha256().to_owned(),
@@ -210,8 +225,9 @@ pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpe
         population: sample.population.by_category.clone(),
         banks: sample.population.banks,
         sessions: sample.population.entries,
+        profile: bench_datasets::find(manifest.name)?.profile()?,
         path: None,
-    }
+    })
 }
 
 /// Plans a run from flags and settings. An estimate (`will_call` false) needs no key.
@@ -221,7 +237,7 @@ pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpe
 pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> Result<PlannedRun, CliError> {
     let settings = app.settings();
     // names are cheap to check and come first; the dataset may have to be downloaded
-    let request = sample_request(app, &args.sample)?;
+    let mut request = sample_request(app, &args.sample)?;
     let name = settings.run.dataset.clone().ok_or_else(|| {
         CliError::usage("no dataset: give --dataset locomo-sim (generated, no download), --dataset locomo, or see `bench-coord datasets list`")
     })?;
@@ -260,8 +276,8 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         }
         check_price(app, &model.name, args, &priced)?;
     }
-    let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &priced, will_call)?;
-    let judges = settings
+    let mut answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &priced, will_call)?;
+    let mut judges = settings
         .run
         .judge
         .iter()
@@ -270,7 +286,13 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
 
     let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
+    request.sizes = preset_sizes(&name)?;
     let sample = take_sample(&dataset, request).await?;
+    let dataset_spec = dataset_spec(dataset.as_ref(), &sample)?;
+    let profile = &dataset_spec.profile;
+    prompts::check(profile, sample.spec.by_category.keys().map(String::as_str), !judges.is_empty())?;
+    add_prompts(&mut answerer, ModelRole::Answerer, profile)?;
+    judges.iter_mut().try_for_each(|judge| add_prompts(judge, ModelRole::Judge, profile))?;
     let mut scorers = scorer_specs(dataset.manifest().scorers, &[])?;
     scorers.extend(more_scorers.into_iter().filter(|s| dataset.manifest().scorers.iter().all(|name| *name != s.name)));
     if !capabilities.banks && sample.spec.banks > 1 {
@@ -281,7 +303,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     }
     let spec = RunSpec {
         spec_version: SPEC_VERSION,
-        dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec(dataset.as_ref(), &sample) },
+        dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec },
         sample: sample.spec.clone(),
         system: SystemSpec {
             name: system_name,
@@ -442,7 +464,8 @@ fn embedding_model(app: &App) -> Option<String> {
     vector::remote_model(&name, &settings).map(|model| model.name)
 }
 
-/// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
+/// The spec of a model in a role with its parameters as sent, and without its prompts ([`add_prompts`]); a missing key or price is
+/// found here.
 pub(crate) fn model_spec(
     app: &App,
     text: &str,
@@ -456,17 +479,17 @@ pub(crate) fn model_spec(
     if role == ModelRole::Judge && !parsed.provider.remote {
         return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
     }
-    let (prompts, version) = match role {
-        ModelRole::Judge => (prompts::judge::prompt_hashes(), prompts::judge::VERSION),
-        _ if parsed.provider.remote => (prompts::answer::prompt_hashes(), prompts::answer::VERSION),
-        _ => (BTreeMap::new(), extractive::VERSION),
+    let version = match role {
+        ModelRole::Judge => prompts::judge::VERSION,
+        _ if parsed.provider.remote => prompts::answer::VERSION,
+        _ => extractive::VERSION,
     };
     let mut spec = ModelSpec {
         provider: parsed.provider.name.to_owned(),
         name: parsed.model,
         account: String::new(),
         params: BTreeMap::new(),
-        prompts,
+        prompts: BTreeMap::new(),
         version,
     };
     if !parsed.provider.remote {
@@ -480,6 +503,20 @@ pub(crate) fn model_spec(
     };
     check_price(app, &spec.name, args, priced)?;
     Ok(spec)
+}
+
+/// Notes the hashes of the prompts that a model will be given for questions of a dataset.
+///
+/// # Errors
+/// A rubric or an answer style that this build does not have.
+pub(crate) fn add_prompts(model: &mut ModelSpec, role: ModelRole, profile: &Profile) -> Result<(), ProfileError> {
+    if model.is_remote() {
+        model.prompts = match role {
+            ModelRole::Judge => prompts::judge::prompt_hashes(profile)?,
+            _ => prompts::answer::prompt_hashes(profile)?,
+        };
+    }
+    Ok(())
 }
 
 /// Refuses a model without a price, unless it may count as free.

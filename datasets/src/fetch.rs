@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    DatasetError, Manifest, OnProgress, OpenOptions,
+    DatasetError, Manifest, OnProgress, OpenOptions, SourceFile,
     incoming::{Incoming, Problem},
     locate,
 };
@@ -14,7 +14,7 @@ use crate::{
 /// No byte for this long is a failure: downloads are small, a hanging one is to be reported.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Downloads the published file into the cache, whatever is there already, and returns its path.
+/// Downloads a published file into the cache, whatever is there already, and returns its path.
 ///
 /// Works with and without a runtime around it: the transfer has a thread and a runtime of its own.
 ///
@@ -22,11 +22,12 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// When the file cannot be had or is not the published one. Nothing is left behind then.
 pub(crate) fn fetch(
     manifest: &Manifest,
+    file: &SourceFile,
     options: &OpenOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<PathBuf, DatasetError> {
-    let path = locate::cache_path(manifest, options);
-    fetch_from(manifest.source, manifest.bytes, manifest.sha256, &path, on_progress)?;
+    let path = locate::cache_path(manifest, file, options);
+    fetch_from(&manifest.url_of(file), file.bytes, file.sha256(), &path, on_progress)?;
     Ok(path)
 }
 

@@ -1,6 +1,6 @@
 //! `estimate`: calls, tokens, dollars, minutes and the interval to expect, before paying.
 
-use bench_grading::prompts;
+use bench_grading::prompts::{self, answer::style_rules};
 use bench_models::{capabilities, prices, tokens::Encoding};
 use bench_plan::{
     Announcement, CallProfile, Estimate, EstimateInput, PhaseCalls, TokenGuess, TokenPrice, announce, estimate,
@@ -487,7 +487,8 @@ fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGuess {
     let Some(question) = question else { return TokenGuess::default() };
     let content =
         bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
-    let empty = counting.of_messages(model, &answer_prompt_of(&question, &[], &content));
+    let style = style_rules(&planned.spec.dataset.profile).unwrap_or_default();
+    let empty = counting.of_messages(model, &answer_prompt_of(style, &question, &[], &content));
     let average = tokens.div_ceil(turns.max(1));
     let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>()
         / (planned.sample.banks.len() as u64).max(1);

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use bench_grading::prompts;
 use bench_proto::{
     call::{Phase, Usage},
     facts::QuestionFacts,
@@ -152,6 +153,7 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
             return Err(refused("--answerer"));
         }
         spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app, args)?)?;
+        planning::add_prompts(&mut spec.answerer, ModelRole::Answerer, &spec.dataset.profile)?;
     }
     if from != ForkFrom::Judge && spec.answerer.provider == ANSWERS_ITSELF {
         return Err(CliError::usage(format!(
@@ -164,6 +166,9 @@ fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -
         let judge =
             |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, &priced, will_call(app, args)?);
         spec.judges = args.judge.iter().map(judge).collect::<Result<_, _>>()?;
+        let profile = &spec.dataset.profile;
+        prompts::check(profile, spec.sample.by_category.keys().map(String::as_str), true)?;
+        spec.judges.iter_mut().try_for_each(|judge| planning::add_prompts(judge, ModelRole::Judge, profile))?;
         spec.votes = args.votes.unwrap_or(1);
         spec.headline = None;
     } else if let Some(votes) = args.votes {

@@ -65,6 +65,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         // what was made elsewhere is a whole run unless it is said to be a part
         request.preset = Some(bench_plan::Preset::Full);
     }
+    request.sizes = planning::preset_sizes(&name)?;
     let sample = planning::take_sample(&dataset, request).await?;
     let manifest = dataset.manifest();
     let scorers: Vec<&'static dyn Scorer> = manifest
@@ -86,7 +87,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         spec_version: SPEC_VERSION,
         dataset: DatasetSpec {
             path: args.sample.dataset_path.clone(),
-            ..planning::dataset_spec(dataset.as_ref(), &sample)
+            ..planning::dataset_spec(dataset.as_ref(), &sample)?
         },
         sample: sample.spec.clone(),
         system: SystemSpec {

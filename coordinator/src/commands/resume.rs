@@ -17,7 +17,7 @@ use crate::{
     local::RunEnd,
     out,
     planner::Planner,
-    planning::{accounts, banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
+    planning::{accounts, banks_in_order, open_dataset, parse_usd, take_sample},
     results,
     runs::{Standing, check_whole, find_run},
 };
@@ -148,7 +148,7 @@ pub(super) async fn go_on(
     let end = executor.execute(app, &store, &row, planner, &watching).await?;
     controls::planned(plans_of_controls).await?;
     if end == RunEnd::Finished && !executor.is_cluster() {
-        controls::carry(app, &store, &row, None, &watching).await?;
+        controls::execute(app, &store, &row, None, &watching).await?;
     }
     let ending = Ending {
         json: args.output.json,
@@ -220,9 +220,7 @@ async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planne
     let request = serde_json::from_value(spec.sample.request.clone())
         .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")))?;
     let sample = take_sample(&dataset, request).await?;
-    if sample.spec.signature != spec.sample.signature
-        || dataset_spec(dataset.as_ref(), &sample).sha256 != spec.dataset.sha256
-    {
+    if sample.spec.signature != spec.sample.signature || dataset.sha256() != spec.dataset.sha256 {
         return Err(CliError::usage(format!(
             "the dataset found now is not the one that run {} began with (sha256 {} then); give the same file",
             run.run_id, spec.dataset.sha256

@@ -134,7 +134,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     tracing::debug!("run at rest");
     controls::planned(plans_of_controls).await?;
     if end == RunEnd::Finished && place == Place::Local {
-        controls::carry(app, &store, &run, Some(&planned), &watching).await?;
+        controls::execute(app, &store, &run, Some(&planned), &watching).await?;
     }
     conclude(
         app,

@@ -130,8 +130,11 @@ fn hero(summary: &Summary) -> String {
         (None, note) => ("no interval".to_owned(), escape(note.as_deref().unwrap_or_default())),
     };
     let strict = explained(&format!("strict {}", percent_or_none(headline.strict)), words::STRICT);
-    let without = summary.without_adversarial.as_ref().and_then(|part| part.value);
-    let without = without.map(|value| format!(" · without adversarial {}", percent_or_none(Some(value))));
+    let totals: String = summary
+        .all_totals()
+        .into_iter()
+        .filter_map(|(part, score)| Some(format!(" · {} {}", part.name(), percent_or_none(Some(score.value?)))))
+        .collect();
     format!(
         "<div class=\"card hero\"><h2>{}</h2><p class=\"value\">{}</p>{}<p><strong>{}</strong> {}</p><small>{}<br>{}{}</small></div>",
         escape(&headline.metric),
@@ -141,7 +144,7 @@ fn hero(summary: &Summary) -> String {
         note,
         escape(&how),
         strict,
-        escape(&without.unwrap_or_default()),
+        escape(&totals),
     )
 }
 
