@@ -4,8 +4,15 @@
 //! file. Only data that this project generates is in its repository.
 
 mod checksum;
+#[cfg(test)]
+mod conformance;
+#[cfg(any(test, feature = "example"))]
+mod example;
 mod fetch;
 mod incoming;
+// so far only the example has such files
+#[cfg(any(test, feature = "example"))]
+mod json_lines;
 mod loaded;
 mod locate;
 mod locomo;

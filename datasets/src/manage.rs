@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn show_counts_what_is_there() {
         let names: Vec<&str> = list().map(|manifest| manifest.name).collect();
-        assert_eq!(names, ["locomo", "locomo-sim"]);
+        assert_eq!(names, ["locomo", "locomo-sim", "example"]);
         let shown = show("locomo-sim", &OpenOptions::default()).expect("shows");
         let content = shown.content.expect("generated data is always there");
         assert_eq!((content.banks, content.entries, content.turns), (10, 272, 5_882));

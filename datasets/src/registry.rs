@@ -2,6 +2,8 @@
 
 use bench_proto::profile::Profile;
 
+#[cfg(any(test, feature = "example"))]
+use crate::example;
 use crate::{Dataset, DatasetError, Manifest, OnProgress, OpenOptions, locomo, locomo_sim};
 
 /// Opens a dataset: finds, checks and reads a file, or sets up a generator.
@@ -35,6 +37,8 @@ impl DatasetEntry {
 pub const DATASETS: &[DatasetEntry] = &[
     DatasetEntry { manifest: &locomo::MANIFEST, profile: locomo::PROFILE, open: locomo::open },
     DatasetEntry { manifest: &locomo_sim::MANIFEST, profile: locomo::PROFILE, open: locomo_sim::open },
+    #[cfg(any(test, feature = "example"))]
+    DatasetEntry { manifest: &example::MANIFEST, profile: example::PROFILE, open: example::open },
 ];
 
 /// Names at least this similar (Jaro-Winkler) are worth a hint.
