@@ -9,7 +9,7 @@ use bench_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ScoreCase, Scorer, category::Category};
+use super::{ScoreCase, Scorer};
 
 /// The whole conversation as an answer must stay below this mean score.
 pub const CONVERSATION_LIMIT: f64 = 0.5;
@@ -178,12 +178,9 @@ pub fn check_answers(scorer: &dyn Scorer, checks: &[GraderCheck]) -> Vec<String>
         .collect()
 }
 
-/// The gold's text as an answer would say it: unanswerable questions expect the abstention.
+/// The gold's text as an answer would say it: where there is none, the abstention is expected.
 fn gold_text(case: &CheckCase<'_>) -> String {
-    match case.gold {
-        Some(gold) if case.category != Category::Adversarial.name() => gold.text(),
-        _ => Gold::Abstain.text(),
-    }
+    case.gold.unwrap_or(&Gold::Abstain).text()
 }
 
 /// A bank's whole conversation as one text.
@@ -213,7 +210,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::scorers::{locomo_f1, reference, registry::SCORERS};
+    use crate::scorers::{category::Category, locomo_f1, reference, registry::SCORERS};
 
     fn text(gold: &str) -> Gold {
         Gold::Text(gold.to_owned())
