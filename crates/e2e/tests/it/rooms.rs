@@ -216,7 +216,7 @@ fn circles(arrows: &Arrows) -> BTreeSet<BTreeSet<String>> {
         let back = |other: &&String| reach.get(other).is_some_and(|known| known.contains(*room));
         reach[*room].iter().filter(back).cloned().collect::<BTreeSet<_>>()
     };
-    reach.keys().map(|room| circle(room)).filter(|circle| circle.len() > 1).collect()
+    reach.keys().map(circle).filter(|circle| circle.len() > 1).collect()
 }
 
 #[test]
