@@ -385,8 +385,8 @@ mod tests {
         assert_eq!(alone[0].place, "line 1", "a line is a line, also when it is alone");
         assert_eq!(message(b" \n"), "no lines");
         assert!(message(b"{\"a\": {\"b\": 1}}").contains("try --field score=a.b"));
-        let nearest = message(b"{\"runs\": [{\"asked\": \"who?\", \"points\": 1}], \"n\": 1, \"m\": 2, \"o\": 3}");
-        assert!(nearest.contains("try --field question=asked --field score=points"), "{nearest}");
+        let nearest = message(b"{\"runs\": [{\"asked\": \"who?\", \"weight\": 1}], \"n\": 1, \"m\": 2, \"o\": 3}");
+        assert!(nearest.contains("try --field question=asked --field score=weight"), "{nearest}");
         assert!(message(b"{\"a\": 1}}").contains("trailing") || message(b"{\"a\": 1}}").contains("expected"));
     }
 
