@@ -2,14 +2,16 @@
 
 use bench_grading::scorers::{
     registry,
-    self_check::{CheckCase, conversation_text, self_check},
+    self_check::{CheckCase, check_answers, conversation_text, self_check},
 };
 
 use crate::{
     exit::CliError,
     out,
-    planner::{BankParts, prepare},
-    planning::PlannedRun,
+    planning::{
+        PlannedRun,
+        planner::{BankParts, prepare},
+    },
 };
 
 /// Banks of the sample that are looked at: all of LoCoMo, a part of very large datasets.
@@ -36,7 +38,7 @@ impl SelfCheckResult {
 pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
     let dataset = std::sync::Arc::clone(&planned.dataset);
     let banks: Vec<_> = planned.banks_in_order().into_iter().take(MAX_BANKS).collect();
-    let scorers = planned.spec.scorers.clone();
+    let (scorers, known) = (planned.spec.scorers.clone(), planned.spec.dataset.profile.checks.clone());
     let max_sessions = planned.spec.sample.max_sessions;
     let checked = tokio::task::spawn_blocking(move || {
         let mut conversations = Vec::new();
@@ -47,14 +49,16 @@ pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliErro
         }
         let mut problems = Vec::new();
         for spec in &scorers {
-            let scorer = registry::find(&spec.name).map_err(|e| CliError::usage(e.to_string()))?;
+            let scorer = registry::find(&spec.name).map_err(CliError::usage_of)?;
+            problems.extend(check_answers(scorer, &known));
             problems
                 .extend(self_check(scorer, conversations.iter().map(|(text, parts)| (text, cases(parts)))).reasons());
         }
         Ok::<_, CliError>(problems)
     });
-    let problems =
-        checked.await.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")))??;
+    let problems = checked
+        .await
+        .map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")).because(e))??;
     let failed = (!problems.is_empty()).then(|| problems.join("; "));
     if let Some(why) = &failed {
         out::note(&format!("grader self-check failed, the run will be INVALID: {why}"));

@@ -37,7 +37,6 @@ pub mod terminal;
 
 mod blocks;
 mod document;
-mod error;
 mod escape;
 mod figures;
 mod words;
