@@ -167,3 +167,14 @@ pub fn worker_slots(roles: &[Role], chosen: Option<usize>) -> Vec<(Role, usize)>
     let default = |role: &Role| if *role == Role::Retain { RETAIN_SLOTS } else { WORKER_SLOTS };
     roles.iter().map(|role| (*role, chosen.unwrap_or_else(|| default(role)).max(1))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_process_of_the_same_user_reads_this_one() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        super::keep_to_itself();
+        assert_eq!(dumpable_behavior().expect("is told"), DumpableBehavior::NotDumpable);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_models::registry;
+use bench_models::{capabilities, registry};
 use bench_proto::spec::RunSpec;
 use bench_settings::{Account, ApiKey, ModelRole};
 use bench_store::PaceLimits;

@@ -207,6 +207,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_request_says_by_itself_is_no_parameter() {
+        for name in ["model", "messages", "n", "stream", "tools", "response_format", "system"] {
+            assert!(!is_parameter(name), "{name}");
+        }
+        for name in ["temperature", "seed", "service_tier", "reasoning_effort", "thinking", "max_tokens", "stop"] {
+            assert!(is_parameter(name), "{name}");
+        }
+    }
+
+    #[test]
     fn parameters_are_what_the_model_takes() {
         let wanted =
             params(json!({"temperature": 0, "seed": 7, "max_tokens": 256, "reasoning_effort": "low", "stop": null}));

@@ -171,7 +171,8 @@ mod tests {
         let message = |role, text: &str| ChatMessage { role, text: text.to_owned() };
         let request = ChatRequest {
             messages: vec![message(MessageRole::System, "Be brief."), message(MessageRole::User, "Say \"hi\".")],
-            params: serde_json::from_value(json!({"temperature": 0.0})).expect("an object"),
+            params: serde_json::from_value(json!({"temperature": 0.0, "model": "dear", "tools": []}))
+                .expect("an object"),
             schema: Some(ReplySchema { name: "verdict".to_owned(), schema: json!({"type": "object"}) }),
             max_output_tokens: 64,
         };

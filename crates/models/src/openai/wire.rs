@@ -227,6 +227,9 @@ mod tests {
         named.params.insert("max_tokens".to_owned(), json!(99));
         assert!(!body(&named, "gpt-4o", Format::Schema).contains("max_completion_tokens"), "sent as stored");
         assert_eq!(named.output_limit(), 99);
+        let mut twice = request(false);
+        twice.params.extend([("model".to_owned(), json!("o1-pro")), ("n".to_owned(), json!(128))]);
+        assert_eq!(body(&twice, "gpt-4o", Format::Schema), body(&request(false), "gpt-4o", Format::Schema));
     }
 
     #[test]

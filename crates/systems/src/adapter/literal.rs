@@ -69,11 +69,9 @@ fn find(value: &Value, place: &[String]) -> Option<Vec<String>> {
 
 /// Whether a text at a place of an adapter is a key or holds one.
 fn is_literal_secret(place: &[&str], text: &str) -> bool {
-    if one_line(text, None).contains("[key]") || text.split(|c: char| !is_of_keys(c)).any(is_known) {
-        return true;
-    }
-    let mut words = text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
-    if words.any(|word| word.contains("://") && url_holds_a_key(word)) {
+    let words = || text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
+    let is_key = |word: &str| one_line(word, None).contains("[key]") || word.split(|c| !is_of_keys(c)).any(is_known);
+    if words().any(|word| is_key(word) || word.contains("://") && url_holds_a_key(word)) {
         return true;
     }
     // what is filled in later is no literal

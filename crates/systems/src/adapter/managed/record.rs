@@ -275,7 +275,7 @@ mod tests {
                 .expect("is written");
             (folder, to.to_owned())
         };
-        let (folder, to) = link("r/data", other.path());
+        let (folder, to) = link("r/linked", other.path());
         std::fs::remove_dir(folder.join("data")).expect("is empty");
         symlink(to, folder.join("data")).expect("is made");
         let (folder, to) = link("r/sub", other.path());
@@ -285,7 +285,7 @@ mod tests {
         symlink(home.path().join("systems/r"), home.path().join("systems/run")).expect("is made");
         end_orphans(home.path()).await;
         assert_eq!(std::fs::read_to_string(&theirs).expect("is still there"), "theirs");
-        for refused in ["r/data", "r/log", "run/new"] {
+        for refused in ["r/linked", "r/log", "run/new"] {
             let error = super::super::lock(&home.path().join("systems").join(refused)).expect_err("is refused");
             assert!(error.to_string().contains("leads elsewhere"), "{refused}: {error}");
         }
