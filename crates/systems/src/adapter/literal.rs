@@ -20,7 +20,7 @@ const BEGINNINGS: [&str; 9] = ["ghp_", "gho_", "github_pat_", "glpat-", "xoxb-",
 const SHORTEST: usize = 6;
 /// Words before a key, such as `Bearer`, are shorter.
 const LONGEST_SCHEME: usize = 16;
-/// What stands for a template in a URL: it is valid everywhere.
+/// What stands for what is filled in: valid everywhere, and no key.
 const FILLED: &str = "0";
 /// Words that people write where a key has to be and none is needed.
 const NO_KEYS: [&str; 8] =
@@ -69,12 +69,13 @@ fn find(value: &Value, place: &[String]) -> Option<Vec<String>> {
 
 /// Whether a text at a place of an adapter is a key or holds one.
 fn is_literal_secret(place: &[&str], text: &str) -> bool {
+    // what is filled in later is no literal, what is filled in when nothing else is there is one
+    let text = &pieces(text).map_or_else(|_| text.to_owned(), |pieces| pieces.into_iter().map(written).collect());
     let words = || text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
     let is_key = |word: &str| one_line(word, None).contains("[key]") || word.split(|c| !is_of_keys(c)).any(is_known);
     if words().any(|word| is_key(word) || word.contains("://") && url_holds_a_key(word)) {
         return true;
     }
-    // what is filled in later is no literal
     let is_plain = !text.contains('{');
     match place {
         [.., "headers" | "env", name] => {
@@ -100,9 +101,17 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
     }
 }
 
+/// What a file says of a piece itself.
+fn written(piece: Piece<'_>) -> &str {
+    match piece {
+        Piece::Plain(plain) => plain,
+        Piece::Variable(_, default) => default.unwrap_or(FILLED),
+    }
+}
+
 fn names_a_key(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    NAMES.iter().any(|word| name.contains(word))
+    let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
+    NAMES.iter().any(|word| name.ends_with(word))
 }
 
 /// `name = value` or `name: value`, in whatever quotes.
@@ -119,20 +128,16 @@ fn is_key_of_query(name: &str, value: &str) -> bool {
 
 /// Whether a URL holds a password, a user that is a token, or a parameter that is a key: written there, not filled in.
 fn url_holds_a_key(text: &str) -> bool {
-    let mut plain: String = pieces(text)
-        .into_iter()
-        .flatten()
-        .map(|piece| match piece {
-            Piece::Plain(plain) => plain,
-            Piece::Variable(..) => "",
-        })
-        .collect();
+    let scheme = text.find("://").map_or(0, |at| {
+        text[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+.-".contains(c)).map_or(0, |before| before + 1)
+    });
+    let mut plain = text.get(scheme..).unwrap_or(text).to_owned();
     // a port or a path of templates
     while let Some((at, end)) = plain.find('{').and_then(|at| Some((at, at + plain[at..].find('}')?))) {
         plain.replace_range(at..=end, FILLED);
     }
     let Ok(url) = Url::parse(&plain) else { return false };
-    let is_written = |part: &str| !part.is_empty() && part != FILLED;
+    let is_written = |part: &str| !part.replace(FILLED, "").is_empty();
     let is_token = matches!(url.scheme(), "http" | "https") && is_written(url.username());
     is_token
         || url.password().is_some_and(is_written)
@@ -171,6 +176,7 @@ mod tests {
             ("X-Whatever", "sk-abcdefgh12345678"),
             ("X-Whatever", "ghp_0123456789abcdefghij"),
             ("OPENAI_API_KEY", "${env:OPENAI_API_KEY:-sk-abcdefgh12345678}"),
+            ("Authorization", "Bearer ${env:MINE_KEY:-abcdef123456}"),
             ("DB_PASSWORD", "correcthorse"),
             ("Cookie", "session=deadbeef42"),
         ] {
@@ -180,6 +186,7 @@ mod tests {
             ("Authorization", "Bearer ${env:MINE_KEY}"),
             ("OPENAI_API_KEY", "${env:SIM_KEY}"),
             ("OPENAI_API_KEY", "none"),
+            ("OPENAI_API_KEY", "${env:OPENAI_API_KEY:-not-needed}"),
             ("OPENAI_API_KEY", "not-needed"),
             ("MAX_TOKENS", "4096000"),
             ("TOKENIZERS_PARALLELISM", "false"),
@@ -220,6 +227,7 @@ mod tests {
             ("recall.text_body", "recall: {request: POST /, text_body: 'key KEY'}"),
             ("command.1", "command: [mem, KEY]"),
             ("command.1", "command: [mem, --api-key=opensesame1234]"),
+            ("command.1", "command: [mem, '--db=postgres://u:${env:PW:-opensesame1234}@db/x']"),
             ("env.DATABASE_URL", "env: {DATABASE_URL: 'postgres://u:opensesame1234@db/x'}"),
             ("start.command.2", "start: {command: [mem, --key, KEY]}"),
             ("start.env.A", "start: {env: {A: 'a postgres://u:opensesame1234@${env:HOST}/x'}}"),
@@ -237,7 +245,7 @@ mod tests {
             "auth: {env: A, name: api_key, place: query}",
             "recall: {request: 'GET /search?q={query}&user={bank}', query: {key: '{bank}', user: benchmark, tokenizer: standard}}",
             "recall: {request: POST /, body: {keyword: semantic, max_tokens: '{k}', password: '{bank}'}}",
-            "start: {command: [mem, --port, '{port}', --url, 'http://127.0.0.1:{port}/v1'], env: {DATABASE_URL: 'postgres://u:${env:PW}@db/x'}}",
+            "start: {command: [mem, --secret-name=benchmark, --port, '{port}', --url, 'http://127.0.0.1:{port}/v1'], env: {DATABASE_URL: 'postgres://u:${env:PW}@db/x'}}",
             "start: {files: {a.json: '{\"api_key\": \"${env:MINE_KEY}\", \"url\": \"http://127.0.0.1:{port}\"}'}}",
         ] {
             assert_eq!(of(fine), Ok(()), "{fine}");
