@@ -253,7 +253,7 @@ pub fn poison(stage: &Stage, deaths: usize) {
     let rehearsal = ["--set", "faulty.kill=0.065"];
     // workers end themselves for nobody who has not been allowed to ask for it
     let hash =
-        stage.cluster.run(&[&["systems", "hash", "faulty", "--json"], &rehearsal[..]].concat()).expect_code(0).json();
+        stage.cluster.run(&[&["systems", "hash", "faulty", "--json"][..], &rehearsal].concat()).expect_code(0).json();
     let allowed = hash["sha256"].as_str().expect("a hash");
     let worker = |number: usize| {
         let (name, slots) = (format!("worker-{number}"), SLOTS.to_string());
@@ -262,7 +262,7 @@ pub fn poison(stage: &Stage, deaths: usize) {
     let (_coordinator, _) = stage.people(0);
     let mut workers = [worker(0)];
     wait_until_ready(&mut workers[0]);
-    let mut client = stage.submit(&[&["--system", "faulty"], &rehearsal[..]].concat());
+    let mut client = stage.submit(&[&["--system", "faulty"][..], &rehearsal].concat());
     let (began, mut died) = (Instant::now(), 0);
     while client.runs() {
         assert!(began.elapsed() < deaths as u32 * Duration::from_secs(60) + PATIENCE, "the run does not end");

@@ -115,12 +115,12 @@ pub(super) fn check_url(
         && !private
         && !is_public(ip)
     {
-        return Err(format!("{} {PRIVATE}", if text == written { &host } else { written }));
+        return Err(format!("{} {PRIVATE}", if text == written { host.as_str() } else { written }));
     }
     if has_key && url.scheme() == "http" && !local && !plain_text_key {
         return Err(format!(
             "a key would go to {} without TLS: use https://, or write `allow: [plain_text_key]` into the adapter",
-            if text == written { &host } else { written }
+            if text == written { host.as_str() } else { written }
         ));
     }
     Ok(url)

@@ -72,7 +72,8 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
     // what is filled in later is no literal, what is filled in when nothing else is there is one
     let text = &pieces(text).map_or_else(|_| text.to_owned(), |pieces| pieces.into_iter().map(written).collect());
     let words = || text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
-    let is_key = |word: &str| one_line(word, None).contains("[key]") || word.split(|c| !is_of_keys(c)).any(is_known);
+    let is_key =
+        |word: &str| one_line(word, None).contains("[key]") || word.split(|c: char| !is_of_keys(c)).any(is_known);
     if words().any(|word| is_key(word) || word.contains("://") && url_holds_a_key(word)) {
         return true;
     }
@@ -92,7 +93,7 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
             text.split_whitespace().skip(1).any(is_opaque)
                 || is_opaque(text.trim()) && text.trim().len() >= LONGEST_SCHEME
         }
-        ["start", "files", _] | [.., "command", _] => text.lines().any(line_holds_a_key),
+        ["start", "files", _] | [.., "command", _] => text.split(['\n', ',', ';', '{', '}']).any(member_holds_a_key),
         _ if place.iter().any(|name| ["body", "item", "message"].contains(name)) => {
             let name = place.last().copied().unwrap_or_default();
             is_plain && names_a_key(name) && is_opaque(text)
@@ -115,10 +116,9 @@ fn names_a_key(name: &str) -> bool {
 }
 
 /// `name = value` or `name: value`, in whatever quotes.
-fn line_holds_a_key(line: &str) -> bool {
-    let Some((name, value)) = line.split_once([':', '=']) else { return false };
-    let value = value.trim_matches(|c: char| c.is_whitespace() || "\"',".contains(c));
-    names_a_key(name) && !value.contains('{') && is_opaque(value)
+fn member_holds_a_key(member: &str) -> bool {
+    let Some((name, value)) = member.split_once([':', '=']) else { return false };
+    names_a_key(name) && is_opaque(value.trim_matches(|c: char| c.is_whitespace() || "\"'".contains(c)))
 }
 
 fn is_key_of_query(name: &str, value: &str) -> bool {
@@ -237,6 +237,8 @@ mod tests {
             assert!(error.starts_with(&format!("{place} holds")), "{text}: {error}");
             assert!(!error.contains("opensesame") && !error.contains(key), "{error}");
         }
+        let nested = "start: {files: {a.json: '{\"a\": [1, {\"password\": \"opensesame1234\"}]}'}}";
+        assert!(of(nested).is_err_and(|error| error.starts_with("start.files.a.json holds")));
         for fine in [
             "url: 'https://a.example/v1?api-version=2025-01-01&collection=benchmark&key=${env:KEY}'",
             "url: '${env:MEM_URL:-http://127.0.0.1:8080}'",

@@ -507,8 +507,8 @@ const DEPTH: usize = 3;
 
 /// Whether a path below a folder goes through a link: a folder that somebody has handed on may hold links to anything.
 fn leads_elsewhere(folder: &Path, path: &Path) -> bool {
-    let below = path.ancestors().take_while(|at| at.starts_with(folder));
-    below.into_iter().any(|at| std::fs::symlink_metadata(at).is_ok_and(|about| about.is_symlink()))
+    let is_link = |at: &Path| std::fs::symlink_metadata(at).is_ok_and(|about| about.is_symlink());
+    path.ancestors().take_while(|at| at.starts_with(folder)).any(is_link)
 }
 
 /// Makes the folder of an instance, unless it leads elsewhere.

@@ -61,9 +61,11 @@ impl Secrets {
             let cuts: Vec<usize> = shown.match_indices(CUT).map(|(at, _)| at).collect();
             for at in cuts.into_iter().rev() {
                 let before = shown[..at].trim_end();
-                let beginnings = value.char_indices().map(|(end, _)| end).rev().take_while(|end| *end >= SHORTEST_KEY);
-                if let Some(length) = beginnings.into_iter().find(|end| before.ends_with(&value[..*end])) {
-                    shown.replace_range(before.len() - length..before.len(), mark);
+                let mut beginnings = value.char_indices().map(|(end, _)| end).rev();
+                let length = beginnings.find(|end| *end >= SHORTEST_KEY && before.ends_with(&value[..*end]));
+                let end = before.len();
+                if let Some(length) = length {
+                    shown.replace_range(end - length..end, mark);
                 }
             }
         }

@@ -45,7 +45,7 @@ fn folder(settings: &SystemSettings) -> Option<&str> {
 /// Whatever is no zero.
 fn kills(settings: &SystemSettings) -> bool {
     let is_zero = |value: &Value| match value {
-        Value::String(text) => text.trim().parse() == Ok(0.0),
+        Value::String(text) => text.trim().parse::<f64>() == Ok(0.0),
         other => other.as_f64() == Some(0.0),
     };
     settings.get(KILL).is_some_and(|value| !is_zero(value))
