@@ -49,6 +49,7 @@ const STACK: usize = 8 << 20;
 /// Runs a parsed command line to its exit code. Messages go to standard error, results to standard output.
 #[must_use]
 pub fn run(cli: cli::Cli) -> u8 {
+    bench_worker::environment::keep_to_itself();
     let _telemetry = match bench_telemetry::LogOptions::of_process(cli.global.verbose)
         .and_then(|logs| bench_telemetry::init(&logs))
     {

@@ -143,7 +143,6 @@ impl RunContext {
             None => built.map_err(|e| cannot(e.to_string()))?,
             Some(failure) => {
                 // nothing is done by it
-                building.adapters.apart = false;
                 let capabilities = bench_systems::registry::capabilities(name, settings, &building);
                 RefusedSystem::instead(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
             }

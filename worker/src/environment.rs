@@ -62,6 +62,15 @@ pub fn extra_keys() -> Vec<ExtraKey> {
     keys
 }
 
+/// Keeps other processes of the same user, such as the systems that this one starts, from reading its environment and its memory. It
+/// leaves no core either. Whoever is root reads both.
+pub fn keep_to_itself() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
+        tracing::warn!("other processes of this user can read the environment of this one: {error}");
+    }
+}
+
 /// Every account of the settings that calls can be made with: a base URL, and a key unless the server is a local one.
 #[must_use]
 pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
@@ -157,4 +166,15 @@ pub fn traced_environment(
 pub fn worker_slots(roles: &[Role], chosen: Option<usize>) -> Vec<(Role, usize)> {
     let default = |role: &Role| if *role == Role::Retain { RETAIN_SLOTS } else { WORKER_SLOTS };
     roles.iter().map(|role| (*role, chosen.unwrap_or_else(|| default(role)).max(1))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_process_of_the_same_user_reads_this_one() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        super::keep_to_itself();
+        assert_eq!(dumpable_behavior().expect("is told"), DumpableBehavior::NotDumpable);
+    }
 }

@@ -128,6 +128,7 @@ impl From<StartError> for Stop {
 }
 
 fn main() -> ExitCode {
+    environment::keep_to_itself();
     let args = Args::parse();
     if let Some(url) = &args.probe {
         return carry_out(Builder::new_current_thread(), probe(url));

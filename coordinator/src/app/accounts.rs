@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_models::registry;
+use bench_models::{capabilities, registry};
 use bench_proto::spec::RunSpec;
 use bench_settings::{Account, ApiKey, ModelRole};
 use bench_store::PaceLimits;
@@ -31,6 +31,12 @@ impl App {
                     "{role}.params is no JSON object ({error}): write {role}.params={{\"service_tier\": \"flex\"}}"
                 ))
             })?;
+            if let Some(name) = more.keys().find(|name| !capabilities::is_parameter(name)) {
+                let role = role.name();
+                return Err(CliError::usage(format!(
+                    "{role}.params holds '{name}', which a request says by itself: take it out; the model is named by --{role}"
+                )));
+            }
             params.extend(more);
         }
         Ok(params)

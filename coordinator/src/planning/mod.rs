@@ -222,11 +222,14 @@ pub(crate) fn check_grading(judges: usize, votes: u32) -> Result<(), CliError> {
 /// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster
 /// look for themselves.
 async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde_json::Value>) -> Result<(), CliError> {
-    if app.deployment()? == Deployment::Cluster || !settings.contains_key(adapter::ADAPTER) {
+    if app.deployment()? == Deployment::Cluster {
         return Ok(());
     }
-    // who names an adapter on the command line lets it run here
+    // who names a system on the command line lets it do here what it does
     app.trust(settings)?;
+    if !settings.contains_key(adapter::ADAPTER) {
+        return Ok(());
+    }
     let policy = Arc::new(app.policy());
     let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;

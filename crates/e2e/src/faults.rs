@@ -250,15 +250,26 @@ pub fn randomness() -> StdRng {
 /// # Panics
 /// When that does not hold.
 pub fn poison(stage: &Stage, deaths: usize) {
-    let (_coordinator, mut workers) = stage.people(1);
-    let mut client = stage.submit(&["--system", "faulty", "--set", "faulty.kill=0.065"]);
+    let rehearsal = ["--set", "faulty.kill=0.065"];
+    // workers end themselves for nobody who has not been allowed to ask for it
+    let hash =
+        stage.cluster.run(&[&["systems", "hash", "faulty", "--json"], &rehearsal[..]].concat()).expect_code(0).json();
+    let allowed = hash["sha256"].as_str().expect("a hash");
+    let worker = |number: usize| {
+        let (name, slots) = (format!("worker-{number}"), SLOTS.to_string());
+        stage.cluster.worker_with(&name, &["--concurrency", &slots], &[("BENCH_ALLOW_SYSTEMS", allowed)])
+    };
+    let (_coordinator, _) = stage.people(0);
+    let mut workers = [worker(0)];
+    wait_until_ready(&mut workers[0]);
+    let mut client = stage.submit(&[&["--system", "faulty"], &rehearsal[..]].concat());
     let (began, mut died) = (Instant::now(), 0);
     while client.runs() {
         assert!(began.elapsed() < deaths as u32 * Duration::from_secs(60) + PATIENCE, "the run does not end");
         if let Some(status) = workers[0].ended() {
             assert_eq!(status.signal(), Some(SIGABRT), "the worker ended in another way: {status}");
             died += 1;
-            workers[0] = stage.worker(&format!("worker-{died}"));
+            workers[0] = worker(died);
         }
         std::thread::sleep(Duration::from_millis(50));
     }

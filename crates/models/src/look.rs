@@ -12,9 +12,16 @@ use serde::Deserialize;
 
 use super::{
     classify,
-    openai::{HttpSettings, SharedHttp, checked_url, exchange::root_cause, secret_header},
+    openai::{
+        HttpSettings, SharedHttp, checked_url,
+        exchange::{Fault, read_body, root_cause},
+        secret_header,
+    },
     registry::Account,
 };
+
+/// Longest list of models in bytes: those of routers to every model there is have about one MB.
+const MAX_LIST_BYTES: usize = 16 << 20;
 
 /// What a look showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,14 +52,27 @@ struct List {
 pub async fn look(provider: &str, account: &Account, patience: Duration) -> Result<Look, Failure> {
     let settings = HttpSettings { connect_timeout: patience, request_timeout: patience * 2, ..HttpSettings::default() };
     let http = SharedHttp::new(settings)?;
-    let headers = headers(provider, account.key.as_ref())?;
+    let (with_key, without) = (headers(provider, account.key.as_ref())?, headers(provider, None)?);
     let base = checked_url(&account.base_url)?;
-    let seen = ask(&http, &list_of(provider, &base), &headers, account).await;
+    let seen = ask(&http, &list_of(provider, &base), &with_key, account).await;
     if seen != Look::Answers(404) || provider == "azure" {
         return Ok(seen);
     }
     for guess in guesses(&base) {
-        if let Look::Models(_) | Look::KeyRefused(_) = ask(&http, &list_of(provider, &guess), &headers, account).await {
+        let list = list_of(provider, &guess);
+        let found = if is_below(&guess, &base) {
+            matches!(ask(&http, &list, &with_key, account).await, Look::Models(_) | Look::KeyRefused(_))
+        } else {
+            // other paths of a server may be somebody else's: no key goes there, and one that wants a key everywhere says nothing by it
+            match ask(&http, &list, &without, account).await {
+                Look::Models(_) => true,
+                Look::KeyRefused(_) => {
+                    ask(&http, &list_of(provider, &base), &without, account).await == Look::Answers(404)
+                }
+                _ => false,
+            }
+        };
+        if found {
             return Ok(Look::WrongPath(guess.to_string()));
         }
     }
@@ -67,7 +87,7 @@ const OPERATIONS: [&str; 6] =
 /// most common, and that version at the root of the server. At most three, since whoever is away makes each of them wait.
 fn guesses(base: &reqwest::Url) -> Vec<reqwest::Url> {
     let path = base.path().trim_end_matches('/');
-    let stripped = OPERATIONS.iter().find_map(|operation| path.strip_suffix(operation));
+    let stripped = without_operation(path);
     let at = stripped.unwrap_or(path);
     let deeper = (!at.ends_with("/v1")).then(|| format!("{at}/v1"));
     let mut paths: Vec<String> = stripped.map(str::to_owned).into_iter().chain(deeper).collect();
@@ -84,6 +104,17 @@ fn guesses(base: &reqwest::Url) -> Vec<reqwest::Url> {
         url
     };
     paths.into_iter().map(of).collect()
+}
+
+fn without_operation(path: &str) -> Option<&str> {
+    OPERATIONS.iter().find_map(|operation| path.strip_suffix(operation))
+}
+
+/// Whether a guess leads to where the base URL was meant to lead, operations apart, or deeper.
+fn is_below(guess: &reqwest::Url, base: &reqwest::Url) -> bool {
+    let path = base.path().trim_end_matches('/');
+    let rest = guess.path().trim_end_matches('/').strip_prefix(without_operation(path).unwrap_or(path));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Where a provider lists its models, below its base URL.
@@ -129,10 +160,12 @@ async fn ask(http: &SharedHttp, url: &reqwest::Url, headers: &HeaderMap, account
         Err(error) => return words(error),
     };
     let status = response.status().as_u16();
-    let body = match response.bytes().await {
-        Ok(body) => body,
-        Err(error) => return words(error),
-    };
+    let mut body = Vec::new();
+    match read_body(response, MAX_LIST_BYTES, &mut body).await {
+        Ok(()) => {}
+        Err(Fault::Broken { kind: classify::Transport::TooLarge, .. }) => return Look::Answers(status),
+        Err(fault) => return Look::Silent(classify::one_line(&fault.to_string(), key)),
+    }
     match status {
         200 => serde_json::from_slice::<List>(&body).map_or(Look::Answers(200), |list| Look::Models(list.data.len())),
         401 | 403 => Look::KeyRefused(classify::response(status, &body, None, key).failure.message),
@@ -142,6 +175,13 @@ async fn ask(http: &SharedHttp, url: &reqwest::Url, headers: &HeaderMap, account
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
     use super::*;
 
     #[test]
@@ -162,5 +202,61 @@ mod tests {
             let wanted: Vec<&str> = wanted.iter().map(|path| if path.is_empty() { "/" } else { path }).collect();
             assert_eq!(guessed(url), wanted, "{url}");
         }
+    }
+
+    /// A server with lists of models at some paths, one of which never ends; it notes what it was asked, and with which key.
+    async fn server(lists: &'static [&'static str]) -> (String, Arc<Mutex<Vec<(String, bool)>>>) {
+        let (listener, heard) = (TcpListener::bind("127.0.0.1:0").await.expect("listens"), Arc::default());
+        let (url, asked) = (format!("http://{}", listener.local_addr().expect("an address")), Arc::clone(&heard));
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let (mut head, asked) = (vec![0; 4096], Arc::<Mutex<Vec<(String, bool)>>>::clone(&asked));
+                tokio::spawn(async move {
+                    let length = stream.read(&mut head).await.expect("a request");
+                    let head = String::from_utf8_lossy(&head[..length]).into_owned();
+                    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                    let has_key = head.contains("open-sesame");
+                    asked.lock().expect("no panic").push((path.clone(), has_key));
+                    let status = match (lists.contains(&&*path), has_key) {
+                        (true, true) => "200 OK",
+                        (true, false) => "401 Unauthorized",
+                        _ => "404 Not Found",
+                    };
+                    let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n\r\n{{\"data\":[");
+                    let _ = stream.write_all(head.as_bytes()).await;
+                    let more = if path.contains("endless") { usize::MAX } else { 0 };
+                    for _ in 0..more {
+                        if stream.write_all(&[b' '; 1 << 16]).await.is_err() {
+                            return;
+                        }
+                    }
+                    let _ = stream.write_all(b"]}").await;
+                });
+            }
+        });
+        (url, heard)
+    }
+
+    async fn look_at(base_url: String) -> Look {
+        let key = Some("open-sesame".into());
+        let (name, limits) = ("a".to_owned(), PaceLimits::default());
+        let account = Account { name, base_url, key, limits, counts_used_tokens: false };
+        look("openai", &account, Duration::from_secs(20)).await.expect("looks")
+    }
+
+    #[tokio::test]
+    async fn a_list_of_models_that_does_not_end_is_not_read_to_its_end() {
+        let (url, _) = server(&["/endless/models"]).await;
+        assert_eq!(look_at(format!("{url}/endless")).await, Look::Answers(200));
+    }
+
+    #[tokio::test]
+    async fn a_key_goes_to_no_path_that_is_not_below_its_base_url() {
+        let (url, heard) = server(&["/v1/models"]).await;
+        assert_eq!(look_at(format!("{url}/tenant-a/openai")).await, Look::WrongPath(format!("{url}/v1")));
+        let heard = heard.lock().expect("no panic").clone();
+        assert!(heard.contains(&("/v1/models".to_owned(), false)), "{heard:?}");
+        assert!(heard.iter().all(|(path, has_key)| path.starts_with("/tenant-a/") || !has_key), "{heard:?}");
     }
 }

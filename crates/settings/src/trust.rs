@@ -36,7 +36,7 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
         || key.starts_with("accounts.")
         // what this process may run and where it may send secrets (P42), and what goes there unencrypted
         || key.starts_with("allow")
-        || ["account", "datasets_url", "unpriced_ok", "url"].contains(&last)
+        || ["account", "datasets_url", "params", "unpriced_ok", "url"].contains(&last)
         || key == "run.system"
 }
 
@@ -158,6 +158,8 @@ mod tests {
             ("[telemetry]\nendpoint = 'http://x'", "telemetry.endpoint"),
             ("[answerer]\nbase_url = 'http://x'", "answerer.base_url"),
             ("[judge]\naccount = 'openai'", "judge.account"),
+            ("[judge]\nparams = '{}'", "judge.params"),
+            ("[answerer]\nparams = '{\"service_tier\": \"flex\"}'", "answerer.params"),
             ("[accounts.openai]\nbase_url = 'http://x'", "accounts.openai.base_url"),
             ("[accounts.openai]\napi_key_env = 'HOME'", "accounts.openai.api_key_env"),
             ("[accounts.openai]\napi_key_file = '/x'", "accounts.openai.api_key_file"),

@@ -85,7 +85,7 @@ pub fn named(name: &str) -> Result<Named, BuildError> {
 /// As [`build`].
 pub fn capabilities(name: &str, settings: &SystemSettings, context: &BuildContext) -> Result<Capabilities, BuildError> {
     let Some(spec) = settings.get(adapter::ADAPTER) else {
-        return build(name, settings, context).map(|system| system.capabilities().clone());
+        return built_in(name, settings, context).map(|system| system.capabilities().clone());
     };
     let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
     let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| wrong(e.to_string()))?;
@@ -101,15 +101,20 @@ pub fn build(
     settings: &SystemSettings,
     context: &BuildContext,
 ) -> Result<Arc<dyn MemorySystem>, BuildError> {
+    context.policy.check(settings).map_err(BuildError::NotAllowed)?;
     if settings.contains_key(adapter::ADAPTER) {
-        context.policy.check(settings).map_err(BuildError::NotAllowed)?;
         return adapter::build(settings, &context.adapters)
             .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
     }
+    built_in(name, settings, context)
+}
+
+fn built_in(
+    name: &str,
+    settings: &SystemSettings,
+    context: &BuildContext,
+) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let entry = find(name)?;
-    if context.adapters.apart {
-        context.policy.check_folder(entry.name, settings).map_err(BuildError::NotAllowed)?;
-    }
     settings::check(entry.name, entry.settings, settings)?;
     (entry.build)(settings, context)
 }

@@ -58,10 +58,19 @@ impl Process {
     /// When it is not there, or `prlimit` is not.
     pub fn leave_no_file_descriptors(&self) {
         let pid = self.id().to_string();
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").count();
+        let open = self.open_files();
         let limit = format!("--nofile={open}:{open}");
         let status = Command::new("prlimit").args(["--pid", &pid, &limit]).status();
         assert!(status.expect("prlimit is there").success());
+    }
+
+    /// How many file descriptors it has open. Their list is its own, their number is not.
+    ///
+    /// # Panics
+    /// When it is not there.
+    #[must_use]
+    pub fn open_files(&self) -> u64 {
+        fs::metadata(format!("/proc/{}/fd", self.id())).expect("the process lives").len()
     }
 
     /// Its process id.

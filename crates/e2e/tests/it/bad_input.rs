@@ -27,6 +27,11 @@ fn unknown_names_are_refused_with_the_nearest_and_where_to_look() {
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--detach"], &["--detach"]);
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--run-id", "../up"], &["run id"]);
     refused(&bench, &["submit", "--dataset", "locomo-sim", "--votes", "2"], &["odd"]);
+    for params in [r#"{"model": "o1-pro"}"#, r#"{"n": 128}"#, r#"{"stream": true}"#, r#"{"tools": []}"#] {
+        let set = format!("answerer.params={params}");
+        let args = ["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--set", &set];
+        refused(&bench, &args, &["answerer.params holds", "take it out"]);
+    }
     let judges = ["--judge", "openai:gpt-4o-mini"].repeat(17);
     refused(&bench, &[&["submit", "--dataset", "locomo-sim"], &*judges].concat(), &["17 judges", "at most 15"]);
     refused(

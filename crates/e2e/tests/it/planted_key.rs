@@ -1,11 +1,16 @@
 //! A planted key, searched for in everything that a run leaves behind: output, logs, store, reports, whatever their packing.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use bench_e2e::faults::{PATIENCE, RUN, Size, Stage};
 use bench_testkit::{
-    cluster::{Setup, wait_until_ready},
-    postgres,
+    bench::Bench,
+    cluster::{Cluster, Setup, wait_until_ready},
+    ports, postgres,
     provider::{KEY, Provider},
     rabbitmq,
 };
@@ -125,20 +130,127 @@ fn a_cluster_writes_its_key_nowhere() {
     let client = stage.submit(&["-vv", "--set", "backoff.initial_interval=5ms"]);
     let done = client.wait(std::time::Duration::from_secs(60)).expect_code(0);
     assert!(!holds(done.stdout.as_bytes(), KEY) && !holds(done.stderr.as_bytes(), KEY), "the client shows the key");
-    let tables = stage
-        .cluster
-        .sql("SELECT string_agg(table_name, ' ') FROM information_schema.tables WHERE table_schema = 'public'");
-    assert!(tables.contains("calls") && tables.contains("runs"), "{tables}");
-    for table in tables.split_whitespace() {
-        let rows = stage.cluster.sql(&format!("SELECT string_agg(t::text, E'\\n') FROM {table} AS t"));
-        assert!(!holds(rows.as_bytes(), KEY), "the key stands in {table}");
-        // bytes come as hexadecimal digits: compressed texts are inside
-        let bytes: Vec<u8> = rows.split("\\\\x").skip(1).flat_map(unhex).collect();
-        assert!(!holds(&bytes, KEY), "the key stands packed in {table}");
-    }
+    search_store(&stage.cluster, KEY);
     let status = stage.cluster.run(&["status", RUN, "--json"]).expect_code(0);
     assert!(!holds(status.stdout.as_bytes(), KEY));
     assert!(search(stage.cluster.bench().path(), KEY) >= 3, "logs of coordinator, workers and client were searched");
+}
+
+/// Every table of a cluster's store.
+fn search_store(cluster: &Cluster, key: &str) {
+    let tables =
+        cluster.sql("SELECT string_agg(table_name, ' ') FROM information_schema.tables WHERE table_schema = 'public'");
+    assert!(tables.contains("calls") && tables.contains("runs"), "{tables}");
+    for table in tables.split_whitespace() {
+        let rows = cluster.sql(&format!("SELECT string_agg(t::text, E'\\n') FROM {table} AS t"));
+        assert!(!holds(rows.as_bytes(), key), "the key stands in {table}");
+        // bytes come as hexadecimal digits: compressed texts are inside
+        let bytes: Vec<u8> = rows.split("\\\\x").skip(1).flat_map(unhex).collect();
+        assert!(!holds(&bytes, key), "the key stands packed in {table}");
+    }
+}
+
+/// What no rule knows for a key.
+const PLANTED: &str = "zq9open0sesame7value";
+
+/// An adapter of a small server, and what stands in it besides.
+fn adapter(more: &str) -> String {
+    format!(
+        "name: mine\n{more}\nretain: {{request: POST /add, body: {{text: '{{text}}'}}}}\n\
+         recall: {{request: POST /search, body: {{query: '{{query}}'}}, hits: [{{list: results, text: memory}}]}}\n\
+         health: {{request: GET /health}}\n"
+    )
+}
+
+/// Whoever may submit names variables of the workers, wherever an adapter takes them.
+#[test]
+fn a_variable_of_a_worker_that_a_submitter_puts_into_a_url_is_written_nowhere() {
+    let cluster = Cluster::new().with_key("PLANTED_KEY", PLANTED);
+    let urls = [
+        "sqlite:${env:PLANTED_KEY}",
+        "https://${env:PLANTED_KEY}.invalid",
+        "https://mem.invalid/${env:PLANTED_KEY}/v1",
+        "https://mem.invalid/${env:NO_SUCH:-${env:PLANTED_KEY}}",
+    ];
+    for (number, url) in urls.iter().take(3).enumerate() {
+        fs::write(cluster.bench().path().join("mine.yaml"), adapter(&format!("url: '{url}'"))).expect("is written");
+        let id = format!("run-{number}");
+        let args = ["submit", "--dataset", "locomo-sim", "--max-banks", "1", "--system", "./mine.yaml"];
+        let _ = cluster.client(&[&args[..], &["--run-id", &id, "--detach"]].concat()).wait(PATIENCE).expect_code(0);
+    }
+    // the last one never becomes a run by itself: whoever writes the store puts it there
+    let nested = urls[3];
+    let _ =
+        cluster.sql(&format!("UPDATE runs SET spec = replace(spec, '{}', '{nested}') WHERE run_id = 'run-2'", urls[2]));
+    let mut coordinator = cluster.coordinator("coordinator");
+    let mut worker = cluster.worker("worker", &["-vv"]);
+    wait_until_ready(&mut coordinator);
+    wait_until_ready(&mut worker);
+    for number in 0..3 {
+        let status =
+            cluster.wait_for_status(&format!("run-{number}"), PATIENCE, |status| status["status"] != "running");
+        assert!(!holds(status.to_string().to_lowercase().as_bytes(), PLANTED), "{status}");
+    }
+    search_store(&cluster, PLANTED);
+    for (name, text) in cluster.logs() {
+        assert!(!holds(text.as_bytes(), PLANTED), "the key stands in the log of {name}");
+    }
+    assert!(search(cluster.bench().path(), PLANTED) >= 3, "logs were searched");
+}
+
+/// Servers and processes repeat their keys in their words.
+#[test]
+fn a_key_that_is_given_to_a_memory_system_in_any_way_is_written_nowhere() {
+    let server = "import http.server, os, sys\n\
+        class Server(http.server.BaseHTTPRequestHandler):\n    \
+            def do_GET(self):\n        \
+                self.send_response(200); self.end_headers(); self.wfile.write(b'{}')\n    \
+            def do_POST(self):\n        \
+                self.rfile.read(int(self.headers['content-length'] or 0))\n        \
+                self.send_response(int(sys.argv[2])); self.end_headers()\n        \
+                self.wfile.write((str(self.headers) + os.environ.get('GIVEN', '')).encode())\n\
+        http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Server).serve_forever()\n";
+    let process = "import json, os, sys\n\
+        for line in sys.stdin:\n    \
+            asked = json.loads(line)\n    \
+            said = {'id': asked['id'], 'ok': asked['op'] in ('hello', 'health'), 'error': 'no ' + os.environ['GIVEN']}\n    \
+            print(json.dumps(said), flush=True)\n    \
+            print('aside', os.environ['GIVEN'], flush=True)\n";
+    let [port] = ports::reserve().expect("a port");
+    let key = "${env:PLANTED_KEY}";
+    for (number, more) in [
+        format!("url: http://127.0.0.1:{port}\nheaders: {{X-Api-Key: 'of {key}'}}"),
+        format!("start: {{command: [python3, '{{dir}}/../../../../../server.py', '{{port}}', '500'], env: {{GIVEN: '{key}'}}}}"),
+        format!("command: [python3, process.py]\nenv: {{GIVEN: '{key}'}}"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let bench = Bench::new().with_env("PLANTED_KEY", PLANTED);
+        for (name, text) in [("server.py", server), ("process.py", process)] {
+            fs::write(bench.path().join(name), text).expect("is written");
+        }
+        let text = if number == 2 { format!("name: mine\n{more}\n") } else { adapter(more) };
+        fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+        let mut asked = (number == 0).then(|| {
+            let mut command = Command::new("python3");
+            command.arg(bench.path().join("server.py")).args([port.to_string(), "401".to_owned()]);
+            command.stderr(Stdio::null()).spawn().expect("starts")
+        });
+        while asked.is_some() && std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let args = ["submit", "--dataset", "locomo-sim", "--max-banks", "1", "--per-bank", "2", "--system", "./mine.yaml"];
+        let done = bench.run(args.iter().chain(&["--run-id", "planted", "--retries", "1", "-vv"]));
+        if let Some(asked) = &mut asked {
+            asked.kill().and_then(|()| asked.wait()).expect("is ended");
+        }
+        assert!(done.stderr.contains("[key]"), "it was repeated, and taken out: {}", done.stderr);
+        for (place, text) in [("output", done.stdout), ("log", done.stderr)] {
+            assert!(!holds(text.as_bytes(), PLANTED), "the key stands in the {place} of {more}:\n{text}");
+        }
+        assert!(search(bench.path(), PLANTED) >= 2, "store and reports were searched");
+    }
 }
 
 /// The bytes that the hexadecimal digits at the beginning of a text say.

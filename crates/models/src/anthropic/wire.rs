@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     ChatReply, ChatRequest, MessageRole,
-    capabilities::{max_tokens_of, takes_forced_tools},
+    capabilities::{is_parameter, max_tokens_of, takes_forced_tools},
 };
 
 /// The body of a request.
@@ -57,7 +57,7 @@ impl Serialize for WireRequest<'_> {
         let messages: Vec<WireMessage<'_>> =
             texts(MessageRole::User).map(|message| WireMessage { role: "user", content: &message.text }).collect();
         map.serialize_entry("messages", &messages)?;
-        for (name, value) in &request.params {
+        for (name, value) in request.params.iter().filter(|(name, _)| is_parameter(name)) {
             map.serialize_entry(name, value)?;
         }
         if max_tokens_of(&request.params).is_none() {
@@ -171,7 +171,8 @@ mod tests {
         let message = |role, text: &str| ChatMessage { role, text: text.to_owned() };
         let request = ChatRequest {
             messages: vec![message(MessageRole::System, "Be brief."), message(MessageRole::User, "Say \"hi\".")],
-            params: serde_json::from_value(json!({"temperature": 0.0})).expect("an object"),
+            params: serde_json::from_value(json!({"temperature": 0.0, "model": "dear", "tools": []}))
+                .expect("an object"),
             schema: Some(ReplySchema { name: "verdict".to_owned(), schema: json!({"type": "object"}) }),
             max_output_tokens: 64,
         };

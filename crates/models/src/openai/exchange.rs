@@ -208,7 +208,7 @@ async fn read_completion(response: Response, seen: &Exchange, limit: usize) -> R
 }
 
 /// Reads a body to the end of `body`, at most `limit` bytes.
-async fn read_body(mut response: Response, limit: usize, body: &mut Vec<u8>) -> Result<(), Fault> {
+pub(crate) async fn read_body(mut response: Response, limit: usize, body: &mut Vec<u8>) -> Result<(), Fault> {
     let before = body.len();
     if let Some(length) = response.content_length() {
         // and the brace that may be put around it

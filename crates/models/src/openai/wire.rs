@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     ChatMessage, ChatReply, ChatRequest, MessageRole,
-    capabilities::{Capabilities, max_tokens_of},
+    capabilities::{Capabilities, is_parameter, max_tokens_of},
 };
 
 /// How a structured reply is asked for, best first.
@@ -52,7 +52,7 @@ impl Serialize for WireRequest<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
         map.serialize_entry("messages", &Messages(&self.request.messages))?;
-        for (name, value) in &self.request.params {
+        for (name, value) in self.request.params.iter().filter(|(name, _)| is_parameter(name)) {
             map.serialize_entry(name, value)?;
         }
         if max_tokens_of(&self.request.params).is_none() {
@@ -227,6 +227,9 @@ mod tests {
         named.params.insert("max_tokens".to_owned(), json!(99));
         assert!(!body(&named, "gpt-4o", Format::Schema).contains("max_completion_tokens"), "sent as stored");
         assert_eq!(named.output_limit(), 99);
+        let mut twice = request(false);
+        twice.params.extend([("model".to_owned(), json!("o1-pro")), ("n".to_owned(), json!(128))]);
+        assert_eq!(body(&twice, "gpt-4o", Format::Schema), body(&request(false), "gpt-4o", Format::Schema));
     }
 
     #[test]

@@ -134,14 +134,6 @@ impl Secret {
         }
         Ok(())
     }
-
-    /// Takes the secret out of a text that is shown.
-    pub(super) fn hide(&self, text: &str) -> String {
-        use secrecy::ExposeSecret;
-        let secret = self.value.expose_secret();
-        let bare = secret.rsplit(' ').next().unwrap_or(secret);
-        if bare.len() < 4 { text.to_owned() } else { text.replace(bare, "[secret]") }
-    }
 }
 
 impl Call {
@@ -302,12 +294,7 @@ impl Call {
     pub(super) async fn send(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Read, Failure> {
         let request = self.request(connection, vars)?;
         let response = http::send(connection.client, request, &self.what).await;
-        response.and_then(|response| self.read(response)).map_err(|mut failure| {
-            if let Some(secret) = connection.auth {
-                failure.message = secret.hide(&failure.message);
-            }
-            failure
-        })
+        response.and_then(|response| self.read(response))
     }
 
     /// Looks at a response.
@@ -427,7 +414,7 @@ pub(super) fn excerpt(text: &str) -> String {
 }
 
 /// Escapes a value for a path segment: nothing in it can end the segment.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_~.".contains(&byte) {

@@ -1,6 +1,6 @@
 //! Reading adapter files: YAML with line and column of every mistake, then what a schema cannot say.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use bench_proto::ids::Sha256Hash;
 use serde_json::Value;
@@ -13,6 +13,7 @@ use super::{
     spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
     template::Template,
     time,
+    variables::fill_env,
 };
 
 /// Longest adapter file in bytes.
@@ -325,85 +326,11 @@ pub(super) fn place(spec: &AdapterSpec, url: Option<&str>) -> Result<(Option<req
             return Err("url is missing: where does the system listen? (or `start`, or --set system.url=…)".to_owned());
         }
     };
-    let url = fill_env(url)?;
     let allowed = |permission| spec.allow.contains(&permission);
     let private = allowed(Permission::PrivateAddresses);
-    let checked = http::check_url(&url, private, secret.is_some(), allowed(Permission::PlainTextKey))?;
+    let filled = fill_env(url)?;
+    let checked = http::check_url(&filled, url, private, secret.is_some(), allowed(Permission::PlainTextKey))?;
     Ok((Some(checked), secret))
-}
-
-/// Names of the variables that a text takes from the environment.
-pub(crate) fn env_names(text: &str) -> impl Iterator<Item = &str> {
-    let named = text.split("${env:").skip(1).filter_map(|rest| rest.split_once('}'));
-    named.map(|(name, _)| name.split_once(":-").map_or(name, |(name, _)| name))
-}
-
-/// Replaces `${env:NAME}`.
-///
-/// # Errors
-/// When the variable is not set.
-pub(crate) fn fill_env(text: &str) -> Result<String, String> {
-    fill(text, &BTreeMap::new())
-}
-
-/// Replaces `${env:NAME}`, and `{port}` and the like by `values`.
-pub(super) fn fill(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
-    fill_as(text, values, &|_, value| value.to_owned())
-}
-
-/// The same in the text of a JSON file: values stay inside of the strings that they are put into, also in JSON that is a string
-/// of the file.
-pub(super) fn fill_json(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
-    fill_as(text, values, &|before, value| {
-        (0..strings_around(before)).fold(value.to_owned(), |value, _| {
-            let quoted = serde_json::Value::from(value).to_string();
-            quoted[1..quoted.len() - 1].to_owned()
-        })
-    })
-}
-
-/// In how many strings, one inside of the other, the place after a text of JSON lies: at most two are told apart.
-fn strings_around(before: &str) -> usize {
-    let (mut outer, mut inner, mut slashes) = (false, false, 0);
-    for c in before.chars() {
-        match (c, slashes) {
-            ('"', 0) => (outer, inner) = (!outer, false),
-            ('"', 1) => inner = outer && !inner,
-            _ => {}
-        }
-        slashes = if c == '\\' { slashes + 1 } else { 0 };
-    }
-    usize::from(outer) + usize::from(inner)
-}
-
-/// `write` makes of a value what stands in the text, after what stands before it.
-fn fill_as(
-    text: &str,
-    values: &BTreeMap<&str, String>,
-    write: &dyn Fn(&str, &str) -> String,
-) -> Result<String, String> {
-    let (mut filled, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find("${env:") {
-        filled.push_str(&rest[..at]);
-        let tail = &rest[at + 6..];
-        let (name, after) = tail.split_once('}').ok_or_else(|| format!("'{text}': ${{env:… has no end"))?;
-        let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
-        let value = std::env::var(name).ok().or_else(|| default.map(str::to_owned));
-        let value = value.ok_or_else(|| format!("the environment variable {name} is not set"))?;
-        let value = write(&filled, &value);
-        filled.push_str(&value);
-        rest = after;
-    }
-    filled.push_str(rest);
-    for (name, value) in values {
-        let (place, mut from) = (format!("{{{name}}}"), 0);
-        while let Some(at) = filled[from..].find(&place).map(|at| from + at) {
-            let value = write(&filled[..at], value);
-            filled.replace_range(at..at + place.len(), &value);
-            from = at + value.len();
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]
@@ -467,19 +394,6 @@ reset: {request: 'DELETE /users/{bank}'}
         assert_eq!(fingerprint(&spec), fingerprint(&other));
         let other = parse(&SMALL.replace("'{query}'", "'x {query}'")).expect("reads");
         assert_ne!(fingerprint(&spec), fingerprint(&other));
-    }
-
-    #[test]
-    fn values_stay_inside_of_the_strings_of_a_json_file() {
-        let text = r#"{"dir": "{dir}", "headers": "{\"Authorization\": \"Bearer ${env:BENCH_NO_SUCH:-a"b\c}\"}", "n": {port}}"#;
-        let values = BTreeMap::from([("dir", "/a \"b\"".to_owned()), ("port", "80".to_owned())]);
-        let filled: serde_json::Value =
-            serde_json::from_str(&fill_json(text, &values).expect("is filled")).expect("stays JSON");
-        assert_eq!((&filled["dir"], &filled["n"]), (&"/a \"b\"".into(), &80.into()));
-        let inner: serde_json::Value =
-            serde_json::from_str(filled["headers"].as_str().expect("a text")).expect("stays JSON inside");
-        assert_eq!(inner["Authorization"], "Bearer a\"b\\c");
-        assert_eq!(fill("{dir} {port}", &values).expect("is filled"), "/a \"b\" 80", "any other file as it is");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use super::spec::AdapterSpec;
 use bench_proto::{
     address::is_public,
     failure::{Failure, LONGEST_RETRY_AFTER},
@@ -25,6 +26,16 @@ pub const UNREACHABLE: &str = "system_unreachable";
 pub const NO_REPLY: &str = "system_no_reply";
 /// Code of a response that is not what the file says.
 pub(super) const SHAPE: &str = "system_shape";
+
+/// Longest response in bytes when nothing is said.
+const RESPONSE_BYTES: usize = 8 << 20;
+/// The same whatever a file says: files come with runs from anywhere, and memory is this machine's.
+const MOST_RESPONSE_BYTES: usize = 64 << 20;
+
+/// Longest response of a system, in bytes.
+pub(super) fn response_bytes(spec: &AdapterSpec) -> usize {
+    spec.limits.response_bytes.map_or(RESPONSE_BYTES, |bytes| bytes as usize).min(MOST_RESPONSE_BYTES)
+}
 
 /// Clients of the process: one that keeps out of private networks, one that may enter them.
 #[derive(Clone, Default)]
@@ -67,7 +78,7 @@ impl Resolve for PublicOnly {
                 )
                 .collect();
             if allowed.is_empty() {
-                return Err(format!("{host} {PRIVATE}").into());
+                return Err(format!("its address {PRIVATE}").into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -76,14 +87,22 @@ impl Resolve for PublicOnly {
 
 const PRIVATE: &str = "is in a private network: write `allow: [private_addresses]` into the adapter when that is meant";
 
-/// Checks what a base URL may be before anything is sent.
+/// Checks what a base URL may be before anything is sent. `written` is how it stands in the file: what was filled in may be a
+/// secret, whatever it was meant to be, and stands in no message.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn check_url(text: &str, private: bool, has_key: bool, plain_text_key: bool) -> Result<Url, String> {
+pub(super) fn check_url(
+    text: &str,
+    written: &str,
+    private: bool,
+    has_key: bool,
+    plain_text_key: bool,
+) -> Result<Url, String> {
+    let shown = || if text == written { redact::url(text) } else { written.into() };
     let url = Url::parse(text).map_err(|e| format!("url: {e}"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("url '{}' must begin with http:// or https://", redact::url(text)));
+        return Err(format!("url '{}' must begin with http:// or https://", shown()));
     }
     if !url.username().is_empty() || url.password().is_some() || redact::is_misread(text) {
         return Err("url must not hold a password: name the secret under `auth`".to_owned());
@@ -96,11 +115,12 @@ pub(super) fn check_url(text: &str, private: bool, has_key: bool, plain_text_key
         && !private
         && !is_public(ip)
     {
-        return Err(format!("{host} {PRIVATE}"));
+        return Err(format!("{} {PRIVATE}", if text == written { &host } else { written }));
     }
     if has_key && url.scheme() == "http" && !local && !plain_text_key {
         return Err(format!(
-            "a key would go to {host} without TLS: use https://, or write `allow: [plain_text_key]` into the adapter"
+            "a key would go to {} without TLS: use https://, or write `allow: [plain_text_key]` into the adapter",
+            if text == written { &host } else { written }
         ));
     }
     Ok(url)
@@ -238,7 +258,7 @@ mod tests {
 
     #[test]
     fn private_networks_need_a_word_in_the_file() {
-        let check = |url: &str| check_url(url, false, false, false).map(|url| url.to_string());
+        let check = |url: &str| check_url(url, url, false, false, false).map(|url| url.to_string());
         for fine in ["http://127.0.0.1:8321/", "http://localhost:1/", "https://api.example.org/", "http://[::1]:1/"] {
             assert_eq!(check(fine).as_deref(), Ok(fine));
         }
@@ -254,10 +274,25 @@ mod tests {
             "http://[64:ff9b::10.0.0.1]",
         ] {
             assert!(check(private).is_err_and(|e| e.contains("private_addresses")), "{private}");
-            assert!(check_url(private, true, false, false).is_ok(), "{private}");
+            assert!(check_url(private, private, true, false, false).is_ok(), "{private}");
         }
         for wrong in ["file:///etc/passwd", "ftp://x", "http://", "nonsense", "http://user:pass@localhost"] {
             assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_was_filled_into_a_url_is_in_no_message() {
+        for (filled, written) in [
+            ("sqlite:opensesame1234", "sqlite:${env:K}"),
+            ("file:/opensesame1234", "file:/${env:K}"),
+            ("opensesame1234://x", "${env:K}://x"),
+            ("opensesame1234", "${env:K}"),
+            ("http://opensesame1234.example", "http://${env:K}.example"),
+            ("http://u:opensesame1234@a.example", "http://u:${env:K}@a.example"),
+        ] {
+            let error = check_url(filled, written, false, true, false).expect_err("is refused");
+            assert!(!error.contains("opensesame"), "{error}");
         }
     }
 
@@ -282,10 +317,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_chooses_no_response_that_fills_the_memory() {
+        let of =
+            |limits: &str| response_bytes(&super::super::file::parse(&format!("name: mine\n{limits}")).expect("reads"));
+        assert_eq!(of(""), 8 << 20);
+        assert_eq!(of("limits: {response_bytes: 4096}"), 4096);
+        assert_eq!(of("limits: {response_bytes: 4294967295}"), 64 << 20);
+    }
+
+    #[test]
     fn a_key_needs_tls_outside_this_machine() {
-        assert!(check_url("http://api.example.org", false, true, false).is_err_and(|e| e.contains("without TLS")));
-        assert!(check_url("http://api.example.org", false, true, true).is_ok());
-        assert!(check_url("https://api.example.org", false, true, false).is_ok());
-        assert!(check_url("http://127.0.0.1:9", false, true, false).is_ok());
+        let check = |url: &str, plain_text_key| check_url(url, url, false, true, plain_text_key);
+        assert!(check("http://api.example.org", false).is_err_and(|e| e.contains("without TLS")));
+        assert!(check("http://api.example.org", true).is_ok());
+        assert!(check("https://api.example.org", false).is_ok());
+        assert!(check("http://127.0.0.1:9", false).is_ok());
     }
 }

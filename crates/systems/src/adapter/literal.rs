@@ -1,10 +1,14 @@
 //! Secrets that somebody has written into an adapter file: they would go with the run into store, reports and archives.
 
-use std::collections::BTreeMap;
-
 use bench_models::classify::one_line;
+use bench_proto::redact;
+use reqwest::Url;
+use serde_json::Value;
 
-use super::spec::{AdapterSpec, CallSpec};
+use super::{
+    spec::AdapterSpec,
+    variables::{Piece, pieces},
+};
 
 /// What names of variables and headers with secrets have in common.
 pub(super) const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
@@ -14,60 +18,130 @@ const HEADERS: [&str; 2] = ["AUTHORIZATION", "COOKIE"];
 const BEGINNINGS: [&str; 9] = ["ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "eyJ"];
 /// Shorter texts are no keys.
 const SHORTEST: usize = 6;
+/// Words before a key, such as `Bearer`, are shorter.
+const LONGEST_SCHEME: usize = 16;
+/// What stands for what is filled in: valid everywhere, and no key.
+const FILLED: &str = "0";
 /// Words that people write where a key has to be and none is needed.
 const NO_KEYS: [&str; 8] =
     ["placeholder", "not-needed", "unused", "required", "disabled", "enabled", "anything", "optional"];
 
-/// Refuses values that look like keys in the headers and variables of an adapter.
+/// Names of members of a body, a file or an argument that hold nothing else than a key.
+const NAMES: [&str; 7] = ["password", "secret", "api_key", "apikey", "api-key", "access_token", "credential"];
+/// Parameters of a query that may be keys and are more often something else.
+const RARELY_KEYS: [&str; 2] = ["code", "user"];
+
+/// Refuses values that look like keys, wherever they stand in an adapter.
 ///
 /// # Errors
 /// The place of the first one, and how to name the secret instead.
 pub fn check(spec: &AdapterSpec) -> Result<(), String> {
-    let calls: [(&str, &Option<CallSpec>); 9] = [
-        ("open", &spec.open),
-        ("retain", &spec.retain),
-        ("flush", &spec.flush),
-        ("consolidate", &spec.consolidate),
-        ("recall", &spec.recall),
-        ("answer", &spec.answer),
-        ("verify", &spec.verify),
-        ("statistics", &spec.statistics),
-        ("health", &spec.health),
-    ];
-    let calls = calls.into_iter().filter_map(|(name, call)| Some((name.to_owned(), call.as_ref()?)));
-    let calls = calls.chain(spec.recall_also.iter().map(|call| ("recall_also".to_owned(), call)));
-    let calls = calls.chain(spec.reset.iter().map(|call| ("reset".to_owned(), call)));
-    let of_calls = calls.map(|(name, call)| (format!("{name}.headers"), &call.headers));
-    let own = [("headers".to_owned(), &spec.headers), ("env".to_owned(), &spec.env)];
-    let started = spec.start.iter().map(|start| ("start.env".to_owned(), &start.env));
-    for (place, texts) in own.into_iter().chain(of_calls).chain(started) {
-        if let Some(name) = literal_in(texts) {
-            let how = match place.ends_with("env") {
-                true => {
-                    format!("write {name}: ${{env:{name}}} and set the variable {name} where the system is started")
-                }
-                false => "name it with `auth: {env: NAME}`, or write ${env:NAME} into `headers` of the file".to_owned(),
-            };
-            return Err(format!(
-                "{place}.{name} holds what looks like a key, and the file goes with the run into the store, reports and archives: {how}"
-            ));
+    let file = serde_json::to_value(spec).unwrap_or_default();
+    let Some(place) = find(&file, &[]) else { return Ok(()) };
+    let how = match place.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [.., "env", name] => {
+            format!("write {name}: ${{env:{name}}} and set the variable {name} where the system is started")
         }
+        ["start" | "command", ..] => {
+            "write ${env:NAME} in its place and set the variable NAME where the system is started".to_owned()
+        }
+        _ => "name it with `auth: {env: NAME}`, or write ${env:NAME} into `headers` of the file".to_owned(),
+    };
+    Err(format!(
+        "{} holds what looks like a key, and the file goes with the run into the store, reports and archives: {how}",
+        place.join(".")
+    ))
+}
+
+/// The place of the first text that looks like a key, below a place.
+fn find(value: &Value, place: &[String]) -> Option<Vec<String>> {
+    let below = |name: String, value: &Value| find(value, &[place, &[name]].concat());
+    match value {
+        Value::Object(members) => members.iter().find_map(|(name, value)| below(name.clone(), value)),
+        Value::Array(items) => items.iter().enumerate().find_map(|(at, value)| below(at.to_string(), value)),
+        Value::String(text) => {
+            let names: Vec<&str> = place.iter().map(String::as_str).collect();
+            is_literal_secret(&names, text).then(|| place.to_vec())
+        }
+        _ => None,
     }
-    Ok(())
 }
 
-fn literal_in(texts: &BTreeMap<String, String>) -> Option<&str> {
-    texts.iter().find(|(name, text)| is_literal_secret(name, text)).map(|(name, _)| name.as_str())
-}
-
-fn is_literal_secret(name: &str, text: &str) -> bool {
-    if one_line(text, None).contains("[key]") || text.split(|c: char| !is_of_keys(c)).any(is_known) {
+/// Whether a text at a place of an adapter is a key or holds one.
+fn is_literal_secret(place: &[&str], text: &str) -> bool {
+    // what is filled in later is no literal, what is filled in when nothing else is there is one
+    let text = &pieces(text).map_or_else(|_| text.to_owned(), |pieces| pieces.into_iter().map(written).collect());
+    let words = || text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
+    let is_key = |word: &str| one_line(word, None).contains("[key]") || word.split(|c| !is_of_keys(c)).any(is_known);
+    if words().any(|word| is_key(word) || word.contains("://") && url_holds_a_key(word)) {
         return true;
     }
-    let name = name.to_ascii_uppercase();
-    let secretive = SECRETIVE.iter().chain(&HEADERS).any(|word| name.contains(word));
-    // what is filled in later is no literal
-    secretive && !text.contains('{') && text.split_whitespace().any(is_opaque)
+    let is_plain = !text.contains('{');
+    match place {
+        [.., "headers" | "env", name] => {
+            let name = name.to_ascii_uppercase();
+            let secretive = SECRETIVE.iter().chain(&HEADERS).any(|word| name.contains(word));
+            secretive && is_plain && text.split_whitespace().any(is_opaque)
+        }
+        [.., "query", name] => is_plain && is_key_of_query(name, text),
+        [.., "request"] => {
+            text.split_once(char::is_whitespace).is_some_and(|(_, path)| url_holds_a_key(&format!("http://h{path}")))
+        }
+        ["auth", "prefix"] => {
+            // what stands before the key is a word of a scheme
+            text.split_whitespace().skip(1).any(is_opaque)
+                || is_opaque(text.trim()) && text.trim().len() >= LONGEST_SCHEME
+        }
+        ["start", "files", _] | [.., "command", _] => text.lines().any(line_holds_a_key),
+        _ if place.iter().any(|name| ["body", "item", "message"].contains(name)) => {
+            let name = place.last().copied().unwrap_or_default();
+            is_plain && names_a_key(name) && is_opaque(text)
+        }
+        _ => false,
+    }
+}
+
+/// What a file says of a piece itself.
+fn written(piece: Piece<'_>) -> &str {
+    match piece {
+        Piece::Plain(plain) => plain,
+        Piece::Variable(_, default) => default.unwrap_or(FILLED),
+    }
+}
+
+fn names_a_key(name: &str) -> bool {
+    let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
+    NAMES.iter().any(|word| name.ends_with(word))
+}
+
+/// `name = value` or `name: value`, in whatever quotes.
+fn line_holds_a_key(line: &str) -> bool {
+    let Some((name, value)) = line.split_once([':', '=']) else { return false };
+    let value = value.trim_matches(|c: char| c.is_whitespace() || "\"',".contains(c));
+    names_a_key(name) && !value.contains('{') && is_opaque(value)
+}
+
+fn is_key_of_query(name: &str, value: &str) -> bool {
+    let is_hidden = redact::url(&format!("http://h/?{name}={value}")).ends_with(&format!("={}", redact::HIDDEN));
+    is_hidden && !RARELY_KEYS.iter().any(|known| known.eq_ignore_ascii_case(name)) && is_opaque(value)
+}
+
+/// Whether a URL holds a password, a user that is a token, or a parameter that is a key: written there, not filled in.
+fn url_holds_a_key(text: &str) -> bool {
+    let scheme = text.find("://").map_or(0, |at| {
+        text[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+.-".contains(c)).map_or(0, |before| before + 1)
+    });
+    let mut plain = text.get(scheme..).unwrap_or(text).to_owned();
+    // a port or a path of templates
+    while let Some((at, end)) = plain.find('{').and_then(|at| Some((at, at + plain[at..].find('}')?))) {
+        plain.replace_range(at..=end, FILLED);
+    }
+    let Ok(url) = Url::parse(&plain) else { return false };
+    let is_written = |part: &str| !part.replace(FILLED, "").is_empty();
+    let is_token = matches!(url.scheme(), "http" | "https") && is_written(url.username());
+    is_token
+        || url.password().is_some_and(is_written)
+        || url.query_pairs().any(|(name, value)| is_key_of_query(&name, &value))
 }
 
 fn is_of_keys(c: char) -> bool {
@@ -102,15 +176,17 @@ mod tests {
             ("X-Whatever", "sk-abcdefgh12345678"),
             ("X-Whatever", "ghp_0123456789abcdefghij"),
             ("OPENAI_API_KEY", "${env:OPENAI_API_KEY:-sk-abcdefgh12345678}"),
+            ("Authorization", "Bearer ${env:MINE_KEY:-abcdef123456}"),
             ("DB_PASSWORD", "correcthorse"),
             ("Cookie", "session=deadbeef42"),
         ] {
-            assert!(is_literal_secret(name, text), "{name}: {text}");
+            assert!(is_literal_secret(&["headers", name], text), "{name}: {text}");
         }
         for (name, text) in [
             ("Authorization", "Bearer ${env:MINE_KEY}"),
             ("OPENAI_API_KEY", "${env:SIM_KEY}"),
             ("OPENAI_API_KEY", "none"),
+            ("OPENAI_API_KEY", "${env:OPENAI_API_KEY:-not-needed}"),
             ("OPENAI_API_KEY", "not-needed"),
             ("MAX_TOKENS", "4096000"),
             ("TOKENIZERS_PARALLELISM", "false"),
@@ -118,7 +194,61 @@ mod tests {
             ("X-Tenant", "benchmarks-of-the-team"),
             ("HEBB_HOME", "{dir}"),
         ] {
-            assert!(!is_literal_secret(name, text), "{name}: {text}");
+            assert!(!is_literal_secret(&["headers", name], text), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_literal_key_is_found_wherever_it_stands_and_what_is_filled_in_is_none() {
+        let of = |text: &str| check(&super::super::file::parse(&format!("name: mine\n{text}")).expect("reads"));
+        let key = "sk-abcdefgh12345678";
+        for (place, text) in [
+            ("url", "url: 'https://a.example/v1?key=opensesame1234'"),
+            ("url", "url: 'https://a.example/KEY/v1'"),
+            ("url", "url: 'https://opensesame1234@a.example/v1'"),
+            ("auth.prefix", "auth: {env: A, prefix: 'Bearer opensesame1234'}"),
+            ("auth.prefix", "auth: {env: A, prefix: 'opensesame1234opensesame'}"),
+            (
+                "ready.call.headers.X-Api-Key",
+                "ready: {when: count, call: {request: GET /, headers: {X-Api-Key: opensesame1234}}}",
+            ),
+            (
+                "purge.list.headers.Cookie",
+                "purge: {list: {request: GET /, headers: {Cookie: s=opensesame1234}}, ids: a, remove: {request: GET /}}",
+            ),
+            (
+                "purge.remove.headers.A",
+                "purge: {list: {request: GET /}, ids: a, remove: {request: GET /, headers: {A: KEY}}}",
+            ),
+            ("recall.query.api_key", "recall: {request: GET /, query: {api_key: opensesame1234}}"),
+            ("recall.request", "recall: {request: 'GET /search?token=opensesame1234'}"),
+            ("recall_also.0.body.a.1", "recall_also: [{request: POST /, body: {a: [b, KEY]}}]"),
+            ("recall.body.auth.password", "recall: {request: POST /, body: {auth: {password: opensesame1234}}}"),
+            ("recall.text_body", "recall: {request: POST /, text_body: 'key KEY'}"),
+            ("command.1", "command: [mem, KEY]"),
+            ("command.1", "command: [mem, --api-key=opensesame1234]"),
+            ("command.1", "command: [mem, '--db=postgres://u:${env:PW:-opensesame1234}@db/x']"),
+            ("env.DATABASE_URL", "env: {DATABASE_URL: 'postgres://u:opensesame1234@db/x'}"),
+            ("start.command.2", "start: {command: [mem, --key, KEY]}"),
+            ("start.env.A", "start: {env: {A: 'a postgres://u:opensesame1234@${env:HOST}/x'}}"),
+            ("start.files.a.toml", "start: {files: {a.toml: \"[a]\\napi_key = 'opensesame1234'\\n\"}}"),
+        ] {
+            let error = of(&text.replace("KEY", key)).expect_err(text);
+            assert!(error.starts_with(&format!("{place} holds")), "{text}: {error}");
+            assert!(!error.contains("opensesame") && !error.contains(key), "{error}");
+        }
+        for fine in [
+            "url: 'https://a.example/v1?api-version=2025-01-01&collection=benchmark&key=${env:KEY}'",
+            "url: '${env:MEM_URL:-http://127.0.0.1:8080}'",
+            "auth: {env: A, prefix: 'Bearer '}",
+            "auth: {env: A, prefix: 'Token '}",
+            "auth: {env: A, name: api_key, place: query}",
+            "recall: {request: 'GET /search?q={query}&user={bank}', query: {key: '{bank}', user: benchmark, tokenizer: standard}}",
+            "recall: {request: POST /, body: {keyword: semantic, max_tokens: '{k}', password: '{bank}'}}",
+            "start: {command: [mem, --secret-name=benchmark, --port, '{port}', --url, 'http://127.0.0.1:{port}/v1'], env: {DATABASE_URL: 'postgres://u:${env:PW}@db/x'}}",
+            "start: {files: {a.json: '{\"api_key\": \"${env:MINE_KEY}\", \"url\": \"http://127.0.0.1:{port}\"}'}}",
+        ] {
+            assert_eq!(of(fine), Ok(()), "{fine}");
         }
     }
 

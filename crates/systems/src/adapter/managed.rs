@@ -35,14 +35,15 @@ use self::{
 };
 pub(super) use self::{
     child::passed_on,
-    log::{last_words, log_path, secrets_of},
+    log::{last_words, log_path},
 };
 use super::{
     AdapterContext,
-    file::{env_names, fill, fill_json},
+    secrets::Secrets,
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
     time,
+    variables::{fill, fill_json, names},
 };
 use crate::Prepared;
 
@@ -118,8 +119,8 @@ pub(super) struct Managed {
     kept: usize,
     /// Whether they work.
     trials: Trials,
-    /// What its log must not be quoted with.
-    secrets: Vec<String>,
+    /// What is taken out of words of it that are logged.
+    secrets: Secrets,
     instances: Instances,
 }
 
@@ -173,7 +174,12 @@ impl Address {
 
 impl Managed {
     /// Checks what can be checked before anything is started.
-    pub(super) fn new(spec: &AdapterSpec, start: &StartSpec, context: &AdapterContext) -> Result<Self, String> {
+    pub(super) fn new(
+        spec: &AdapterSpec,
+        start: &StartSpec,
+        context: &AdapterContext,
+        secrets: Secrets,
+    ) -> Result<Self, String> {
         match (start.command.as_slice(), &start.image) {
             ([], None) => return Err("start: give `command` or `image`".to_owned()),
             ([_, ..], Some(_)) => return Err("start: give `command` or `image`, not both".to_owned()),
@@ -196,7 +202,7 @@ impl Managed {
             at_once,
             kept: start.kept.map_or_else(|| machine.kept().max(at_once), |number| number as usize),
             trials: Trials::default(),
-            secrets: log::secrets_of(spec),
+            secrets,
             name: spec.name.clone(),
             start: start.clone(),
             folder: folder_of(context, &spec.name),
@@ -353,6 +359,7 @@ impl Managed {
             record.write(folder).map_err(|e| cannot(&self.name, &e))?;
             match self.wait_healthy(&mut child, &url, folder, system).await {
                 Ok(version) => {
+                    let version = version.map(|version| self.secrets.hide(&version));
                     info!("{} {} started on {url}", self.name, version.as_deref().unwrap_or(""));
                     let id = record.id();
                     InstanceRecord { healthy: true, version: version.clone(), ..record }
@@ -381,6 +388,9 @@ impl Managed {
         let values = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
         for (name, text) in &self.start.files {
             let path = dir.join(name);
+            if leads_elsewhere(folder, &path) {
+                return Err(format!("{} leads elsewhere, by a link that no run has made", path.display()));
+            }
             let is_json = name.ends_with(".json") || serde_json::from_str::<serde_json::Value>(text).is_ok();
             let text = if is_json { fill_json(text, &values) } else { fill(text, &values) }?;
             if let Some(parent) = path.parent() {
@@ -404,7 +414,7 @@ impl Managed {
 
     /// Names of the files that are filled from the environment.
     fn secret_files(&self) -> impl Iterator<Item = &String> {
-        self.start.files.iter().filter(|(_, text)| env_names(text).next().is_some()).map(|(name, _)| name)
+        self.start.files.iter().filter(|(_, text)| names(text).next().is_some()).map(|(name, _)| name)
     }
 
     async fn wait_healthy(
@@ -492,9 +502,31 @@ pub(super) fn folder_of(context: &AdapterContext, name: &str) -> PathBuf {
     std::path::absolute(&folder).unwrap_or(folder)
 }
 
+/// Folders between the one of all systems and an instance's: run, system, bank.
+const DEPTH: usize = 3;
+
+/// Whether a path below a folder goes through a link: a folder that somebody has handed on may hold links to anything.
+fn leads_elsewhere(folder: &Path, path: &Path) -> bool {
+    let below = path.ancestors().take_while(|at| at.starts_with(folder));
+    below.into_iter().any(|at| std::fs::symlink_metadata(at).is_ok_and(|about| about.is_symlink()))
+}
+
+/// Makes the folder of an instance, unless it leads elsewhere.
+pub(super) fn own_folder(folder: &Path) -> std::io::Result<()> {
+    let above = folder.ancestors().take(DEPTH).take_while(|at| !at.ends_with("systems")).last().unwrap_or(folder);
+    let inside = ["data", "system.log", "instance.json", "instance.json.new", "lock"].map(|name| folder.join(name));
+    match inside.into_iter().find(|path| leads_elsewhere(above, path)) {
+        Some(path) => Err(std::io::Error::other(format!(
+            "{} leads elsewhere, by a link that no run has made: remove it",
+            path.display()
+        ))),
+        None => private::create_folder(folder),
+    }
+}
+
 /// Takes the folder's lock; `None` when a living process has it.
 fn lock(folder: &Path) -> std::io::Result<Option<File>> {
-    private::create_folder(folder)?;
+    own_folder(folder)?;
     let file = private::options().create(true).truncate(false).write(true).open(folder.join("lock"))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

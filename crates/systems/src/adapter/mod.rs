@@ -5,7 +5,8 @@
 //!
 //! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
 //! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
-//! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file.
+//! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
+//! those that are named, `secrets` keeps them out of messages.
 //! `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
@@ -22,12 +23,14 @@ mod readiness;
 mod recalling;
 pub mod replay;
 mod retaining;
+mod secrets;
 pub mod shipped;
 pub mod spec;
 mod sse;
 mod system;
 mod template;
 mod time;
+pub(crate) mod variables;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -38,6 +41,7 @@ pub use managed::{BROKEN, InstanceRecord, Instances, end_orphans, host, remove_d
 pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
 pub use spec::AdapterSpec;
 
+use self::secrets::{Discreet, Secrets};
 use crate::{Capabilities, MemorySystem, SystemSettings};
 
 /// What adapters share within a process.
@@ -71,10 +75,13 @@ pub(crate) fn build(settings: &SystemSettings, context: &AdapterContext) -> Resu
     let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
     let url = settings.get(URL).and_then(Value::as_str);
     let consolidated = settings.get(MODE).and_then(Value::as_str) == Some("consolidated");
-    if spec.command.is_some() {
-        return process::build(spec, context, consolidated);
-    }
-    system::build(&spec, url, context, consolidated)
+    let secrets = Secrets::of(&spec, url);
+    let system = if spec.command.is_some() {
+        process::build(spec, context, consolidated, secrets.clone())
+    } else {
+        system::build(&spec, url, context, consolidated, secrets.clone())
+    };
+    Ok(Discreet::around(system?, secrets))
 }
 
 /// Where a run's memory server listens, in the words of its spec; `None` for systems that need no server or start their own.
@@ -100,6 +107,7 @@ pub fn searches(settings: &SystemSettings) -> bool {
 /// # Errors
 /// What is wrong with the file.
 pub fn check(spec: &AdapterSpec) -> Result<Capabilities, String> {
+    variables::check(spec)?;
     if spec.command.is_some() {
         return process::capabilities(spec);
     }

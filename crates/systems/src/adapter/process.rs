@@ -37,12 +37,14 @@ use super::{
     AdapterContext, UNREACHABLE,
     call::{believed, excerpt},
     file, handle,
-    http::SHAPE,
+    http::{SHAPE, response_bytes},
     index::{Handed, Indexes},
     items::{Item, items_of},
     managed::{self, child::signal_group},
+    secrets::Secrets,
     spec::{AdapterSpec, ReadyRule},
     time,
+    variables::fill_env,
 };
 use crate::{
     BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
@@ -52,7 +54,6 @@ use crate::{
 /// Version of the protocol, in the first request.
 pub const PROTOCOL: u32 = 1;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-const DEFAULT_LINE_BYTES: u32 = 8 << 20;
 
 /// A request: one line to the process.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -216,8 +217,8 @@ struct ProcessSystem {
     folder: Option<PathBuf>,
     /// Its log.
     log: PathBuf,
-    /// What its log must not be quoted with.
-    secrets: Vec<String>,
+    /// What is taken out of words of it that are logged.
+    secrets: Secrets,
     capabilities: Capabilities,
     timeout: Duration,
     every: Duration,
@@ -290,11 +291,12 @@ pub(super) fn build(
     spec: AdapterSpec,
     context: &AdapterContext,
     consolidated: bool,
+    secrets: Secrets,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let mut capabilities = capabilities(&spec)?;
     capabilities.consolidates = consolidated;
-    let words = spec.command.iter().flatten().map(|word| file::fill_env(word));
-    let env = spec.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), file::fill_env(value)?)));
+    let words = spec.command.iter().flatten().map(|word| fill_env(word));
+    let env = spec.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill_env(value)?)));
     let duration = |text: &Option<String>, default| text.as_deref().map_or(Ok(default), time::parse);
     let folder = managed::folder_of(context, &spec.name);
     Ok(Arc::new(ProcessSystem {
@@ -302,7 +304,7 @@ pub(super) fn build(
         env: env.collect::<Result<_, _>>()?,
         log: managed::log_path(&folder),
         folder: context.apart.then(|| folder.join("data")),
-        secrets: managed::secrets_of(&spec),
+        secrets,
         timeout: duration(&spec.timeout, DEFAULT_TIMEOUT).map_err(|e| format!("timeout: {e}"))?,
         every: duration(&spec.ready.every, Duration::from_secs(1)).map_err(|e| format!("ready.every: {e}"))?,
         spec,
@@ -321,7 +323,10 @@ impl ProcessSystem {
         let cannot = |error: std::io::Error| {
             Failure::terminal("system_start", format!("{}: '{program}' cannot be started: {error}", self.spec.name))
         };
-        for folder in self.log.parent().into_iter().chain(self.folder.as_deref()) {
+        if let Some(folder) = self.log.parent() {
+            managed::own_folder(folder).map_err(cannot)?;
+        }
+        if let Some(folder) = &self.folder {
             private::create_folder(folder).map_err(cannot)?;
         }
         let log = private::append(&self.log).map_err(cannot)?;
@@ -346,10 +351,10 @@ impl ProcessSystem {
             return Err(Failure::terminal("system_start", "a pipe of the process is missing"));
         };
         let waiting: Waiting = Arc::new(std::sync::Mutex::new(Some(HashMap::new())));
-        let longest = u64::from(self.spec.limits.response_bytes.unwrap_or(DEFAULT_LINE_BYTES));
-        let (name, replies) = (self.spec.name.clone(), Arc::clone(&waiting));
+        let longest = response_bytes(&self.spec) as u64;
+        let (name, secrets, replies) = (self.spec.name.clone(), self.secrets.clone(), Arc::clone(&waiting));
         let reader = tokio::spawn(async move {
-            read_replies(BufReader::new(stdout), longest, &name, &replies).await;
+            read_replies(BufReader::new(stdout), longest, &name, &secrets, &replies).await;
             // whoever waits is told that nothing comes any more
             drop(take_all(&replies));
         });
@@ -469,7 +474,13 @@ fn take_all(waiting: &Waiting) -> Option<HashMap<u64, oneshot::Sender<ProcessRep
     waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(mut reader: R, longest: u64, name: &str, waiting: &Waiting) {
+async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
+    mut reader: R,
+    longest: u64,
+    name: &str,
+    secrets: &Secrets,
+    waiting: &Waiting,
+) {
     loop {
         let mut line = Vec::new();
         match (&mut reader).take(longest + 1).read_until(b'\n', &mut line).await {
@@ -484,7 +495,8 @@ async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(mut reader: R, longest
             Ok(reply) => reply,
             // a stray print of a library is no reply
             Err(error) => {
-                warn!("{name}: a line on stdout is no reply ({error}): {}", excerpt(&String::from_utf8_lossy(&line)));
+                let said = format!("({error}): {}", excerpt(&String::from_utf8_lossy(&line)));
+                warn!("{name}: a line on stdout is no reply {}", secrets.hide(&said));
                 continue;
             }
         };

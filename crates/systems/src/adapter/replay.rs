@@ -77,7 +77,7 @@ pub fn read(spec: &AdapterSpec, name: &str, status: u16, kind: &str, body: &[u8]
 pub fn request_url(spec: &AdapterSpec, name: &str, base: &str, bank: &str) -> Result<String, Failure> {
     let adapter = compiled(spec)?;
     let wrong = |error: String| Failure::permanent("adapter", error);
-    let base = http::check_url(base, true, false, false).map_err(wrong)?;
+    let base = http::check_url(base, base, true, false, false).map_err(wrong)?;
     let call = call(&adapter, name).ok_or_else(|| wrong(format!("no call '{name}'")))?;
     let vars = Vars::default().with("bank", bank).with("name", bank).with("expected", Value::from(1));
     call.url(&base, &vars).map(String::from)

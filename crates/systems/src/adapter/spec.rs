@@ -110,6 +110,18 @@ pub struct AdapterSpec {
     pub traps: Vec<String>,
 }
 
+impl AdapterSpec {
+    /// Texts into which variables of the environment are filled.
+    pub(super) fn filled(&self) -> impl Iterator<Item = &str> {
+        let started = self
+            .start
+            .iter()
+            .flat_map(|start| start.command.iter().chain(start.env.values()).chain(start.files.values()));
+        let own = self.url.iter().chain(self.command.iter().flatten()).chain(self.env.values());
+        own.chain(self.headers.values()).chain(started).map(String::as_str)
+    }
+}
+
 fn one() -> u32 {
     1
 }
@@ -186,7 +198,7 @@ pub struct LimitsSpec {
     /// Operations in flight over all workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<u32>,
-    /// Longest response in bytes (8 MiB unless given).
+    /// Longest response in bytes (8 MiB unless given, at most 64 MiB).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_bytes: Option<u32>,
     /// Tokens of a recall for systems that are asked by budget: the value of `{max_tokens}`.

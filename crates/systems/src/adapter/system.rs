@@ -24,21 +24,22 @@ use super::{
     AdapterContext,
     call::{Call, Connection, Read, Secret},
     file::{self, Adapter},
+    http::response_bytes,
     index::Indexes,
     items::{Item, items_of},
     managed::{Address, Managed},
     path::Path,
     readiness::Progress,
+    secrets::Secrets,
     spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
+    variables::fill_env,
 };
 use crate::{
     BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
     RecallQuery, RetainReceipt, StepContext, SystemStats,
 };
 
-/// Bytes of a response when nothing is said.
-const DEFAULT_RESPONSE_BYTES: usize = 8 << 20;
 /// Requests of one readiness check in flight.
 pub(super) const CHECKS_IN_FLIGHT: usize = 8;
 /// Pages of items that are removed before it is clear that they do not go away.
@@ -79,17 +80,18 @@ pub(super) fn build(
     url: Option<&str>,
     context: &AdapterContext,
     consolidated: bool,
+    secrets: Secrets,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let adapter = file::compile(spec)?;
     let (fixed, secret) = file::place(spec, url)?;
     let place = match (fixed, &spec.start) {
         (Some(url), _) => Place::Fixed(url),
-        (None, Some(start)) => Place::Managed(Box::new(Managed::new(spec, start, context)?)),
+        (None, Some(start)) => Place::Managed(Box::new(Managed::new(spec, start, context, secrets)?)),
         (None, None) => return Err("url is missing".to_owned()),
     };
     let mut headers = HeaderMap::new();
     for (name, value) in &spec.headers {
-        let value = file::fill_env(value)?;
+        let value = fill_env(value)?;
         let name: reqwest::header::HeaderName = name.parse().map_err(|_| format!("headers: '{name}' is no header"))?;
         headers.insert(name, value.parse().map_err(|_| "headers: a value that no header can carry".to_owned())?);
     }
@@ -206,7 +208,7 @@ impl HttpSystem {
             auth: self.secret.as_ref(),
             headers: &self.headers,
             trace: step.trace,
-            max_bytes: self.adapter.spec.limits.response_bytes.map_or(DEFAULT_RESPONSE_BYTES, |n| n as usize),
+            max_bytes: response_bytes(&self.adapter.spec),
             redirects: self.adapter.spec.allow.contains(&Permission::Redirects),
         };
         call.send(&connection, vars).await

@@ -1,10 +1,11 @@
-//! An adapter by its hash: everything that its file says, and the mode.
+//! An adapter by its hash: everything that its file says, and the mode. A rehearsal by that of its settings.
 
 use std::fmt;
 
 use bench_proto::ids::Sha256Hash;
 use serde_json::Value;
 
+use super::rehearsal;
 use crate::{
     SystemSettings,
     adapter::{self, AdapterSpec},
@@ -12,6 +13,8 @@ use crate::{
 
 /// Marks what is hashed: another way to write adapters is another mark.
 const MARK: &str = "bench-system-v1";
+/// The same of a rehearsal.
+const REHEARSAL_MARK: &str = "bench-rehearsal-v1";
 
 /// Adapters that this build and those before it bring along: hash, name, mode, a line each. Lines stay.
 const SHIPPED: &str = include_str!("../adapter/shipped/hashes.txt");
@@ -21,7 +24,7 @@ pub fn shipped() -> impl Iterator<Item = &'static str> {
     SHIPPED.lines().filter_map(|line| line.split(' ').next()).filter(|hash| hash.len() == 64)
 }
 
-/// sha256 of an adapter's canonical form and its mode.
+/// sha256 of an adapter's canonical form and its mode, or of a rehearsal's settings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SystemHash([u8; 32]);
 
@@ -36,11 +39,16 @@ impl SystemHash {
         Self(Sha256Hash::of(text.as_bytes()).0)
     }
 
-    /// Of settings that hold an adapter; `None` for others.
+    /// Of settings that hold an adapter, or a rehearsal that does something to others; `None` for others.
     #[must_use]
     pub fn of_settings(settings: &SystemSettings) -> Option<Self> {
-        let spec = serde_json::from_value(settings.get(adapter::ADAPTER)?.clone()).ok()?;
-        Some(Self::compute(&spec, settings))
+        if let Some(adapter) = settings.get(adapter::ADAPTER) {
+            let spec = serde_json::from_value(adapter.clone()).ok()?;
+            return Some(Self::compute(&spec, settings));
+        }
+        let mut text = format!("{REHEARSAL_MARK}\n");
+        write_canonical(&serde_json::to_value(rehearsal::settings_of(settings)?).ok()?, &mut text);
+        Some(Self(Sha256Hash::of(text.as_bytes()).0))
     }
 
     /// 64 hexadecimal digits.

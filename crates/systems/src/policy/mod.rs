@@ -2,11 +2,13 @@
 //! or an import decides neither what is run here nor which secret goes where. Whoever operates the process does, by settings.
 //!
 //! An adapter that is known by its hash is allowed as it is written; shipped ones are. Of any other each thing that it does is
-//! looked at by itself. Built-in systems do nothing of the kind, but for the rehearsal that keeps its banks in a folder.
+//! looked at by itself. Built-in systems do nothing of the kind, but for rehearsals that write into a folder or end the process.
 
+mod destination;
 mod hash;
 mod refusal;
 mod refused;
+mod rehearsal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,7 @@ use bench_proto::policy::SystemPolicy;
 use reqwest::Url;
 use serde_json::Value;
 
+use self::destination::Destination;
 pub use self::{
     hash::{SystemHash, shipped},
     refusal::{Lack, Refusal},
@@ -22,13 +25,11 @@ pub use self::{
 use crate::{
     SystemSettings,
     adapter::{
-        self, AdapterSpec, file,
+        self, AdapterSpec,
         spec::{AuthSpec, Permission, PortSpec},
+        variables,
     },
 };
-
-/// Setting of a built-in system that names a folder to write into.
-const FOLDER: &str = "faulty.memory";
 
 /// Decides for a process.
 #[derive(Debug, Clone)]
@@ -65,19 +66,6 @@ impl Policy {
         self
     }
 
-    /// Whether a built-in system of these settings may write where they say: a rehearsal's folder (`faulty.memory`) is a path of
-    /// whoever wrote the run.
-    ///
-    /// # Errors
-    /// The folder, and how to allow it.
-    pub fn check_folder(&self, system: &str, settings: &SystemSettings) -> Result<(), Box<Refusal>> {
-        let folder = settings.get(FOLDER).and_then(Value::as_str).filter(|folder| !folder.is_empty());
-        match folder.filter(|folder| !self.listed.any && !self.listed.files.iter().any(|listed| listed == folder)) {
-            Some(folder) => Err(Box::new(Refusal::of_folder(system, folder))),
-            None => Ok(()),
-        }
-    }
-
     /// As a session tells it.
     #[must_use]
     pub fn told(&self) -> SystemPolicy {
@@ -89,11 +77,16 @@ impl Policy {
     /// # Errors
     /// What it lacks, and how to allow it.
     pub fn check(&self, settings: &SystemSettings) -> Result<(), Box<Refusal>> {
-        let Some(asked) = Asked::read(settings)? else { return Ok(()) };
-        if self.trusted.contains(&(asked.hash, asked.moved.map(str::to_owned))) {
-            return Ok(());
+        match Asked::read(settings)? {
+            Some(asked) if self.trusts(asked.hash, asked.moved) => Ok(()),
+            Some(asked) => asked.check(&self.listed, View::Here),
+            None if SystemHash::of_settings(settings).is_some_and(|hash| self.trusts(hash, None)) => Ok(()),
+            None => rehearsal::check(settings, &self.listed),
         }
-        asked.check(&self.listed, View::Here)
+    }
+
+    fn trusts(&self, hash: SystemHash, moved: Option<&str>) -> bool {
+        self.trusted.contains(&(hash, moved.map(str::to_owned)))
     }
 }
 
@@ -102,7 +95,10 @@ impl Policy {
 /// # Errors
 /// What it would lack, and how to allow it.
 pub fn would_take(told: &SystemPolicy, settings: &SystemSettings) -> Result<(), Box<Refusal>> {
-    Asked::read(settings)?.map_or(Ok(()), |asked| asked.check(told, View::Elsewhere))
+    match Asked::read(settings)? {
+        Some(asked) => asked.check(told, View::Elsewhere),
+        None => rehearsal::check(settings, told),
+    }
 }
 
 /// Whose variables are meant.
@@ -196,7 +192,7 @@ impl<'a> Asked<'a> {
                 lacks.insert(Lack::Whole(format!("sets the variable {name}")));
             }
         }
-        let in_headers = self.spec.headers.values().flat_map(|value| file::env_names(value)).map(str::to_owned);
+        let in_headers = self.spec.headers.values().flat_map(|value| variables::names(value)).map(str::to_owned);
         given.extend(in_headers);
         let auth = self.spec.auth.as_ref();
         given.extend(auth.and_then(|auth| auth.env.clone()));
@@ -212,30 +208,21 @@ impl<'a> Asked<'a> {
     /// A server is asked, and may be sent secrets.
     fn asked_over_the_network(&self, policy: &SystemPolicy, view: View, lacks: &mut BTreeSet<Lack>) {
         let Some(text) = self.moved.or(self.spec.url.as_deref()) else { return };
-        let mut named: Vec<&str> = file::env_names(text).collect();
-        // a variable at the beginning says itself where it goes
-        let place = if text.starts_with("${env:") { Some(named.remove(0)) } else { None };
-        if let Some(name) = place.filter(|name| !policy.variables.iter().any(|listed| listed == name)) {
-            lacks.insert(Lack::Variable(name.to_owned()));
-        }
-        let unknown = view == View::Elsewhere && (place.is_some() || !named.is_empty());
-        // what cannot be read leads nowhere: whoever builds the system says what is wrong with it
-        let Some(url) = file::fill_env(text).ok().and_then(|text| Url::parse(&text).ok()).filter(|_| !unknown) else {
-            return;
+        let (server, sent) = match Destination::read(text, policy, view) {
+            Ok(Some(Destination { server: Some(server), sent })) => (server, sent),
+            Ok(_) => return,
+            Err(variables) => return lacks.extend(variables),
         };
-        let Some(host) = url.host_str().map(str::to_ascii_lowercase) else { return };
-        let with_port = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
-        let is_meant = |listed: &str| listed == host || listed == with_port;
-        if !self.is_open(&url) && !policy.hosts.iter().any(|listed| is_meant(listed)) {
-            lacks.insert(Lack::Host(with_port.clone()));
+        if !self.is_open(&server.url) && !policy.hosts.iter().any(|listed| server.is(listed)) {
+            lacks.insert(Lack::Host(server.shown.clone()));
         }
-        let in_headers = self.spec.headers.values().flat_map(|value| file::env_names(value));
-        let secrets = in_headers.chain(named).map(str::to_owned).chain(self.secret(view));
+        let in_headers = self.spec.headers.values().flat_map(|value| variables::names(value));
+        let secrets = in_headers.chain(sent).map(str::to_owned).chain(self.secret(view));
         for secret in secrets {
             let may_go =
-                |pair: &String| pair.rsplit_once('@').is_some_and(|(listed, host)| listed == secret && is_meant(host));
+                |pair: &String| pair.rsplit_once('@').is_some_and(|(listed, host)| listed == secret && server.is(host));
             if !policy.secrets.iter().any(may_go) {
-                lacks.insert(Lack::Secret(format!("{secret}@{with_port}")));
+                lacks.insert(Lack::Secret(format!("{secret}@{}", server.shown)));
             }
         }
     }

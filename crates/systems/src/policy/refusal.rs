@@ -17,7 +17,7 @@ pub enum Lack {
     File(String),
     /// A folder in which a built-in system would keep what it stores.
     Folder(String),
-    /// A host and port that is neither public nor asked by TLS.
+    /// A host and port that is neither public nor asked by TLS; one that variables name, as it is written.
     Host(String),
     /// A secret and where it goes, `NAME@host:port`.
     Secret(String),
@@ -63,10 +63,10 @@ impl Refusal {
         Self { system: system.to_owned(), hash: Some(hash), lacks, known, moved }
     }
 
-    /// Of a built-in system that would write into a folder.
-    pub(super) fn of_folder(system: &str, folder: &str) -> Self {
-        let lacks = vec![Lack::Folder(folder.to_owned())];
-        Self { system: system.to_owned(), hash: None, lacks, known: false, moved: false }
+    /// Of a rehearsal: a folder is allowed by itself, all else by the hash of its settings.
+    pub(super) fn of_rehearsal(system: &str, hash: SystemHash, lacks: Vec<Lack>) -> Self {
+        let known = lacks.iter().all(|lack| matches!(lack, Lack::Folder(_)));
+        Self::new(system, hash, known, false, lacks)
     }
 
     pub(super) fn unreadable(why: String) -> Self {
@@ -90,7 +90,11 @@ impl Refusal {
     /// Settings of section `[allow]` that would allow it, with what to add to each.
     #[must_use]
     pub fn settings(&self) -> Vec<(&'static str, Vec<String>)> {
-        let of = |pick: fn(&Lack) -> Option<&String>| self.lacks.iter().filter_map(pick).cloned().collect::<Vec<_>>();
+        // a server that a variable names is shown by that name, and is no value of a setting
+        let of = |pick: fn(&Lack) -> Option<&String>| {
+            let values = self.lacks.iter().filter_map(pick).filter(|value| !value.contains("${"));
+            values.cloned().collect::<Vec<_>>()
+        };
         let hash = self.hash.filter(|_| !self.known).map(SystemHash::hex);
         let mut settings = vec![("systems", hash.into_iter().collect::<Vec<_>>())];
         if self.moved {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{BuildContext, adapter::AdapterContext, registry};
+use crate::{BuildContext, adapter::file, registry};
 
 const CALLS: &str = "
 retain: {request: POST /add, body: {text: '{text}'}}
@@ -100,6 +100,54 @@ fn p42_an_adapter_is_allowed_by_its_hash_which_covers_all_of_it_but_where_else_i
 }
 
 #[test]
+fn p42_a_variable_says_where_a_url_leads_only_when_it_is_listed_and_no_message_holds_its_value() {
+    // a variable that is there in every test: what it holds stands for a key
+    let value = env!("CARGO_MANIFEST_DIR");
+    let says = |policy: &Policy, url: &str| {
+        let settings = settings(&format!("url: '{url}'\nheaders: {{X-A: '${{env:HOME:-x}}'}}\n"), &[]);
+        let refusal = policy.check(&settings).expect_err("is refused");
+        assert!(!format!("{refusal} {}", refusal.lines()).to_lowercase().contains(&value.to_lowercase()), "{refusal}");
+        refusal.lacks.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for url in [
+        "sqlite:${env:CARGO_MANIFEST_DIR}",
+        "file:///${env:CARGO_MANIFEST_DIR}",
+        "memory://a/${env:CARGO_MANIFEST_DIR:-x}",
+        "${env:CARGO_MANIFEST_DIR}",
+        "https://${env:CARGO_MANIFEST_DIR}.example",
+        "https://a.example${env:CARGO_MANIFEST_DIR}/v1",
+        "https:///${env:CARGO_MANIFEST_DIR}/v1",
+        "https:/a.example/${env:CARGO_MANIFEST_DIR}",
+        "https://u:${env:CARGO_MANIFEST_DIR}@a.example/",
+        "https://a.example:${env:CARGO_MANIFEST_DIR}/",
+        "https://\\\\a.example/${env:CARGO_MANIFEST_DIR}",
+    ] {
+        assert_eq!(says(&Policy::default(), url), ["reads the variable CARGO_MANIFEST_DIR"], "{url}");
+    }
+    let listed = listed(|policy| policy.variables = vec!["CARGO_PKG_NAME".to_owned()]);
+    assert_eq!(
+        says(&listed, "http://${env:CARGO_PKG_NAME}.example/${env:CARGO_MANIFEST_DIR}"),
+        [
+            "asks http://${env:CARGO_PKG_NAME}.example/",
+            "sends the secret CARGO_MANIFEST_DIR to http://${env:CARGO_PKG_NAME}.example/",
+            "sends the secret HOME to http://${env:CARGO_PKG_NAME}.example/",
+        ],
+        "a name that is listed may be a key all the same"
+    );
+}
+
+#[test]
+fn p42_a_secret_inside_of_the_default_of_another_one_is_no_way_around_its_pair() {
+    let policy = listed(|policy| policy.secrets = vec!["HOME@mem.example".to_owned()]);
+    let nested = settings("url: https://mem.example\nheaders: {X-A: '${env:PATH:-${env:HOME}}'}\n", &[]);
+    let context = BuildContext { policy: policy.into(), ..BuildContext::default() };
+    let refused = registry::build("mine", &nested, &context).err().expect("is refused").to_string();
+    assert!(refused.contains("inside of another one"), "{refused}");
+    let spec = file::parse("name: mine\nurl: 'https://a.example/${env:A:-${env:B}}'\n").expect("reads");
+    assert!(adapter::check(&spec).is_err_and(|error| error.contains("inside of another one")), "also before a run");
+}
+
+#[test]
 fn p42_a_shipped_adapter_takes_its_key_nowhere_else() {
     let (_, text) = adapter::shipped::SHIPPED.iter().find(|(name, _)| *name == "supermemory").expect("is shipped");
     let spec = serde_json::to_value(file::parse(text).expect("reads")).expect("serialises");
@@ -194,16 +242,30 @@ fn p42_every_shipped_adapter_is_on_the_list() {
 }
 
 #[test]
-fn p42_a_rehearsal_writes_into_no_folder_of_a_worker_that_was_not_listed() {
-    let settings = SystemSettings::from([(FOLDER.to_owned(), "/etc".into())]);
-    let context = |policy: Policy| {
-        let adapters = AdapterContext { apart: true, ..AdapterContext::default() };
-        BuildContext { adapters, policy: policy.into(), ..BuildContext::default() }
+fn p42_a_rehearsal_writes_into_no_folder_and_ends_no_process_unless_that_was_allowed() {
+    let built = |policy: Policy, settings: &SystemSettings| {
+        let context = BuildContext { policy: policy.into(), ..BuildContext::default() };
+        registry::build("faulty", settings, &context).map(drop).map_err(|e| e.to_string())
     };
-    let built = |policy| registry::build("faulty", &settings, &context(policy)).map(drop).map_err(|e| e.to_string());
-    let refused = built(Policy::default()).expect_err("refused");
+    let of = |name: &str, value: Value| SystemSettings::from([(name.to_owned(), value)]);
+    let writes = of("faulty.memory", "/etc".into());
+    let refused = built(Policy::default(), &writes).expect_err("refused");
     assert!(refused.contains("keeps its banks in /etc") && refused.contains("allow.files=/etc"), "{refused}");
-    assert_eq!(built(listed(|policy| policy.files = vec!["/etc".to_owned()])), Ok(()));
-    let here = BuildContext::default();
-    assert!(registry::build("faulty", &settings, &here).is_ok(), "a person's own rehearsal");
+    assert_eq!(built(listed(|policy| policy.files = vec!["/etc".to_owned()]), &writes), Ok(()));
+    for share in ["0.5".into(), Value::from(1), "much".into()] {
+        let kills = of("faulty.kill", share);
+        let hash = SystemHash::of_settings(&kills).expect("is known by its settings");
+        let refused = built(Policy::default(), &kills).expect_err("refused");
+        let way = format!("allow.systems={}", hash.hex());
+        assert!(refused.contains("ends the process that asks it") && refused.contains(&way), "{refused}");
+        assert!(would_take(&Policy::default().told(), &kills).is_err(), "and it is said before");
+        let listed = listed(|policy| policy.systems = vec![hash.hex()]);
+        assert!(listed.check(&kills).is_ok() && would_take(&listed.told(), &kills).is_ok());
+        assert!(Policy::default().trusting(hash, None).check(&kills).is_ok(), "a person's own rehearsal");
+        assert!(listed.check(&writes).is_err());
+    }
+    for (name, value) in [("faulty.kill", "0"), ("faulty.memory", ""), ("faulty.panic", "1"), ("faulty.error", "1")] {
+        let harmless = of(name, value.into());
+        assert_eq!((SystemHash::of_settings(&harmless), built(Policy::default(), &harmless)), (None, Ok(())), "{name}");
+    }
 }

@@ -45,10 +45,6 @@ fn is_prompt(place: &str) {
     assert!(began.elapsed() < PROMPT, "answered after {:?}", began.elapsed());
 }
 
-fn files_of(process: &Process) -> usize {
-    std::fs::read_dir(format!("/proc/{}/fd", process.id())).expect("the process lives").count()
-}
-
 fn status_of(place: &str, head: &str) -> String {
     let mut stream = TcpStream::connect(place).expect("connects");
     stream
@@ -68,7 +64,7 @@ fn a_thousand_half_open_connections_starve_no_page_and_no_run() {
     wait_until_ready(&mut coordinator);
     wait_until_ready(&mut worker);
     let places = [health_of(&mut coordinator), health_of(&mut worker)];
-    let before = [&coordinator, &worker].map(files_of);
+    let before = [&coordinator, &worker].map(Process::open_files);
 
     let _theirs = places.each_ref().map(|place| half_open(place));
     places.iter().for_each(|place| is_prompt(place));
@@ -76,7 +72,7 @@ fn a_thousand_half_open_connections_starve_no_page_and_no_run() {
     let _more = places.each_ref().map(|place| half_open(place));
     places.iter().for_each(|place| is_prompt(place));
     for (process, before) in [&coordinator, &worker].into_iter().zip(before) {
-        let now = files_of(process);
+        let now = process.open_files();
         assert!(now < before + 200, "{}: {now} files are open, {before} were", process.name());
     }
     let report = client.wait(Duration::from_secs(120)).expect_code(0).json();

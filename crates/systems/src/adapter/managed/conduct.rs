@@ -77,7 +77,8 @@ impl Managed {
             Meaning::Ordinary => failure,
             Meaning::First => {
                 let code = code.as_str();
-                warn!(code, "{} was started and fails at the first it is asked ({operation}): {failure}", self.name);
+                let said = self.secrets.hide(&failure.to_string());
+                warn!(code, "{} was started and fails at the first it is asked ({operation}): {said}", self.name);
                 failure
             }
             Meaning::Hopeless => {

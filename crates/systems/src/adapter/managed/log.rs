@@ -6,9 +6,8 @@ use std::{
 };
 
 use bench_models::classify::one_line;
-use bench_proto::redact;
 
-use super::super::{file, literal::SECRETIVE, spec::AdapterSpec};
+use super::super::secrets::Secrets;
 
 /// Lines of a log that a message quotes; each is bounded by itself, so that the last one is always there.
 const LINES: usize = 4;
@@ -21,29 +20,14 @@ pub(in super::super) fn log_path(folder: &Path) -> PathBuf {
 }
 
 /// The last words of a log on one line: without control characters, keys and the given secrets.
-pub(in super::super) fn last_words(log: &Path, secrets: &[String]) -> String {
-    let mut text = String::from_utf8_lossy(&last_bytes(log, BYTES).unwrap_or_default()).into_owned();
-    for secret in secrets {
-        text = redact::secret(&text, secret).into_owned();
-    }
-    let text = without_colours(&text);
+pub(in super::super) fn last_words(log: &Path, secrets: &Secrets) -> String {
+    let bytes = last_bytes(log, BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    // where the file goes on before it, the first word may be the end of a secret
+    let cut = if bytes.len() as u64 == BYTES { text.find(char::is_whitespace).unwrap_or(text.len()) } else { 0 };
+    let text = without_colours(&secrets.hide(&text[cut..]));
     let lines: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(LINES).collect();
     lines.into_iter().rev().map(|line| one_line(line, None)).collect::<Vec<_>>().join(" / ")
-}
-
-/// The secrets that a system is given: what stands in the variables that its file names.
-pub(in super::super) fn secrets_of(spec: &AdapterSpec) -> Vec<String> {
-    let started =
-        spec.start.iter().flat_map(|start| start.command.iter().chain(start.env.values()).chain(start.files.values()));
-    let texts = started.chain(spec.command.iter().flatten()).chain(spec.env.values());
-    let named = texts.flat_map(|text| file::env_names(text));
-    let secretive = |name: &&str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
-    let shown = spec.auth.as_ref().and_then(|auth| auth.env.as_deref());
-    let values = named.filter(secretive).chain(shown).filter_map(|name| std::env::var(name).ok());
-    let mut secrets: Vec<String> = values.filter(|value| value.len() >= redact::SHORTEST_SECRET).collect();
-    // one that holds another is taken out first
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets
 }
 
 /// A text without the sequences that colour a terminal.
@@ -76,18 +60,20 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = log_path(folder.path());
         std::fs::write(&path, log).expect("is written");
-        last_words(&path, &secrets.iter().map(|secret| (*secret).to_owned()).collect::<Vec<_>>())
+        last_words(&path, &secrets.iter().map(|secret| ((*secret).to_owned(), "[key]".to_owned())).collect())
     }
 
     #[test]
     fn p39_a_quoted_log_is_one_bounded_line_of_its_last_words() {
         assert_eq!(quoted("", &[]), "");
-        assert_eq!(last_words(Path::new("/nowhere/system.log"), &[]), "");
+        assert_eq!(last_words(Path::new("/nowhere/system.log"), &Secrets::default()), "");
         assert_eq!(quoted("a\n\nb\nc\n  d  \ne\n", &[]), "b / c / d / e");
         let long = format!("{}\nthe reason\n", "word ".repeat(2_000));
         let said = quoted(&long, &[]);
         assert!(said.ends_with("… / the reason"), "{said}");
         assert!(said.chars().count() < 400, "{said}");
+        let cut = format!("{} the reason", "open-sesame-1234".repeat(1_000));
+        assert_eq!(quoted(&cut, &["open-sesame-1234"]), "the reason", "half a secret is no word");
     }
 
     #[test]

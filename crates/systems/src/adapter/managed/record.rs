@@ -11,7 +11,10 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use super::child::{Child, remove_container, signal_group};
+use super::{
+    child::{Child, remove_container, signal_group},
+    leads_elsewhere,
+};
 
 /// Time that an orphan has to end by itself.
 const GRACE: Duration = Duration::from_secs(3);
@@ -84,15 +87,28 @@ impl InstanceRecord {
         format!("{}-{}", self.pid, self.begun.unwrap_or_default())
     }
 
+    /// Whether it was written on this machine since it was started. A record that came with a folder names what its author likes.
+    fn is_of_here(&self) -> bool {
+        self.host == host() && self.boot.is_some() && self.boot == boot()
+    }
+
     /// Whether the very process that was started still runs.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.host == host() && self.boot == boot() && self.begun.is_some() && begun(self.pid) == self.begun
+        self.is_of_here() && self.begun.is_some() && begun(self.pid) == self.begun
+    }
+
+    /// The container, when it is one that a runner of this machine has started.
+    fn own_container(&self) -> Option<&str> {
+        let name = self.container.as_deref().filter(|_| self.is_of_here())?;
+        let (port, runner) = name.strip_prefix(&format!("bench-{}-", self.system))?.split_once('-')?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        (is_number(port) && is_number(runner)).then_some(name)
     }
 
     /// Ends it, when it is still the process that was started. The caller holds the folder's lock.
     pub(super) async fn end(&self, folder: &Path) {
-        if let Some(container) = &self.container {
+        if let Some(container) = self.own_container() {
             remove_container(container).await;
         }
         if self.is_alive() {
@@ -112,9 +128,11 @@ impl InstanceRecord {
 
 /// Removes files of an instance that hold secrets; they are written anew whenever it is started.
 pub(super) fn remove_secrets<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
-    for name in names.filter(|name| super::stays_inside(name)) {
+    let data = folder.join("data");
+    let files = names.filter(|name| super::stays_inside(name)).map(|name| data.join(name));
+    for file in files.filter(|file| !leads_elsewhere(folder, file)) {
         // it may have removed them itself
-        let _ = std::fs::remove_file(folder.join("data").join(name));
+        let _ = std::fs::remove_file(file);
     }
 }
 
@@ -210,4 +228,68 @@ pub(super) fn folder_name(name: &str) -> String {
     let fine = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().map(fine).collect();
     if name.trim_matches('.').is_empty() { "run".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(container: &str) -> InstanceRecord {
+        InstanceRecord {
+            system: "mine".to_owned(),
+            pid: 1,
+            begun: None,
+            boot: boot(),
+            container: Some(container.to_owned()),
+            url: String::new(),
+            host: host(),
+            healthy: true,
+            version: None,
+            secret_files: vec!["key".to_owned(), "sub/key".to_owned()],
+        }
+    }
+
+    #[test]
+    fn only_a_container_that_was_started_here_is_ever_removed() {
+        assert_eq!(record("bench-mine-4711-12").own_container(), Some("bench-mine-4711-12"));
+        for other in
+            ["production-db", "bench-mine", "bench-mine-4711", "bench-other-4711-12", "bench-mine-a-1", "bench-mine-1-"]
+        {
+            assert_eq!(record(other).own_container(), None, "{other}");
+        }
+        let elsewhere = InstanceRecord { boot: Some("another".to_owned()), ..record("bench-mine-4711-12") };
+        let unknown = InstanceRecord { boot: None, ..record("bench-mine-4711-12") };
+        assert_eq!((elsewhere.own_container(), unknown.own_container()), (None, None));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_removed_or_written_through_a_link_that_came_with_a_folder() {
+        use std::os::unix::fs::symlink;
+        let (home, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let theirs = other.path().join("key");
+        std::fs::write(&theirs, "theirs").expect("is written");
+        let link = |at: &str, to: &Path| {
+            let folder = home.path().join("systems").join(at);
+            std::fs::create_dir_all(folder.join("data")).expect("is made");
+            std::fs::write(path(&folder), serde_json::to_vec(&record("production-db")).expect("serialises"))
+                .expect("is written");
+            (folder, to.to_owned())
+        };
+        let (folder, to) = link("r/linked", other.path());
+        std::fs::remove_dir(folder.join("data")).expect("is empty");
+        symlink(to, folder.join("data")).expect("is made");
+        let (folder, to) = link("r/sub", other.path());
+        symlink(to, folder.join("data/sub")).expect("is made");
+        let (folder, to) = link("r/log", &theirs);
+        symlink(to, folder.join("system.log")).expect("is made");
+        symlink(home.path().join("systems/r"), home.path().join("systems/run")).expect("is made");
+        end_orphans(home.path()).await;
+        assert_eq!(std::fs::read_to_string(&theirs).expect("is still there"), "theirs");
+        for refused in ["r/linked", "r/log", "run/new"] {
+            let error = super::super::lock(&home.path().join("systems").join(refused)).expect_err("is refused");
+            assert!(error.to_string().contains("leads elsewhere"), "{refused}: {error}");
+        }
+        assert!(remove_data(home.path(), "r").await.is_err());
+        assert!(theirs.exists());
+    }
 }

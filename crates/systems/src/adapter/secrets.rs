@@ -1,0 +1,252 @@
+//! What a system is given and nobody else may read. Servers and processes repeat their keys in their words; no failure, line of a log
+//! or version leaves an adapter before they were taken out.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use bench_proto::{dataset::StreamEntry, failure::Failure, redact, server::ServerAddress};
+use reqwest::Url;
+
+use super::{
+    literal::SECRETIVE,
+    spec::AdapterSpec,
+    variables::{inside_of_a_string, names},
+};
+use crate::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemStats,
+};
+
+/// Shorter values of `auth` are left in texts. Of all other values it is [`redact::SHORTEST_SECRET`].
+const SHORTEST_KEY: usize = 4;
+/// What stands for a value whose name says that it is secret.
+const HIDDEN: &str = "[key]";
+/// The end of a text that was cut.
+const CUT: char = '…';
+
+/// Everything that is filled into an adapter, with what stands for it in messages; one that holds another comes first.
+#[derive(Clone, Default)]
+pub(super) struct Secrets(Arc<Vec<(String, String)>>);
+
+impl Secrets {
+    /// Of an adapter, with the place that it was pointed to.
+    pub(super) fn of(spec: &AdapterSpec, url: Option<&str>) -> Self {
+        let mut values = BTreeMap::new();
+        for name in spec.filled().chain(url).flat_map(names) {
+            let secretive = SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
+            let mark = if secretive { HIDDEN.to_owned() } else { format!("${{env:{name}}}") };
+            for value in std::env::var(name).iter().flat_map(|value| forms(value)) {
+                if value.len() >= redact::SHORTEST_SECRET {
+                    values.entry(value).or_insert(mark.clone());
+                }
+            }
+        }
+        let key = spec.auth.as_ref().and_then(|auth| match (&auth.env, &auth.file) {
+            (Some(name), _) => std::env::var(name).ok(),
+            (None, path) => std::fs::read_to_string(path.as_ref()?).ok(),
+        });
+        for value in key.iter().flat_map(|value| forms(value)).filter(|value| value.len() >= SHORTEST_KEY) {
+            values.insert(value, HIDDEN.to_owned());
+        }
+        Self::from_iter(values)
+    }
+
+    /// Takes them out of a text, also where the text was cut within one.
+    pub(super) fn hide(&self, text: &str) -> String {
+        let mut shown = text.to_owned();
+        for (value, mark) in self.0.iter() {
+            if shown.contains(value) {
+                shown = shown.replace(value, mark);
+            }
+            let cuts: Vec<usize> = shown.match_indices(CUT).map(|(at, _)| at).collect();
+            for at in cuts.into_iter().rev() {
+                let before = shown[..at].trim_end();
+                let beginnings = value.char_indices().map(|(end, _)| end).rev().take_while(|end| *end >= SHORTEST_KEY);
+                if let Some(length) = beginnings.into_iter().find(|end| before.ends_with(&value[..*end])) {
+                    shown.replace_range(before.len() - length..before.len(), mark);
+                }
+            }
+        }
+        shown
+    }
+
+    fn hide_in<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        result.map_err(|failure| Failure { message: self.hide(&failure.message), ..failure })
+    }
+}
+
+impl FromIterator<(String, String)> for Secrets {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(values: I) -> Self {
+        let mut values: Vec<(String, String)> = values.into_iter().collect();
+        values.sort_by_key(|(value, _)| Reverse(value.len()));
+        Self(Arc::new(values))
+    }
+}
+
+/// A value as others repeat it: as it is, on one line, its last word (behind `user` or `Bearer`), in JSON, in a URL and as a host.
+fn forms(value: &str) -> Vec<String> {
+    let value = value.trim();
+    let on_one_line = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let in_query = Url::parse("http://h").ok().and_then(|mut url| {
+        url.query_pairs_mut().append_key_only(value);
+        url.query().map(str::to_owned)
+    });
+    let in_path = super::call::escape(value);
+    let mut forms = vec![value.to_owned(), on_one_line, inside_of_a_string(value), in_path, value.to_ascii_lowercase()];
+    forms.extend(value.rsplit_once(char::is_whitespace).map(|(_, last)| last.to_owned()));
+    forms.extend(in_query);
+    forms
+}
+
+/// A system whose failures and words about itself hold no secrets.
+pub(super) struct Discreet {
+    inner: Arc<dyn MemorySystem>,
+    secrets: Secrets,
+}
+
+impl Discreet {
+    /// Around what an adapter describes.
+    pub(super) fn around(inner: Arc<dyn MemorySystem>, secrets: Secrets) -> Arc<dyn MemorySystem> {
+        Arc::new(Self { inner, secrets })
+    }
+}
+
+#[async_trait]
+impl MemorySystem for Discreet {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+        self.secrets.hide_in(self.inner.open_bank(bank).await)
+    }
+
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
+        self.secrets.hide_in(self.inner.retain(bank, entries, step).await)
+    }
+
+    async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+        self.secrets.hide_in(self.inner.readiness(bank, entries).await)
+    }
+
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        self.secrets.hide_in(self.inner.prepare(bank, query).await)
+    }
+
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        self.secrets.hide_in(self.inner.recall(bank, query).await)
+    }
+
+    async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
+        self.secrets.hide_in(self.inner.reset_bank(bank).await)
+    }
+
+    async fn health(&self) -> Result<String, Failure> {
+        self.secrets.hide_in(self.inner.health().await).map(|about| self.secrets.hide(&about))
+    }
+
+    async fn is_there(&self) -> Result<(), Failure> {
+        self.secrets.hide_in(self.inner.is_there().await)
+    }
+
+    async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
+        self.secrets.hide_in(self.inner.consolidate(bank).await)
+    }
+
+    async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        self.secrets.hide_in(self.inner.answer(bank, query).await)
+    }
+
+    async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
+        self.secrets.hide_in(self.inner.verify(bank, entries).await)
+    }
+
+    async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
+        let stats = self.secrets.hide_in(self.inner.statistics(bank).await)?;
+        Ok(SystemStats { version: stats.version.map(|version| self.secrets.hide(&version)), ..stats })
+    }
+
+    fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {
+        self.secrets.hide_in(self.inner.on_this_machine(bank))
+    }
+
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+
+    async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
+        self.inner.server(bank).await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(values: &[&str]) -> Secrets {
+        values.iter().flat_map(|value| forms(value)).map(|form| (form, HIDDEN.to_owned())).collect()
+    }
+
+    #[test]
+    fn a_secret_is_taken_out_in_every_form_in_which_it_is_repeated() {
+        let secrets = secrets(&["Open \"sesame\"/+Now", "-----BEGIN KEY-----\nabcdef\n-----END KEY-----"]);
+        for (said, shown) in [
+            (r#"wrong key Open "sesame"/+Now"#, "wrong key [key]"),
+            (r#"{"said": "Open \"sesame\"/+Now"}"#, r#"{"said": "[key]"}"#),
+            ("GET /Open%20%22sesame%22%2F%2BNow", "GET /[key]"),
+            ("GET /?k=Open+%22sesame%22%2F%2BNow", "GET /?k=[key]"),
+            ("of -----BEGIN KEY----- abcdef -----END KEY-----", "of [key]"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(secrets.hide(said), shown);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_a_cut_has_shortened_is_taken_out_too() {
+        let secrets = secrets(&["open-sesame-1234"]);
+        for (said, shown) in [
+            ("wrong: open-sesame-12 …", "wrong: [key] …"),
+            ("wrong: open…; its log ends: open-sesame-123…", "wrong: [key]…; its log ends: [key]…"),
+            ("wrong: ope …", "wrong: ope …"),
+        ] {
+            assert_eq!(secrets.hide(said), shown);
+        }
+    }
+
+    #[test]
+    fn every_value_that_is_filled_into_an_adapter_is_one_of_its_secrets() {
+        // variables that are there in every test: what they hold stands for keys
+        for place in [
+            "url: 'https://${env:CARGO_MANIFEST_DIR}.example'",
+            "headers: {X-A: 'Bearer ${env:CARGO_MANIFEST_DIR}'}",
+            "command: [mem, '${env:CARGO_MANIFEST_DIR}']",
+            "env: {A: '${env:CARGO_MANIFEST_DIR:-x}'}",
+            "start: {command: [mem, '${env:CARGO_MANIFEST_DIR}']}",
+            "start: {env: {A: '${env:CARGO_MANIFEST_DIR}'}}",
+            "start: {files: {a.toml: 'k = ${env:CARGO_MANIFEST_DIR}'}}",
+            "auth: {env: CARGO_MANIFEST_DIR}",
+        ] {
+            let spec = super::super::file::parse(&format!("name: mine\n{place}\n")).expect("reads");
+            let said = Secrets::of(&spec, None).hide(concat!("not ", env!("CARGO_MANIFEST_DIR"), "!"));
+            assert!(!said.contains(env!("CARGO_MANIFEST_DIR")), "{place}: {said}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("key");
+        std::fs::write(&file, " open\n").expect("is written");
+        let spec = super::super::file::parse(&format!("name: mine\nauth: {{file: '{}'}}\n", file.display()));
+        assert_eq!(Secrets::of(&spec.expect("reads"), None).hide("not open!"), "not [key]!");
+        let spec = super::super::file::parse("name: mine\n").expect("reads");
+        let moved = Secrets::of(&spec, Some("https://a.example/${env:CARGO_MANIFEST_DIR}"));
+        assert_eq!(moved.hide(env!("CARGO_MANIFEST_DIR")), "${env:CARGO_MANIFEST_DIR}");
+    }
+}
