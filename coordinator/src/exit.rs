@@ -1,10 +1,10 @@
 //! Exit codes and the one error type that reaches a person. Every code is documented in docs/CLI.md.
 
+use std::{error::Error, fmt};
+
 use bench_datasets::DatasetError;
 use bench_store::StoreError;
 use bench_worker::engine::StartError;
-
-use crate::lock::LockError;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,29 +26,71 @@ pub enum Exit {
     Inconclusive = 6,
 }
 
-/// An error with its exit code: one readable message that says what to do next.
-#[derive(Debug, PartialEq, Eq)]
+/// An error with its exit code: one readable message that says what to do next, and the error behind it.
+#[derive(Debug)]
 pub struct CliError {
     /// How the program ends.
     pub exit: Exit,
     /// For people.
     pub message: String,
+    /// What the message was made from.
+    behind: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl CliError {
+    /// An error without another behind it.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), behind: None }
+    }
+
     /// Bad input or usage.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into() }
+        Self::new(Exit::Usage, message)
     }
 
     /// Infrastructure.
     pub fn infrastructure(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Infrastructure, message: message.into() }
+        Self::new(Exit::Infrastructure, message)
     }
 
     /// Resumable.
     pub fn resumable(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Resumable, message: message.into() }
+        Self::new(Exit::Resumable, message)
+    }
+
+    /// Bad input or usage, in the words of the error that found it.
+    pub fn usage_of(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::usage(error.to_string()).because(error)
+    }
+
+    /// Infrastructure, in the words of the error that met it.
+    pub fn infrastructure_of(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::infrastructure(error.to_string()).because(error)
+    }
+
+    /// Keeps the error behind the message.
+    #[must_use]
+    pub fn because(self, error: impl Error + Send + Sync + 'static) -> Self {
+        Self { behind: Some(Box::new(error)), ..self }
+    }
+
+    /// What `-v` prints below the message: the causes, the nearest first. The error whose words the message begins with is left
+    /// out.
+    pub fn causes(&self) -> impl Iterator<Item = String> {
+        let chain = std::iter::successors(self.source(), |error| (*error).source()).map(ToString::to_string);
+        chain.filter(|cause| !self.message.starts_with(cause.as_str()))
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for CliError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.behind.as_deref().map(|error| error as &(dyn Error + 'static))
     }
 }
 
@@ -57,33 +99,29 @@ pub(crate) type CliResult = Result<Exit, CliError>;
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
-        match &error {
-            StoreError::Open(_) | StoreError::Denied(_) | StoreError::Missing(_) | StoreError::Exists(_) => {
-                Self::usage(error.to_string())
+        let exit = match &error {
+            StoreError::Open(_) | StoreError::Denied(_) | StoreError::Missing(_) | StoreError::Exists(_) => Exit::Usage,
+            StoreError::Full(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Unavailable(_)
+            | StoreError::BadData(_)
+            | StoreError::Schema { .. } => Exit::Infrastructure,
+        };
+        let advice = match &error {
+            StoreError::Full(_) => "; free some space, then `bench-coord resume`; nothing is lost",
+            StoreError::Corrupt(_) => {
+                "; finished results can still be read from the run's folder; restore the store from a copy, or start a new one with --store"
             }
-            StoreError::Full(_) => {
-                Self::infrastructure(format!("{error}; free some space, then `bench-coord resume`; nothing is lost"))
-            }
-            StoreError::Corrupt(_) => Self::infrastructure(format!(
-                "{error}; finished results can still be read from the run's folder; restore the store from a copy, or start a new one with --store"
-            )),
-            StoreError::Unavailable(_) => {
-                Self::infrastructure(format!("{error}; try again, or see what `bench-coord doctor` says"))
-            }
-            StoreError::BadData(_) | StoreError::Schema { .. } => Self::infrastructure(error.to_string()),
-        }
+            StoreError::Unavailable(_) => "; try again, or see what `bench-coord doctor` says",
+            _ => "",
+        };
+        Self::new(exit, format!("{error}{advice}")).because(error)
     }
 }
 
 impl From<DatasetError> for CliError {
     fn from(error: DatasetError) -> Self {
-        Self::usage(error.to_string())
-    }
-}
-
-impl From<LockError> for CliError {
-    fn from(error: LockError) -> Self {
-        Self::usage(error.to_string())
+        Self::usage_of(error)
     }
 }
 
@@ -91,7 +129,32 @@ impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Store(error) => error.into(),
-            StartError::Queue(error) => Self::infrastructure(error.to_string()),
+            StartError::Queue(error) => Self::infrastructure_of(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_stand_below_the_message_and_repeat_none_of_it() {
+        let source = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let reason = source.to_string();
+        let error = CliError::from(DatasetError::Io { path: "/data/locomo10.json".to_owned(), source });
+        assert_eq!(error.exit, Exit::Usage);
+        assert_eq!(error.message, format!("/data/locomo10.json: {reason}"), "the first line is what it was");
+        assert_eq!(error.causes().collect::<Vec<_>>(), [reason]);
+
+        let away = CliError::from(StoreError::Unavailable("connection refused".to_owned()));
+        assert_eq!(away.exit, Exit::Infrastructure);
+        assert!(away.message.ends_with("`bench-coord doctor` says"), "{away}");
+        assert_eq!(away.causes().count(), 0, "its words are in the message, and nothing is behind it");
+
+        let syntax = serde_json::from_str::<u32>("x").expect_err("no number");
+        let told = CliError::usage("answerer.params is no JSON object").because(syntax);
+        assert_eq!(told.causes().collect::<Vec<_>>(), ["expected value at line 1 column 1"]);
+        assert_eq!(CliError::usage("--floor 90: give a fraction").causes().count(), 0);
     }
 }

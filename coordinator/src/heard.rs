@@ -2,21 +2,23 @@
 
 use crate::{
     cli::Reduce,
-    import::{fields, grades::Reading, read},
+    import::{fields, forms, grades::Reading, ours::Given, read, records::Search},
 };
 
 /// Most bytes that are read, unpacked.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Reads results made elsewhere, as `import` does; the number of records that were understood.
+/// Reads results made elsewhere, as `import` does; `fields` are its `--field`s. The number of records that were understood.
 ///
 /// # Errors
 /// What is wrong, with its place.
-pub fn import(name: &str, bytes: &[u8]) -> Result<usize, String> {
-    let is_question = |name: &str| name.starts_with("conv-");
-    let records = read::of_content(name, bytes, &is_question, MOST_BYTES).map_err(|e| e.to_string())?;
-    let reading = Reading { score_field: None, scale: 1.0, reduce: Reduce::Mean, metric: None };
-    let lines = records.iter().map(|record| fields::line(record, &reading)).collect::<Result<Vec<_>, _>>();
+pub fn import(name: &str, bytes: &[u8], fields: &[&str]) -> Result<usize, String> {
+    let given = Given::read(fields.iter().copied())?;
+    let search = Search { is_question: &|name| name.starts_with("conv-"), given: &given };
+    let records = read::of_content(name, bytes, search, MOST_BYTES).map_err(|e| e.to_string())?;
+    let form = forms::form_of(&records, &given);
+    let reading = Reading { given, scale: 1.0, reduce: Reduce::Mean, metric: None };
+    let lines = records.iter().map(|record| fields::line(record, form, &reading)).collect::<Result<Vec<_>, _>>();
     lines.map(|lines| lines.len()).map_err(|e| e.to_string())
 }
 

@@ -1,41 +1,45 @@
 //! bench-coord: plans runs, hands out their tasks, watches over them, reports.
 //!
-//! `cli` says what can be typed, `commands` holds one file per verb. `planning` and `planner` turn settings into a spec and
-//! a plan, `dispatch` and `local` keep a run going, `results` turns what is stored into a report.
+//! A command line comes in; an exit code, messages and files go out, and everything that lasts is in the store. Start reading at
+//! `commands/submit.rs`: its six steps name the rooms. A room uses those below it, never one above:
+//!
+//! | room | question |
+//! |---|---|
+//! | `commands` | what does a verb do? One file each |
+//! | `runs` | how is a run estimated, executed, concluded, taken up again, forked? |
+//! | `cluster` | what does a coordinator of a cluster do while it leads? |
+//! | `archive` | how does a run become files, and files a run? |
+//! | `comparison` | what is compared with what? |
+//! | `results` | what is the result of a run, and where is it written? |
+//! | `planning` | which run is meant by settings and flags, and how does its plan get into the store? |
+//! | `display` | how is progress shown? |
+//! | `dispatch` | which tasks are handed out now? |
+//! | `import` | how are results read that others made? |
+//! | `app` | which store, queue, accounts and memory systems does this process have? |
+//! | `standing` | how does a run stand? |
+//! | [`cli`] | what can be typed? |
+//! | `out` | how do words get to a person? |
+//! | `exit` | which exit code, and which message? |
+//!
+//! [`heard`] is a window for those who test from outside what is read of other people's files.
 
-mod answer_key;
 mod app;
 #[cfg(feature = "archive")]
 mod archive;
 pub mod cli;
 mod cluster;
 mod commands;
-mod comparison_inputs;
+mod comparison;
 mod dispatch;
 mod display;
-mod executor;
 mod exit;
 pub mod heard;
 mod import;
-mod latency;
-mod local;
-mod lock;
-mod mirror;
 mod out;
-mod outages;
-mod planner;
 mod planning;
-mod progress;
-mod reach;
-mod rehearsal;
 mod results;
 mod runs;
-mod self_check;
-mod tables;
-mod times;
-mod trusted;
-mod waiting;
-mod waterfall;
+mod standing;
 
 pub use exit::{CliError, Exit};
 
@@ -63,7 +67,7 @@ pub fn run(cli: cli::Cli) -> u8 {
             return Exit::Infrastructure as u8;
         }
     };
-    let is_service = cli.verb.is_service();
+    let (is_service, is_verbose) = (cli.verb.is_service(), cli.global.verbose > 0);
     // a panic anywhere becomes one readable line and an exit code: nothing else reaches a person
     let outcome = runtime.block_on(async { tokio::spawn(commands::run(cli)).await });
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
@@ -73,7 +77,10 @@ pub fn run(cli: cli::Cli) -> u8 {
             if is_service {
                 bench_telemetry::last_words(&error.message);
             } else {
-                out::note(&format!("error: {}", error.message));
+                out::note(&format!("error: {error}"));
+                if is_verbose {
+                    error.causes().for_each(|cause| out::note(&format!("  caused by: {cause}")));
+                }
             }
             error.exit as u8
         }

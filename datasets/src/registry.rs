@@ -1,5 +1,7 @@
 //! The datasets, by name.
 
+use bench_proto::nearest::{did_you_mean, nearest};
+
 use crate::{Dataset, DatasetError, Manifest, OnProgress, OpenOptions, locomo, locomo_sim};
 
 /// Opens a dataset: finds, checks and reads a file, or sets up a generator.
@@ -19,22 +21,14 @@ pub const DATASETS: &[DatasetEntry] = &[
     DatasetEntry { manifest: &locomo_sim::MANIFEST, open: locomo_sim::open },
 ];
 
-/// Names at least this similar (Jaro-Winkler) are worth a hint.
-const SIMILAR: f64 = 0.75;
-
 /// The entry of a name.
 ///
 /// # Errors
 /// Unknown names, with the nearest one as a hint.
 pub fn find(name: &str) -> Result<&'static DatasetEntry, DatasetError> {
     DATASETS.iter().find(|entry| entry.manifest.name == name).ok_or_else(|| {
-        let lower = name.to_lowercase();
-        let names = DATASETS.iter().map(|entry| entry.manifest.name);
-        let nearest = names
-            .map(|known| (strsim::jaro_winkler(&lower, known), known))
-            .filter(|(similarity, _)| *similarity >= SIMILAR)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        let hint = nearest.map_or(String::new(), |(_, known)| format!(", did you mean '{known}'?"));
+        let near = nearest(name, DATASETS.iter().map(|entry| entry.manifest.name));
+        let hint = did_you_mean(&near).map(|hint| format!(", {hint}")).unwrap_or_default();
         DatasetError::Unknown { name: name.to_owned(), hint }
     })
 }

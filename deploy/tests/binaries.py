@@ -39,7 +39,8 @@ def flags_of(paths, struct):
 
 @cache
 def coordinator_flags(verb):
-    paths = ("coordinator/src/cli.rs", "coordinator/src/cli/results.rs")
+    rooms = ("mod", "before", "results", "runs", "store")
+    paths = tuple(f"coordinator/src/cli/{room}.rs" for room in rooms)
     everywhere = flags_of(paths, "GlobalArgs") | {"--help"}
     struct = re.search(rf"\n    {verb.capitalize()}\((?:Box<)?(\w+)", source(paths[0]))
     if struct:

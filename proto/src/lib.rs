@@ -15,6 +15,7 @@ pub mod failure;
 pub mod gate;
 pub mod ids;
 pub mod money;
+pub mod nearest;
 pub mod outage;
 pub mod policy;
 pub mod price;

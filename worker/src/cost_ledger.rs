@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bench_models::caller::Bookkeeper;
 use bench_proto::{
     call::CallRecord,
-    failure::Failure,
+    failure::{Failure, code},
     ids::{RunNo, TaskKey},
 };
 use bench_store::{Calls, StoreError, retry};
@@ -74,12 +74,12 @@ impl Committer for Attempts {
     }
 
     fn refusal(&self, error: &StoreError) -> Failure {
-        Failure::permanent("store", format!("attempts cannot be stored: {error}"))
+        Failure::permanent(code::STORE, format!("attempts cannot be stored: {error}"))
     }
 }
 
 impl From<Stopped> for Failure {
     fn from(_: Stopped) -> Self {
-        Self::transient("store", "the writer of attempts has stopped")
+        Self::transient(code::STORE, "the writer of attempts has stopped")
     }
 }

@@ -23,15 +23,15 @@ use bench_proto::{
     trace::StepTrace,
 };
 use bench_store::ClaimedTask;
+use bench_systems::{
+    StepContext,
+    embed::{Embed, EmbeddingModel},
+};
 
 use crate::{
     calls::{AskedFor, RunCaller, RunCallers},
     cost_ledger::CostLedger,
     ending::TaskEnd,
-};
-use bench_systems::{
-    StepContext,
-    embed::{Embed, EmbeddingModel},
 };
 
 /// Code of the failure of an index that waited for embeddings that another task could not get: its own turn may do better.

@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use bench_proto::{ids::Role, task::TOPOLOGY_VERSION};
 use bench_queue::QueueError;
-use bench_settings::{CommandLine, FlagValue};
+use bench_settings::{CommandLine, FlagValue, signals::Interrupts};
 use bench_store::{Right, StoreError, WORKER_CONNECTIONS};
 use bench_telemetry::http::{BearerToken, Pages};
 use bench_worker::{
@@ -201,7 +201,7 @@ async fn work(args: Args) -> Result<(), Stop> {
     let store = bench_store::open_with(&settings.store_url, WORKER_CONNECTIONS).await?;
     store.may(Right::Work).await?;
     let queue = bench_queue::connect(&settings.queue_url).await?;
-    let host = host();
+    let host = bench_settings::host_name();
     let chosen = args.concurrency.or(settings.worker.slots.map(|slots| slots as usize));
     let config = WorkerConfig {
         name: args.name.clone().unwrap_or_else(|| format!("{host}-{}", std::process::id())),
@@ -239,46 +239,29 @@ async fn work(args: Args) -> Result<(), Stop> {
 /// Works until a signal or a broken store ends it.
 async fn until_stopped(worker: Worker) -> Result<(), Stop> {
     let mut broken = worker.broken.clone();
-    let mut signals = Signals::listen()?;
+    let interrupts =
+        Interrupts::listen().map_err(|e| Stop::infrastructure(format!("signals cannot be received: {e}")))?;
     tokio::select! {
-        () = signals.next() => {}
+        () = interrupts.stop.cancelled() => {}
         _ = broken.changed() => {}
     }
     let reason = broken.borrow().clone();
     if reason.is_none() {
         note("stopping: no task is claimed, calls in flight finish; a second signal drops them");
     }
+    // the first signal after the one that has stopped it
+    let hurry = if reason.is_none() { interrupts.now } else { interrupts.stop };
     let drop_calls = worker.drop_calls();
     let stopping = worker.stop();
     tokio::pin!(stopping);
     tokio::select! {
         () = &mut stopping => {}
-        () = signals.next() => {
+        () = hurry.cancelled() => {
             drop_calls.cancel();
             stopping.await;
         }
     }
     reason.map_or(Ok(()), |reason| Err(Stop::infrastructure(reason)))
-}
-
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, Stop> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let of = |kind| signal(kind).map_err(|e| Stop::infrastructure(format!("signals cannot be received: {e}")));
-        Ok(Self { interrupt: of(SignalKind::interrupt())?, terminate: of(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 fn roles(names: &[String]) -> Result<Vec<Role>, Stop> {
@@ -292,13 +275,6 @@ fn roles(names: &[String]) -> Result<Vec<Role>, Stop> {
         }
     }
     Ok(roles)
-}
-
-/// Name of this machine.
-fn host() -> String {
-    let named = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
-    let read = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
-    named.or_else(read).unwrap_or_else(|| "worker".to_owned())
 }
 
 struct WorkerPages {

@@ -8,7 +8,6 @@ use bench_proto::{
     outage::{Operation, RouteKey, RouteKind},
     spec::{IMPORTED_SYSTEM, ModelSpec, RunSpec, SystemSpec},
 };
-
 use bench_systems::{adapter, vector};
 
 /// The route of a model's chats; `None` for what needs no server.

@@ -76,11 +76,11 @@ fn problem(account: &registry::Account, seen: &Look) -> Option<String> {
 /// What `doctor` finds of an account.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// It can be used; details.
+    /// The account can be used; details.
     Fine(String),
     /// Nothing needs it, and nobody has set it up.
     Unused(String),
-    /// It cannot be used; what to do.
+    /// The account cannot be used; what to do.
     Broken(String),
 }
 
@@ -171,7 +171,7 @@ async fn one(app: &App, provider: &str, account: &Account, model: Option<(ModelR
     }
 }
 
-/// One call of the smallest output.
+/// Asks a model for one token: the smallest call that proves its key and its name.
 async fn ask_for_a_token(
     app: &App,
     role: ModelRole,

@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// What the store or the archive meets.
 pub(crate) async fn archive(app: &App, store: &dyn Store, place: &Place, run: &RunRow) -> Result<String, CliError> {
     let folder = tempfile::tempdir()
-        .map_err(|e| CliError::infrastructure(format!("no folder for the files of the archive: {e}")))?;
+        .map_err(|e| CliError::infrastructure(format!("no folder for the files of the archive: {e}")).because(e))?;
     let (entry, files) = bundle::files(app, store, run, folder.path()).await?;
     push(place, &entry, &files).await.map_err(|error| match error {
         // a person reads where

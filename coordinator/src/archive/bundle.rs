@@ -90,13 +90,13 @@ pub(crate) async fn files(
     let mut files = Files { folder, files: Vec::new() };
     for format in ["json", "md", "html", "csv", "junit"] {
         let text = results::render(&page, format)?;
-        files.open(results::file_name(format))?.write_all(text.as_bytes()).map_err(|e| broken(&e))?;
+        files.open(results::file_name(format))?.write_all(text.as_bytes()).map_err(broken)?;
     }
     drop(questions);
     let mut lines = bench_report::QuestionsWriter::new(files.open("questions.jsonl")?);
-    results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(|e| broken(&e))).await?;
-    lines.finish().and_then(|(mut file, _)| file.flush()).map_err(|e| broken(&e))?;
-    files.open(RUN)?.write_all(&json(&run_bundle(store, run).await?)?).map_err(|e| broken(&e))?;
+    results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(broken)).await?;
+    lines.finish().and_then(|(mut file, _)| file.flush()).map_err(broken)?;
+    files.open(RUN)?.write_all(&json(&run_bundle(store, run).await?)?).map_err(broken)?;
     banks(store, run, files.open(BANKS)?).await?;
     question_results(store, run, files.open(RESULTS)?).await?;
     Ok((IndexEntry::of_run(&run.spec, &summary), files.files))
@@ -111,18 +111,18 @@ struct Files<'a> {
 impl Files<'_> {
     fn open(&mut self, name: &str) -> Result<BufWriter<File>, CliError> {
         let path = self.folder.join(name);
-        let file = File::create(&path).map_err(|e| broken(&e))?;
+        let file = File::create(&path).map_err(broken)?;
         self.files.push(PlainFile { name: name.to_owned(), path });
         Ok(BufWriter::new(file))
     }
 }
 
-fn broken(error: &dyn std::fmt::Display) -> CliError {
-    CliError::infrastructure(format!("the run cannot be archived: {error}"))
+fn broken(error: impl std::error::Error + Send + Sync + 'static) -> CliError {
+    CliError::infrastructure(format!("the run cannot be archived: {error}")).because(error)
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, CliError> {
-    serde_json::to_vec(value).map_err(|e| broken(&e))
+    serde_json::to_vec(value).map_err(broken)
 }
 
 async fn run_bundle(store: &dyn Store, run: &RunRow) -> Result<RunBundle, CliError> {
@@ -151,22 +151,23 @@ async fn run_bundle(store: &dyn Store, run: &RunRow) -> Result<RunBundle, CliErr
 }
 
 fn write_line(out: &mut impl Write, value: &impl Serialize) -> Result<(), CliError> {
-    serde_json::to_writer(&mut *out, value).map_err(|e| broken(&e))?;
-    out.write_all(b"\n").map_err(|e| broken(&e))
+    serde_json::to_writer(&mut *out, value).map_err(broken)?;
+    out.write_all(b"\n").map_err(broken)
 }
 
 async fn banks(store: &dyn Store, run: &RunRow, mut out: impl Write + Send) -> Result<(), CliError> {
     for row in store.banks(run.run_no, None).await? {
         let mut items = Vec::with_capacity(3);
         for hash in [row.content, row.questions, row.gold] {
-            items.push(String::from_utf8(store.item(hash).await?).map_err(|e| broken(&e))?);
+            items.push(String::from_utf8(store.item(hash).await?).map_err(broken)?);
         }
-        let [content, questions, gold] = <[String; 3]>::try_from(items).map_err(|_| broken(&"an item is missing"))?;
+        let [content, questions, gold] = <[String; 3]>::try_from(items)
+            .map_err(|_| CliError::infrastructure("the run cannot be archived: an item is missing"))?;
         let bundle =
             BankBundle { bank_no: row.bank_no, bank_id: row.bank_id, segments: row.segments, content, questions, gold };
         write_line(&mut out, &bundle)?;
     }
-    out.flush().map_err(|e| broken(&e))
+    out.flush().map_err(broken)
 }
 
 async fn question_results(store: &dyn Store, run: &RunRow, mut out: impl Write + Send) -> Result<(), CliError> {
@@ -187,5 +188,5 @@ async fn question_results(store: &dyn Store, run: &RunRow, mut out: impl Write +
             write_line(&mut out, &ResultBundle { facts, texts: own })?;
         }
     }
-    out.flush().map_err(|e| broken(&e))
+    out.flush().map_err(broken)
 }

@@ -1,4 +1,5 @@
-//! The archive from this side: what of a run goes into it, how a run is rebuilt, and who pushes by itself.
+//! The archive from this side: what of a run goes into it, how a run is rebuilt, and who pushes by itself. Files and object stores
+//! are the business of `bench_report::archive`; here rows of the store become files, and files rows.
 //!
 //! | module | question |
 //! |---|---|
@@ -20,13 +21,12 @@ use crate::{
 
 impl From<ArchiveError> for CliError {
     fn from(error: ArchiveError) -> Self {
-        match &error {
-            ArchiveError::Url(_) | ArchiveError::Missing(_) | ArchiveError::Conflict(_) => {
-                Self::usage(error.to_string())
-            }
-            ArchiveError::Store(_) => Self::infrastructure(format!("{error}; nothing is lost, try again")),
-            ArchiveError::Damaged(_) => Self { exit: Exit::Invalid, message: error.to_string() },
-        }
+        let (exit, advice) = match &error {
+            ArchiveError::Url(_) | ArchiveError::Missing(_) | ArchiveError::Conflict(_) => (Exit::Usage, ""),
+            ArchiveError::Store(_) => (Exit::Infrastructure, "; nothing is lost, try again"),
+            ArchiveError::Damaged(_) => (Exit::Invalid, ""),
+        };
+        Self::new(exit, format!("{error}{advice}")).because(error)
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn open(app: &App, named: Option<&str>) -> Result<Place, CliError> {
     Ok(Place::open(&url, environment)?)
 }
 
-/// The same for whoever only reads: a folder that is not there is an error, most likely a wrong name, and is not made.
+/// Opens an archive to read from it: a folder that is not there is an error, most likely a wrong name, and is not made.
 ///
 /// # Errors
 /// Exit 2 with what to give.

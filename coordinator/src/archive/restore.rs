@@ -1,4 +1,4 @@
-//! An archived run becomes a run of this store: reported, compared and judged again like any other.
+//! An archived run becomes a run of this store: reported, compared and graded again like any other.
 
 use std::{
     fs::File,
@@ -19,8 +19,7 @@ use serde::de::DeserializeOwned;
 use super::bundle::{BANKS, BUNDLE_VERSION, BankBundle, REPORT, RESULTS, RUN, ResultBundle, RunBundle};
 use crate::{
     exit::{CliError, Exit},
-    local::LOCAL_DOMAIN,
-    runs::{RESTORED, RESTORING},
+    standing::{RESTORED, RESTORING, domains::LOCAL_DOMAIN},
 };
 
 /// Banks written at once.
@@ -33,7 +32,7 @@ const RESULTS_AT_ONCE: usize = 1_000;
 pub(crate) enum Restored {
     /// The run is in the store now.
     New,
-    /// It was before, with the same result.
+    /// The run was in the store before, with the same result.
     WasThere,
 }
 
@@ -226,19 +225,19 @@ async fn existing(store: &dyn Store, id: &RunId, summary: &Summary) -> Result<Ex
 }
 
 fn damaged(message: String) -> CliError {
-    CliError { exit: Exit::Invalid, message }
+    CliError::new(Exit::Invalid, message)
 }
 
-fn missing(name: &str, error: &std::io::Error) -> CliError {
-    damaged(format!("the archived run has no readable {name}: {error}"))
+fn missing(name: &str, error: std::io::Error) -> CliError {
+    damaged(format!("the archived run has no readable {name}: {error}")).because(error)
 }
 
 fn whole(folder: &Path, name: &str) -> Result<Vec<u8>, CliError> {
-    std::fs::read(folder.join(name)).map_err(|e| missing(name, &e))
+    std::fs::read(folder.join(name)).map_err(|e| missing(name, e))
 }
 
 fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, CliError> {
-    serde_json::from_slice(bytes).map_err(|e| damaged(format!("{name} cannot be read: {e}")))
+    serde_json::from_slice(bytes).map_err(|e| damaged(format!("{name} cannot be read: {e}")).because(e))
 }
 
 /// The lines of a file, one by one.
@@ -246,11 +245,11 @@ fn lines<T: DeserializeOwned>(
     folder: &Path,
     name: &'static str,
 ) -> Result<impl Iterator<Item = Result<T, CliError>> + Send, CliError> {
-    let file = File::open(folder.join(name)).map_err(|e| missing(name, &e))?;
+    let file = File::open(folder.join(name)).map_err(|e| missing(name, e))?;
     let lines = BufReader::new(file).split(b'\n');
     Ok(lines
         .filter(|line| line.as_ref().map_or(true, |line| !line.is_empty()))
-        .map(move |line| parse(name, &line.map_err(|e| missing(name, &e))?)))
+        .map(move |line| parse(name, &line.map_err(|e| missing(name, e))?)))
 }
 
 #[cfg(test)]

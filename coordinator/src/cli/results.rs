@@ -6,6 +6,61 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, SampleArgs, SubmitArgs};
 
+/// Flags of `report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Formats, separated by commas: terminal, json, md, html, csv, junit
+    #[arg(long, value_delimiter = ',', value_name = "FORMATS")]
+    pub format: Vec<String>,
+    /// Leave cells of CSV that a spreadsheet would compute as they are; without it they begin with ' and are text
+    #[arg(long)]
+    pub raw_csv: bool,
+    /// Write files here instead of printing
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+    /// Show paired differences from this run in html: a forest plot, and flips among the questions
+    #[arg(long, value_name = "RUN")]
+    pub baseline: Option<String>,
+    /// Known mistakes of the dataset's answer key (JSON: question_id, correct_answer, error_type): the score by the corrected key, and
+    /// the ceiling that the published one leaves
+    #[arg(long, value_name = "FILE")]
+    pub answer_key: Option<PathBuf>,
+    /// Where traces can be seen, for links in html; {trace_id} stands for the trace
+    #[arg(long, value_name = "URL")]
+    pub trace_url: Option<String>,
+}
+
+/// Flags of `trace`.
+#[derive(Debug, Clone, Args)]
+pub struct TraceArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Id of a question, or its trace id; the slowest questions are listed without one
+    pub question: Option<String>,
+    /// The slowest question
+    #[arg(long, conflicts_with = "question")]
+    pub slowest: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `score`.
+#[derive(Debug, Clone, Args)]
+pub struct ScoreArgs {
+    /// Scorer
+    #[arg(long, value_name = "NAME", required_unless_present = "list")]
+    pub scorer: Option<String>,
+    /// JSON lines; standard input without it
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// List all scorers
+    #[arg(long)]
+    pub list: bool,
+}
+
 /// How several grades of one answer become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Reduce {
@@ -23,12 +78,18 @@ pub struct ImportArgs {
     #[command(flatten)]
     pub sample: SampleArgs,
     /// JSON lines (question_id, answer?, retrieved?, score?, metric?), or JSON, or CSV; docs/IMPORT.md has the rest
-    #[arg(long, value_name = "FILE")]
-    pub answers: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "forms")]
+    pub answers: Option<PathBuf>,
+    /// Print the known forms, and where each field lies in them
+    #[arg(long)]
+    pub forms: bool,
     /// The named questions are the sample; without it the others are not_run
     #[arg(long)]
     pub subset: bool,
-    /// Field of the grade, dotted, when the file has several
+    /// Where a field of ours lies in the file, dotted, such as score=metrics.f1; repeatable
+    #[arg(long, value_name = "OURS=THEIRS")]
+    pub field: Vec<String>,
+    /// The same as --field score=FIELD
     #[arg(long, value_name = "FIELD")]
     pub score_field: Option<String>,
     /// Divide grades by this
@@ -143,6 +204,17 @@ pub enum ForkFrom {
     Answer,
     /// Judge: answers too; deterministic scorers run again for nothing
     Judge,
+}
+
+impl ForkFrom {
+    /// The phase as people read it, and as it is stored.
+    pub(crate) const fn phase(self) -> &'static str {
+        match self {
+            Self::Recall => "recall",
+            Self::Answer => "answer",
+            Self::Judge => "judge",
+        }
+    }
 }
 
 /// A run made from another: flags of `rejudge` and `rescore`.

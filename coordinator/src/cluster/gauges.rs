@@ -20,10 +20,10 @@ use super::scale::COUNTED;
 use crate::{
     dispatch::window::{Slots, window},
     exit::CliError,
-    progress::ProgressMeter,
+    standing::progress::ProgressMeter,
 };
 
-/// Looks closer together than this show the same.
+/// Two looks at the cluster that are closer together than this show the same gauges.
 const FRESH: Duration = Duration::from_millis(500);
 /// Longest wait for the broker.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,11 +36,11 @@ pub(crate) struct ClusterGauges {
     queue: Arc<dyn Queue>,
     /// Whether this coordinator leads: the others show nothing of the cluster, so that sums are right.
     pub leading: AtomicBool,
-    memory: Mutex<Memory>,
+    seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
-struct Memory {
+struct Seen {
     looked: Option<Instant>,
     meters: HashMap<i64, ProgressMeter>,
     /// What a run had done when it last moved, and when that was seen.
@@ -82,20 +82,20 @@ const OF_CLUSTER: &[&Gauge] = &[
 impl ClusterGauges {
     /// Gauges of a store and a broker.
     pub(crate) fn new(store: Arc<dyn Store>, queue: Arc<dyn Queue>) -> Self {
-        Self { store, queue, leading: AtomicBool::new(false), memory: Mutex::default() }
+        Self { store, queue, leading: AtomicBool::new(false), seen: Mutex::default() }
     }
 
-    /// Brings them up to date; what cannot be read is no longer shown. Returns the pools that it has seen, when it has looked.
+    /// Brings the gauges up to date; what cannot be read is no longer shown. Returns the pools that it has seen, when it has looked.
     pub(crate) async fn refresh(&self) -> Option<BTreeSet<String>> {
         let leading = self.leading.load(Ordering::Relaxed);
         catalogue::LEADING.set(f64::from(u8::from(leading)));
-        let mut memory = self.memory.lock().await;
-        if memory.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
+        let mut seen = self.seen.lock().await;
+        if seen.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
             return None;
         }
-        memory.looked = Some(Instant::now());
+        seen.looked = Some(Instant::now());
         let mut found = Found::default();
-        if leading && let Err(error) = self.look(&mut memory, &mut found).await {
+        if leading && let Err(error) = self.look(&mut seen, &mut found).await {
             debug!("some gauges could not be read: {}", error.message);
         }
         let seen = found.0.get(catalogue::WINDOW.name()).into_iter().flat_map(|(_, series)| series);
@@ -107,15 +107,15 @@ impl ClusterGauges {
         Some(pools)
     }
 
-    async fn look(&self, memory: &mut Memory, found: &mut Found) -> Result<(), CliError> {
+    async fn look(&self, seen: &mut Seen, found: &mut Found) -> Result<(), CliError> {
         let filter = RunFilter { controls: true, limit: Some(RUNS), ..RunFilter::default() };
         let mut runs = self.store.list_runs(&filter).await?;
         runs.retain(|run| run.domain == CLUSTER_DOMAIN && matches!(run.state, RunState::Running | RunState::Paused));
         let open_runs: BTreeSet<i64> = runs.iter().map(|run| run.run_no.0).collect();
-        memory.meters.retain(|run, _| open_runs.contains(run));
-        memory.moved.retain(|run, _| open_runs.contains(run));
+        seen.meters.retain(|run, _| open_runs.contains(run));
+        seen.moved.retain(|run, _| open_runs.contains(run));
         for run in &runs {
-            look_at_run(memory, found, run);
+            look_at_run(seen, found, run);
         }
         for row in self.store.outages(CLUSTER_DOMAIN).await?.iter().filter(|row| row.outage.is_open()) {
             let away = (row.now_us - row.outage.from_us) as f64 / 1e6;
@@ -213,7 +213,7 @@ impl ClusterGauges {
     }
 }
 
-fn look_at_run(memory: &mut Memory, found: &mut Found, run: &RunRow) {
+fn look_at_run(seen: &mut Seen, found: &mut Found, run: &RunRow) {
     let id = run.run_id.0.as_str();
     let counters = &run.counters;
     let sample = i64::try_from(run.spec.sample.n).unwrap_or(i64::MAX);
@@ -228,19 +228,19 @@ fn look_at_run(memory: &mut Memory, found: &mut Found, run: &RunRow) {
     }
     let progress = if sample > 0 { counters.ended() as f64 / sample as f64 } else { 1.0 };
     found.put(&catalogue::RUN_PROGRESS, &[id], progress.clamp(0.0, 1.0));
-    let snapshot = memory.meters.entry(run.run_no.0).or_default().look(run);
+    let snapshot = seen.meters.entry(run.run_no.0).or_default().look(run);
     if let Some(eta) = snapshot.eta_seconds.filter(|eta| eta.is_finite()) {
         found.put(&catalogue::RUN_ETA_SECONDS, &[id], eta);
     }
     if run.state == RunState::Running {
         let done = counters.ended() + counters.answered + counters.entries_retained + counters.banks_ready;
-        let (before, since) = memory.moved.entry(run.run_no.0).or_insert((done, Instant::now()));
+        let (before, since) = seen.moved.entry(run.run_no.0).or_insert((done, Instant::now()));
         if *before != done {
             (*before, *since) = (done, Instant::now());
         }
         found.put(&catalogue::RUN_STILL_SECONDS, &[id], since.elapsed().as_secs_f64());
     } else {
-        memory.moved.remove(&run.run_no.0);
+        seen.moved.remove(&run.run_no.0);
     }
     for (kind, usd) in [
         ("spent", Some(counters.spent)),

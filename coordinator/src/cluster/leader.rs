@@ -11,7 +11,7 @@ use bench_telemetry::outage::{self, Upset};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{past::Past, trouble::Trouble};
+use crate::dispatch::{past::Past, trouble::Trouble};
 
 /// How often the leader raises its counter, and others look at it.
 const BEAT: Duration = Duration::from_millis(1000);
@@ -30,9 +30,9 @@ pub(crate) struct Candidate {
     pub scope: String,
     /// Name of this process.
     pub holder: String,
-    /// See [`Trouble`].
+    /// Where this coordinator notes what keeps it from working.
     pub trouble: Trouble,
-    /// See [`Past`].
+    /// What this coordinator was told of the store (P44).
     pub past: Past,
 }
 

@@ -89,7 +89,7 @@ impl Overview {
                 slots.join(", ")
             ));
             lines.extend(withdrawn.iter().map(|(key, left)| {
-                let age = crate::progress::duration(left.for_ms as f64 / 1e3);
+                let age = crate::out::amounts::duration(left.for_ms as f64 / 1e3);
                 format!("  leaves {key} to the others for {age}: {}", left.reason)
             }));
         }
@@ -111,7 +111,7 @@ impl Overview {
         lines.join("\n")
     }
 
-    /// The same as JSON.
+    /// The overview as JSON.
     #[must_use]
     pub(crate) fn json(&self) -> Value {
         let worker = |(row, info): &(SessionRow, SessionInfo)| {
@@ -179,7 +179,7 @@ fn withdrawn(worker: &SessionRow) -> Vec<(RouteKey, &Withdrawn)> {
 
 fn since(withdrawn: &Withdrawn) -> String {
     let for_ms = i64::try_from(withdrawn.for_ms).unwrap_or(i64::MAX);
-    crate::times::rfc3339(jiff::Timestamp::now().as_millisecond().saturating_sub(for_ms))
+    crate::out::times::rfc3339(jiff::Timestamp::now().as_millisecond().saturating_sub(for_ms))
 }
 
 fn seconds(ms: i64) -> f64 {

@@ -13,11 +13,11 @@ const HEAD_ROOM: f64 = 1.2;
 /// What the number is made of, for one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct RunLoad {
-    /// Its open tasks.
+    /// The run's open tasks.
     pub open: OpenByRole,
-    /// Its questions in flight at most.
+    /// The run's questions in flight at most.
     pub questions: Option<u32>,
-    /// Its segments in flight at most.
+    /// The run's segments in flight at most.
     pub segments: Option<u32>,
     /// Calls per second that its models allow, when a limit is known.
     pub calls_per_second: Option<f64>,

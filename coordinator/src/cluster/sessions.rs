@@ -16,7 +16,7 @@ use bench_telemetry::{
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::planner_domain;
+use crate::standing::domains::planner_domain;
 
 /// How often the counters of sessions are read.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

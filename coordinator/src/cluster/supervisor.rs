@@ -18,11 +18,12 @@ use bench_worker::{banks::BankCache, concluder::Concluder, traces::Keeper};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, warn};
 
-use super::{sessions::Watch, trouble::Trouble};
 use crate::{
     app::App,
-    latency::{self, all_ended},
+    cluster::sessions::Watch,
+    dispatch::trouble::Trouble,
     results,
+    standing::latency::{self, all_ended},
 };
 
 /// How often it looks around.
@@ -60,7 +61,7 @@ enum TickError {
 }
 
 /// What a supervisor remembers between two ticks; all of it can be learned anew.
-struct Memory {
+struct Supervised {
     next_sweep: HashMap<RunNo, Instant>,
     /// Runs whose questions have ended, and their probe has not.
     probing: BTreeSet<RunNo>,
@@ -78,7 +79,7 @@ impl Supervisor {
 
     async fn look_around(self, stop: CancellationToken) {
         let banks = Arc::new(BankCache::new(Arc::clone(&self.store)));
-        let mut memory = Memory {
+        let mut supervised = Supervised {
             next_sweep: HashMap::new(),
             probing: BTreeSet::new(),
             dead_letters: None,
@@ -86,7 +87,7 @@ impl Supervisor {
         };
         let mut upset = Upset::default();
         loop {
-            match self.tick(&mut memory).await {
+            match self.tick(&mut supervised).await {
                 Ok(()) => upset.over(),
                 Err(TickError::Store(error)) if error.is_transient() => upset.away(&outage::STORE, &error),
                 Err(error) => {
@@ -102,65 +103,65 @@ impl Supervisor {
         }
     }
 
-    async fn tick(&self, memory: &mut Memory) -> Result<(), TickError> {
+    async fn tick(&self, supervised: &mut Supervised) -> Result<(), TickError> {
         let running = self.store.running_runs(&self.domain).await?;
-        memory.next_sweep.retain(|run, _| running.iter().any(|(running, _)| running == run));
-        memory.probing.retain(|run| running.iter().any(|(running, _)| running == run));
+        supervised.next_sweep.retain(|run, _| running.iter().any(|(running, _)| running == run));
+        supervised.probing.retain(|run| running.iter().any(|(running, _)| running == run));
         for (run, _) in running {
-            self.look_after(memory, run).await?;
+            self.look_after(supervised, run).await?;
         }
-        if memory.dead_letters.is_none_or(|looked| looked.elapsed() >= DEAD_LETTERS_EVERY) {
-            memory.dead_letters = Some(Instant::now());
+        if supervised.dead_letters.is_none_or(|looked| looked.elapsed() >= DEAD_LETTERS_EVERY) {
+            supervised.dead_letters = Some(Instant::now());
             self.take_back_dead_letters().await?;
         }
         Ok(())
     }
 
     /// Sweeps a run when it is time or everything seems to have ended; ends it when everything has.
-    async fn look_after(&self, memory: &mut Memory, run: RunNo) -> Result<(), TickError> {
+    async fn look_after(&self, supervised: &mut Supervised, run: RunNo) -> Result<(), TickError> {
         let row = self.store.run(run).await?;
-        let due = memory.next_sweep.get(&run).is_none_or(|next| Instant::now() >= *next);
+        let due = supervised.next_sweep.get(&run).is_none_or(|next| Instant::now() >= *next);
         if !due && !all_ended(&row) {
             return Ok(());
         }
-        if !due && memory.probing.contains(&run) {
-            return self.end(memory, &row).await;
+        if !due && supervised.probing.contains(&run) {
+            return self.end(supervised, &row).await;
         }
         let began = Instant::now();
         let span = process::started(process_span!("sweep", run = row.run_id.0.as_str()));
-        let swept = self.sweep(memory, run).instrument(span.clone()).await;
+        let swept = self.sweep(supervised, run).instrument(span.clone()).await;
         if let Err(error) = &swept {
             process::failed(&span, &error.to_string());
         }
         drop(span);
         swept?;
         // a sweep over a very large run takes its time: it may use 5 % of it
-        memory.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
+        supervised.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
         let row = self.store.run(run).await?;
         if row.state == RunState::Running && all_ended(&row) {
-            self.end(memory, &row).await?;
+            self.end(supervised, &row).await?;
         }
         Ok(())
     }
 
     /// All questions have ended: the latency probe is waited for, then the run is finished.
-    async fn end(&self, memory: &mut Memory, row: &RunRow) -> Result<(), TickError> {
+    async fn end(&self, supervised: &mut Supervised, row: &RunRow) -> Result<(), TickError> {
         if !latency::is_over(self.store.as_ref(), row).await? {
-            memory.probing.insert(row.run_no);
+            supervised.probing.insert(row.run_no);
             return Ok(());
         }
-        memory.probing.remove(&row.run_no);
+        supervised.probing.remove(&row.run_no);
         self.finish(row).await
     }
 
-    async fn sweep(&self, memory: &Memory, run: RunNo) -> Result<(), TickError> {
+    async fn sweep(&self, supervised: &Supervised, run: RunNo) -> Result<(), TickError> {
         let outcome = self.store.sweep(run).await?;
         let mut by_run: BTreeMap<RunNo, Vec<TaskKey>> = BTreeMap::new();
         for (run, question) in outcome.to_conclude {
             by_run.entry(run).or_default().push(question);
         }
         for (run, questions) in by_run {
-            let concluded = memory.concluder.conclude(run, questions).await;
+            let concluded = supervised.concluder.conclude(run, questions).await;
             concluded.map_err(|failure| TickError::Other(failure.to_string()))?;
         }
         Ok(())

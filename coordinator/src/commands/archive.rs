@@ -16,12 +16,15 @@ use crate::{
     archive::{auto, open, open_existing, restore},
     cli::{ArchiveAt, ArchiveVerb},
     exit::{CliError, CliResult, Exit},
-    out, results,
-    runs::find_run,
-    tables::{render, table},
+    out::{
+        self,
+        tables::{render, table},
+    },
+    results,
+    standing::find_run,
 };
 
-/// Runs the verb.
+/// Copies finished runs to an archive and back, and prints what is there; exit 5 for files that are not those that were written.
 pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
     let at = |at: &ArchiveAt| open_existing(app, at.archive.as_deref());
     match verb {
@@ -126,19 +129,19 @@ async fn get(
     let manifest = fetch::manifest(place, entry).await?;
     // nothing of a run that is damaged appears under its name
     let fetched =
-        tempfile::Builder::new().prefix(".fetch-").tempdir_in(folder).map_err(|e| results::disk(folder, &e))?;
+        tempfile::Builder::new().prefix(".fetch-").tempdir_in(folder).map_err(|e| results::disk(folder, e))?;
     for file in &manifest.files {
         let path = fetched.path().join(&file.name);
-        let mut out = private::append(&path).map(BufWriter::new).map_err(|e| results::disk(&path, &e))?;
+        let mut out = private::append(&path).map(BufWriter::new).map_err(|e| results::disk(&path, e))?;
         fetch::file(place, &manifest, file, &mut out).await?;
-        out.flush().map_err(|e| results::disk(&path, &e))?;
+        out.flush().map_err(|e| results::disk(&path, e))?;
     }
     for file in &manifest.files {
         let path = folder.join(&file.name);
-        std::fs::rename(fetched.path().join(&file.name), &path).map_err(|e| results::disk(&path, &e))?;
+        std::fs::rename(fetched.path().join(&file.name), &path).map_err(|e| results::disk(&path, e))?;
     }
     let text = serde_json::to_vec_pretty(&manifest)
-        .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")))?;
+        .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")).because(e))?;
     results::write_atomically(&folder.join("manifest.json"), |out| out.write_all(&text))?;
     out::note(&format!("{} files: {}", manifest.files.len() + 1, folder.display()));
     if let Some(trusted) = rebuild {

@@ -9,7 +9,7 @@ use crate::{
     out,
 };
 
-/// Runs the verb.
+/// Copies a local store to a new file and prints its path; exit 2 for a store that is no file.
 pub(super) async fn run(app: &App, args: &BackupArgs) -> CliResult {
     let file = args.file.display();
     if app.store_file().is_none() {

@@ -2,16 +2,16 @@
 
 use bench_store::{CANCELLED_NOW, RunState};
 
-use super::controls;
 use crate::{
     app::App,
     cli::CancelArgs,
     exit::{CliError, CliResult, Exit},
     out,
-    runs::find_run,
+    runs::controls,
+    standing::find_run,
 };
 
-/// Runs the verb.
+/// Puts a run and the controls that wait for it into state `cancelled`; exit 2 when it had ended before.
 pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;

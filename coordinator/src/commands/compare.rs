@@ -1,19 +1,20 @@
 //! `compare A B …`: paired differences, flips, and what else stands side by side.
 
-use bench_aggregate::compare::{CompareOptions, common_metric, compare, correct_over_pairs, fingerprints::TESTABLE};
+use bench_aggregate::compare::{CompareOptions, correct_over_pairs};
 use bench_proto::comparison::{Comparison, Word};
 use bench_store::Store;
 use serde_json::json;
 
 use crate::{
     app::App,
-    cli::{CompareArgs, PairingArgs},
-    comparison_inputs::LoadedRun,
+    cli::CompareArgs,
+    comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
 };
 
-/// Runs the verb.
+/// Reads two or more runs and prints each pair; with `--output-dir` it writes comparison.json, .md and .svg. Exit 1 when a run
+/// is worse, 5 when two cannot be compared.
 pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     for (name, value) in [("--tolerance", args.tolerance), ("--category-tolerance", args.category_tolerance)] {
         if !(0.0..=1.0).contains(&value) {
@@ -50,7 +51,7 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     if let Some(folder) = &args.output_dir {
         results::check_writable(folder)?;
         let pretty = serde_json::to_string_pretty(&json)
-            .map_err(|e| CliError::infrastructure(format!("the comparison cannot be written: {e}")))?;
+            .map_err(|e| CliError::infrastructure(format!("the comparison cannot be written: {e}")).because(e))?;
         let plot = bench_report::svg::forest(&pairs);
         for (name, text) in [("comparison.json", &pretty), ("comparison.md", &markdown), ("comparison.svg", &plot)] {
             results::write_atomically(&folder.join(name), |file| std::io::Write::write_all(file, text.as_bytes()))?;
@@ -83,7 +84,7 @@ async fn spec_for_folder(
 
 fn rendered(pairs: &[Comparison]) -> (serde_json::Value, String, String) {
     use bench_report::comparison as view;
-    let colour = results::colour();
+    let colour = out::colour();
     match pairs {
         [one] => (json!(one), view::terminal(one, colour), view::markdown(one)),
         pairs => (
@@ -102,58 +103,4 @@ fn exit_of(pairs: &[Comparison]) -> Exit {
     } else {
         Exit::Done
     }
-}
-
-/// The options that `compare` and `gate` share.
-///
-/// # Errors
-/// Exit 2 for groups that cannot be under test.
-pub(super) fn options(app: &App, pairing: &PairingArgs) -> Result<CompareOptions, CliError> {
-    if let Some(unknown) = pairing.under_test.iter().find(|name| !TESTABLE.contains(&name.as_str()) && *name != "all") {
-        return Err(CliError::usage(format!("--under-test {unknown}: give {}, or all", TESTABLE.join(", "))));
-    }
-    Ok(CompareOptions {
-        metric: pairing.metric.clone(),
-        under_test: pairing.under_test.clone(),
-        seed: app.settings().stats_seed,
-        ..CompareOptions::default()
-    })
-}
-
-/// Refuses a metric that a person named and a run does not have.
-///
-/// # Errors
-/// Exit 2 with those that it has.
-pub(super) fn check_metric(pairing: &PairingArgs, run: &LoadedRun) -> Result<(), CliError> {
-    let known: Vec<&str> = run.summary.scores.iter().map(|score| score.metric.as_str()).collect();
-    match pairing.metric.as_deref().filter(|metric| !known.contains(metric)) {
-        None => Ok(()),
-        Some(metric) => Err(CliError::usage(format!(
-            "--metric {metric}: run {} has {}; `bench-coord rescore` and `rejudge` add others",
-            run.summary.run.id,
-            known.join(", ")
-        ))),
-    }
-}
-
-/// Compares two runs; with texts in the flips when they are wanted.
-///
-/// # Errors
-/// What the store meets.
-pub(super) async fn pair(
-    store: &dyn Store,
-    a: &LoadedRun,
-    b: &LoadedRun,
-    options: &CompareOptions,
-    texts: bool,
-) -> Result<Comparison, CliError> {
-    let metric = common_metric(&a.spec, options);
-    let top_k = a.spec.system.top_k.min(b.spec.system.top_k);
-    let (of_a, of_b) = tokio::try_join!(a.facts(store, &metric, top_k), b.facts(store, &metric, top_k))?;
-    let mut comparison = compare(&a.side(&of_a), &b.side(&of_b), options);
-    if texts {
-        a.fill(store, &mut comparison.flips, |flip| &mut flip.a).await?;
-        b.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;
-    }
-    Ok(comparison)
 }

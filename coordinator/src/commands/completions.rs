@@ -8,7 +8,7 @@ use crate::{
     out,
 };
 
-/// Runs the verb.
+/// Prints the completion script of a shell.
 pub(super) fn run(shell: clap_complete::Shell) -> CliResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "bench-coord", &mut script);

@@ -10,7 +10,7 @@ use crate::{
     out,
 };
 
-/// Runs the verb.
+/// Prints effective settings with their origins, by default those that somebody has set.
 pub(super) fn run(app: &App, verb: &ConfigVerb) -> CliResult {
     match verb {
         ConfigVerb::Show { all } => out::result(&render(&app.settings().show(*all))),
@@ -23,8 +23,8 @@ pub(super) fn run(app: &App, verb: &ConfigVerb) -> CliResult {
 /// Runs `config trust`.
 pub(super) fn trust(args: &GlobalArgs) -> CliResult {
     let line = CommandLine { config: args.config.clone(), ..CommandLine::default() };
-    let settings = bench_settings::trust(&line, &bench_worker::environment::extra_keys())
-        .map_err(|e| CliError::usage(e.to_string()))?;
+    let settings =
+        bench_settings::trust(&line, &bench_worker::environment::extra_keys()).map_err(CliError::usage_of)?;
     if settings.is_empty() {
         out::note("nothing in it needs a word; it is trusted all the same until it changes");
     } else {

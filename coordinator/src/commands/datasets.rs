@@ -8,11 +8,14 @@ use crate::{
     app::App,
     cli::DatasetsVerb,
     exit::{CliError, CliResult, Exit},
-    mirror, out,
-    tables::{render, table},
+    out::{
+        self,
+        tables::{render, table},
+    },
+    planning::mirror,
 };
 
-/// Runs the verb.
+/// Prints what is known of datasets; `fetch` and `generate` write files. Exit 2 for a file that is not the published one.
 pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
         DatasetsVerb::List { json } => list(*json),
@@ -87,7 +90,7 @@ async fn blocking<T: Send + 'static>(
     let options = options(app, name, path);
     let name = name.to_owned();
     let done = tokio::task::spawn_blocking(move || work(&name, options)).await;
-    Ok(done.map_err(|e| CliError::infrastructure(format!("the dataset stopped: {e}")))??)
+    Ok(done.map_err(|e| CliError::infrastructure(format!("the dataset stopped: {e}")).because(e))??)
 }
 
 fn list(json: bool) -> CliResult {

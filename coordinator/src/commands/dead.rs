@@ -8,13 +8,13 @@ use crate::{
     app::{App, queue_error},
     cli::{DeadChoice, DeadVerb},
     exit::{CliError, CliResult, Exit},
-    out, tables, times,
+    out::{self, tables, times},
 };
 
 /// Most characters of a header or a body that are shown.
 const MOST_SHOWN: usize = 4096;
 
-/// Runs the verb.
+/// Prints messages that no worker could read; `requeue` and `drop` take them out of the dead letters.
 pub(super) async fn run(app: &App, verb: &DeadVerb) -> CliResult {
     let queue = app.open_queue().await?;
     let ended = match queue.has_dead_letters() {

@@ -6,16 +6,18 @@ use bench_store::ConnectionRoom;
 use bench_worker::transport;
 
 use crate::{
-    app::{App, Place},
+    app::{
+        App, Deployment,
+        reach::{self, Found},
+    },
     cli::DoctorArgs,
-    cluster::{client::who_is_missing, overview::Overview},
+    cluster::overview::Overview,
     exit::{CliError, CliResult, Exit},
-    out,
-    reach::{self, Found},
-    results,
+    out, results,
+    runs::client::who_is_missing,
 };
 
-/// Runs the verb.
+/// Looks at store, queue, folders, datasets and accounts and prints a line for each; exit 4 when one of them cannot be used.
 pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
     let mut failed = 0;
     let mut line = |what: &str, found: Result<String, String>| match found {
@@ -36,7 +38,7 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
         }
         Err(error) => line("queue", Err(error.message)),
     }
-    if let (Ok(Place::Cluster), Ok(store)) = (app.place(), app.open_store().await) {
+    if let (Ok(Deployment::Cluster), Ok(store)) = (app.deployment(), app.open_store().await) {
         let pools = [app.settings().run.pool.clone()].into();
         let found = Overview::read(store.as_ref(), &app.settings().queue_url, &pools).await;
         let missing = who_is_missing(store.as_ref(), &app.settings().run.pool).await;

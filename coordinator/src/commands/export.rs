@@ -10,7 +10,7 @@ use crate::{
     cli::ExportArgs,
     exit::{CliError, CliResult, Exit},
     out, results,
-    runs::find_run,
+    standing::find_run,
 };
 
 /// Formats of this build.
@@ -19,7 +19,7 @@ const FORMATS: &[&str] = if cfg!(feature = "parquet") { &["jsonl", "csv", "parqu
 /// Bytes that are written at once.
 const BUFFER: usize = 256 << 10;
 
-/// Runs the verb.
+/// Writes the questions of a run to standard output or a folder; exit 2 for formats that this build does not have.
 pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     for format in &args.format {
         if !FORMATS.contains(&format.as_str()) {
@@ -48,10 +48,10 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
         Some(folder) => {
             results::check_writable(folder)?;
             for format in &args.format {
-                let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| broken(&e))?;
+                let mut file = tempfile::NamedTempFile::new_in(folder).map_err(broken)?;
                 write(store.as_ref(), &run, (format, cells), &metrics, file.as_file_mut()).await?;
                 readable(&file)?;
-                file.persist(folder.join(format!("questions.{format}"))).map_err(|e| broken(&e.error))?;
+                file.persist(folder.join(format!("questions.{format}"))).map_err(|e| broken(e.error))?;
             }
             out::note(&format!("questions: {}", folder.display()));
         }
@@ -82,13 +82,13 @@ fn readable(file: &tempfile::NamedTempFile) -> Result<(), CliError> {
     #[cfg(unix)]
     {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        file.as_file().set_permissions(mode).map_err(|e| broken(&e))?;
+        file.as_file().set_permissions(mode).map_err(broken)?;
     }
     Ok(())
 }
 
-fn broken(error: &std::io::Error) -> CliError {
-    CliError::infrastructure(format!("the export cannot be written: {error}"))
+fn broken(error: std::io::Error) -> CliError {
+    CliError::infrastructure(format!("the export cannot be written: {error}")).because(error)
 }
 
 async fn write(
@@ -101,23 +101,21 @@ async fn write(
     let out = std::io::BufWriter::with_capacity(BUFFER, out);
     match format {
         "csv" => {
-            let mut csv = CsvQuestions::new(out, metrics.to_vec(), cells).map_err(|e| broken(&e))?;
-            results::each_question(store, run, |line| csv.write(&line).map(|()| true).map_err(|e| broken(&e))).await?;
-            csv.finish().map_err(|e| broken(&e))
+            let mut csv = CsvQuestions::new(out, metrics.to_vec(), cells).map_err(broken)?;
+            results::each_question(store, run, |line| csv.write(&line).map(|()| true).map_err(broken)).await?;
+            csv.finish().map_err(broken)
         }
         #[cfg(feature = "parquet")]
         "parquet" => {
             let parquet = bench_report::columns::ParquetQuestions::new(out, metrics.to_vec());
-            let mut parquet = parquet.map_err(|e| broken(&e))?;
-            results::each_question(store, run, |line| parquet.write(&line).map(|()| true).map_err(|e| broken(&e)))
-                .await?;
-            parquet.finish().map_err(|e| broken(&e))
+            let mut parquet = parquet.map_err(broken)?;
+            results::each_question(store, run, |line| parquet.write(&line).map(|()| true).map_err(broken)).await?;
+            parquet.finish().map_err(broken)
         }
         _ => {
             let mut lines = QuestionsWriter::new(out);
-            results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(|e| broken(&e)))
-                .await?;
-            lines.finish().map(drop).map_err(|e| broken(&e))
+            results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(broken)).await?;
+            lines.finish().map(drop).map_err(broken)
         }
     }
 }

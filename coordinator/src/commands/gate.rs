@@ -18,17 +18,17 @@ use bench_proto::{
 use bench_report::gate as view;
 use bench_store::{RunFilter, RunState, Store};
 
-use super::compare::{check_metric, options, pair};
 use crate::{
     app::App,
     cli::GateArgs,
-    comparison_inputs::LoadedRun,
+    comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
-    runs::find_run,
+    standing::find_run,
 };
 
-/// Runs the verb.
+/// Prints whether a run passes its policy, and writes JUnit and an alert where they are wanted. Exit 0 pass, 1 fail, 5 invalid,
+/// 6 inconclusive.
 pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
     if args.print_policy {
         out::result(DEFAULT_POLICY_YAML);
@@ -156,25 +156,25 @@ async fn last(
         }
     }
     if found.is_empty() {
-        return Err(CliError {
-            exit: Exit::Invalid,
-            message: format!(
+        return Err(CliError::new(
+            Exit::Invalid,
+            format!(
                 "no finished, VALID run before {selector} has its dataset, sample, system and graders; name a baseline with --baseline RUN"
             ),
-        });
+        ));
     }
     Ok(found)
 }
 
 fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
     if let Some(path) = &args.junit {
-        let xml = view::junit(report).map_err(|e| CliError::infrastructure(e.to_string()))?;
+        let xml = view::junit(report).map_err(CliError::infrastructure_of)?;
         results::write_atomically(path, |file| file.write_all(xml.as_bytes()))?;
     }
     if args.json {
         out::json(report);
     } else {
-        out::painted(&view::terminal(report, results::colour()));
+        out::painted(&view::terminal(report, out::colour()));
     }
     // https://docs.github.com/actions: a summary is a file, annotations are lines of the log
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {

@@ -2,8 +2,8 @@
 //!
 //! Of memory systems it removes the banks of cancelled runs, generations that were begun anew (P5), and with `--banks RUN` all
 //! banks of an ended run. Systems that were computed from the stored items hold nothing of their own. What a system that was
-//! started for a run has stored lies on the machine of its worker: each machine removes its own. What a stored run says its system
-//! is decides nothing here: a system that this process does not allow is not asked (P42).
+//! started for a run has stored lies on the machine of its worker: each machine removes its own. What a stored run says its
+//! system is decides nothing here: a system that this process does not allow is not asked (P42).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,17 +11,17 @@ use std::{
 };
 
 use bench_store::{BANKS_GONE_EVENT, BankRow, Right, RunFilter, RunRow, RunState, Store};
-use bench_systems::{BankRef, BuildContext, MemorySystem, adapter, policy::Policy, registry};
+use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
     app::App,
     cli::GcArgs,
     exit::{CliError, CliResult, Exit},
     out,
-    runs::find_run,
+    standing::{ALL_BANKS, find_run},
 };
 
-/// Runs the verb.
+/// Removes banks from memory systems and items from the store, and prints how many; exit 4 when a memory system failed.
 pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     let store = app.open_store().await?;
     store.may(Right::Results).await?;
@@ -42,8 +42,8 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
         }
         let events = store.events(run.run_no).await?;
         let has = |message: &str| events.iter().any(|e| e.kind == BANKS_GONE_EVENT && e.message == message);
-        let what = if all { ALL } else { OLD };
-        let told = has(ALL) || has(what);
+        let what = if all { ALL_BANKS } else { OLD };
+        let told = has(ALL_BANKS) || has(what);
         // another machine may have told of its own part
         if told && !(all && was_started(&run)) {
             continue;
@@ -89,24 +89,8 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     Ok(if failed == 0 { Exit::Done } else { Exit::Infrastructure })
 }
 
-/// What an event says has been removed: every bank of a run, or only generations that were begun anew.
-const ALL: &str = "all";
+/// What an event says has been removed: generations that were begun anew. [`ALL_BANKS`] is the other word.
 const OLD: &str = "old generations";
-
-/// Refuses to go on with a run whose banks were removed: whatever it asked, it would find nothing.
-///
-/// # Errors
-/// Exit 2.
-pub(super) async fn check_banks(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
-    let events = store.events(run.run_no).await?;
-    if events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL) {
-        return Err(CliError::usage(format!(
-            "the banks of {} were removed from its memory system by `gc`: submit it anew",
-            run.run_id
-        )));
-    }
-    Ok(())
-}
 
 /// Whether the run's system was started for it alone.
 fn was_started(run: &RunRow) -> bool {

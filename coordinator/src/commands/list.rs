@@ -8,18 +8,20 @@ use crate::{
     app::App,
     cli::ListArgs,
     exit::{CliError, CliResult, Exit},
-    out,
-    runs::Standing,
-    tables::{render, table},
+    out::{
+        self,
+        tables::{render, table},
+    },
+    standing::Standing,
 };
 
-/// Runs the verb.
+/// Prints the newest runs of the store, one a line.
 pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     let store = app.open_store().await?;
     let filter = RunFilter { controls: args.controls, limit: Some(args.limit), ..RunFilter::default() };
     let runs = store.list_runs(&filter).await?;
     let file = app.store_file();
-    let standing = |run: &RunRow| Standing::of(run, file.as_deref());
+    let standing = |run: &RunRow| Standing::of_run(run, file.as_deref());
     let mut scores = Vec::with_capacity(runs.len());
     for run in &runs {
         scores.push(score(store.as_ref(), run).await?);
@@ -51,7 +53,7 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
         table.add_row([
             run.run_id.to_string(),
             standing(run).word().to_owned(),
-            crate::times::local(run.created_ms),
+            crate::out::times::local(run.created_ms),
             format!("{}/{}", run.spec.dataset.name, run.spec.sample.preset),
             run.spec.system.name.clone(),
             run.spec.answerer.display(),

@@ -14,7 +14,7 @@ use crate::{
     out,
 };
 
-/// Runs the verb.
+/// Brings the schema of the store and the queues of the broker up to date and prints what was done; may be repeated.
 pub(super) async fn run(app: &App, args: &MigrateArgs) -> CliResult {
     transport::warn(app.settings(), transport::to_store(app.settings()));
     let version = bench_store::migrate(&app.settings().store_url).await?;

@@ -1,4 +1,7 @@
-//! One verb, one file.
+//! One verb, one file: it reads its flags, calls the rooms below, prints, and names the exit code. Verbs do not use each other;
+//! what two of them need is in `runs`, `comparison`, `results` or `standing`.
+//!
+//! `run` is where all of them begin. To add a verb: a file here, its flags and a line of `Verb` in `cli`, and a line below.
 
 #[cfg(feature = "archive")]
 mod archive;
@@ -7,15 +10,11 @@ mod cancel;
 mod compare;
 mod completions;
 mod config;
-mod controls;
 mod datasets;
 mod dead;
 mod doctor;
-pub(crate) mod estimate;
+mod estimate;
 mod export;
-pub(crate) mod fork;
-mod fork_estimate;
-mod fork_source;
 mod gate;
 mod gc;
 mod import;
@@ -62,6 +61,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Score(args) => return score::run(args),
+        Verb::Import(args) if args.forms => return Ok(import::show_forms()),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli.global),
         #[cfg(feature = "cluster")]
         Verb::Probe { url } => return probe::run(url).await,

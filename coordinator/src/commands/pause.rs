@@ -7,10 +7,10 @@ use crate::{
     cli::RunArg,
     exit::{CliError, CliResult, Exit},
     out,
-    runs::find_run,
+    standing::find_run,
 };
 
-/// Runs the verb.
+/// Puts a run into state `paused`, which its owner reads; exit 2 when it is not running.
 pub(super) async fn run(app: &App, args: &RunArg) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;

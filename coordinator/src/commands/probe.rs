@@ -5,9 +5,9 @@ use bench_telemetry::{http::BearerToken, probe};
 
 use crate::exit::{CliError, CliResult, Exit};
 
-/// Runs the verb.
+/// Asks a listener of this machine and prints nothing; exit 4 when it is not well.
 pub(super) async fn run(url: &str) -> CliResult {
-    let token = BearerToken::from_environment().map_err(|e| CliError::usage(e.to_string()))?;
-    probe::ask(url, token.as_ref()).await.map_err(|e| CliError::infrastructure(e.to_string()))?;
+    let token = BearerToken::from_environment().map_err(CliError::usage_of)?;
+    probe::ask(url, token.as_ref()).await.map_err(CliError::infrastructure_of)?;
     Ok(Exit::Done)
 }

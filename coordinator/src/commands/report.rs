@@ -3,18 +3,17 @@
 use bench_aggregate::compare::CompareOptions;
 use bench_report::{Format, csv, html::Page};
 
-use super::compare;
 use crate::{
-    answer_key,
     app::App,
     cli::ReportArgs,
-    comparison_inputs::LoadedRun,
+    comparison::{inputs::LoadedRun, pair},
     exit::{CliError, CliResult, Exit},
-    out, results,
-    runs::find_run,
+    out,
+    results::{self, answer_key},
+    standing::find_run,
 };
 
-/// Runs the verb.
+/// Prints the result of a run in one format, or writes several to a folder; the run is only read.
 pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
     let formats: Vec<&str> =
         if args.format.is_empty() { vec![results::TERMINAL] } else { args.format.iter().map(String::as_str).collect() };
@@ -35,7 +34,7 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
             let new = LoadedRun::of_row(app, store.as_ref(), run.clone()).await?;
             let options =
                 CompareOptions { flips: usize::MAX, seed: app.settings().stats_seed, ..CompareOptions::default() };
-            Some(compare::pair(store.as_ref(), &old, &new, &options, false).await?)
+            Some(pair(store.as_ref(), &old, &new, &options, false).await?)
         }
     };
     let shows_questions =
@@ -48,9 +47,7 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
         trace_url: args.trace_url.as_deref(),
     };
     let render = |page: &Page<'_>, format: &str| match format {
-        "csv" if args.raw_csv => {
-            csv::render_cells(page.summary, csv::Cells::Raw).map_err(|e| CliError::infrastructure(e.to_string()))
-        }
+        "csv" if args.raw_csv => csv::render_cells(page.summary, csv::Cells::Raw).map_err(CliError::infrastructure_of),
         _ => results::render(page, format),
     };
     match &args.output_dir {

@@ -1,5 +1,5 @@
-//! `restore`: tells a store that it was brought back from a backup, and has forgotten what came after it (P44). From then on banks
-//! are retained under names that were never given, and running coordinators publish again what is ready.
+//! `restore`: tells a store that it was brought back from a backup, and has forgotten what came after it (P44). From then on
+//! banks are retained under names that were never given, and running coordinators publish again what is ready.
 
 use crate::{
     app::App,
@@ -7,7 +7,7 @@ use crate::{
     out,
 };
 
-/// Runs the verb.
+/// Begins a new incarnation of the store (P44), so that every process writes again what it was told.
 pub(super) async fn run(app: &App) -> CliResult {
     let store = app.open_store().await?;
     let seen = store.incarnation().await?;

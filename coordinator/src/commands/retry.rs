@@ -2,17 +2,23 @@
 
 use bench_store::{RetryScope, Right, RunState};
 
-use super::{gc, resume};
 use crate::{
     app::App,
-    cli::{LimitArgs, ResumeArgs, RetryArgs},
-    executor::RunExecutor,
+    cli::RetryArgs,
     exit::{CliError, CliResult},
-    out, results,
-    runs::{check_whole, find_run},
+    out,
+    results::{check_writable, run_folder},
+    runs::{
+        ending::finish,
+        execution::Execution,
+        executor::RunExecutor,
+        resume::{go_on, planner_if_missing},
+        takers::check_allowed,
+    },
+    standing::{check_banks, check_whole, find_run},
 };
 
-/// Runs the verb.
+/// Opens the failed questions of a run again, executes them, and prints the result.
 pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
@@ -21,20 +27,12 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     }
     store.may(Right::Results).await?;
     check_whole(store.as_ref(), &run).await?;
-    app.check_allowed(store.as_ref(), &run).await?;
-    gc::check_banks(store.as_ref(), &run).await?;
-    let resume_args = ResumeArgs {
-        run: run.run_id.0.clone(),
-        limits: LimitArgs::default(),
-        release_uncertain: false,
-        reopen: !args.errors,
-        detach: false,
-        output: args.output.clone(),
-    };
-    let folder = resume::run_folder(app, &run, args.output.output_dir.as_ref());
-    results::check_writable(&folder)?;
+    check_allowed(app, store.as_ref(), &run).await?;
+    check_banks(store.as_ref(), &run).await?;
+    let folder = args.output.output_dir.as_deref();
+    check_writable(&run_folder(app, &run.run_id, folder))?;
     app.check_run_accounts(&run.spec)?;
-    let executor = RunExecutor::of(app, &run.run_id)?;
+    let executor = RunExecutor::for_run(app, &run.run_id)?;
     executor.check_domain(&run)?;
     if run.state == RunState::Running && executor.is_cluster() {
         return Err(CliError::usage(format!(
@@ -50,14 +48,14 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let reopened = store.reopen(run.run_no, scope).await?;
     if reopened == 0 && run.state == RunState::Finished {
         out::note(&format!("{} has nothing to repeat", run.run_id));
-        return results::finish(app, store.as_ref(), run.run_no, args.output.json, args.output.output_dir.as_deref())
-            .await;
+        return finish(app, store.as_ref(), run.run_no, args.output.json, folder).await;
     }
     out::note(&format!("{reopened} questions are repeated"));
     let from = [RunState::Paused, RunState::Cancelled, RunState::Finished];
     if !store.set_run_state(run.run_no, &from, RunState::Running, None).await? {
         return Err(CliError::usage(format!("{} was changed by somebody else just now; try again", run.run_id)));
     }
-    let planner = resume::planner_if_missing(app, store.as_ref(), &run).await?;
-    resume::go_on(app, store, &run, &executor, planner, &resume_args, &folder).await
+    let planner = planner_if_missing(app, store.as_ref(), &run).await?;
+    let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
+    go_on(execution, false, &args.output).await
 }

@@ -14,19 +14,19 @@ use crate::{
 /// Longest line that is read, in bytes.
 const MAX_LINE: u64 = 64 << 20;
 
-/// Runs the verb.
+/// Scores JSON lines from a file or standard input and prints a line for each; needs no settings and no store.
 pub(super) fn run(args: &ScoreArgs) -> CliResult {
     if args.list {
         out::result(&registry::list().join("\n"));
         return Ok(Exit::Done);
     }
     let name = args.scorer.as_deref().ok_or_else(|| CliError::usage("give --scorer NAME, or --list to see all"))?;
-    let scorer = LineScorer::find(name).map_err(|e| CliError::usage(e.to_string()))?;
+    let scorer = LineScorer::find(name).map_err(CliError::usage_of)?;
     let input: Box<dyn Read> = match &args.input {
         None => Box::new(std::io::stdin()),
-        Some(path) => {
-            Box::new(std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))?)
-        }
+        Some(path) => Box::new(
+            std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))?,
+        ),
     };
     let mut output = BufWriter::new(std::io::stdout().lock());
     let written = score_lines(scorer, BufReader::new(input), &mut output).and_then(|()| output.flush());

@@ -24,17 +24,15 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    app::{App, Place},
+    app::{App, Deployment},
     cli::ServeArgs,
     cluster::{
         gauges::ClusterGauges,
         leader::Candidate,
-        past::Past,
         scale::{COUNTED, RunLoad, desired_workers},
         supervisor::Supervisor,
-        trouble::Trouble,
     },
-    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps},
+    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps, past::Past, trouble::Trouble},
     exit::{CliError, CliResult, Exit},
     out,
 };
@@ -45,18 +43,19 @@ const CALLS_AVERAGED: u32 = 200;
 /// Name of the service at a collector.
 const SERVICE: &str = "bench-coord";
 
-/// Runs the verb.
+/// Leads when no other coordinator does: dispatches, supervises, archives; answers health and scaling questions always. Ends at
+/// the first signal.
 pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
-    if app.place()? != Place::Cluster {
+    if app.deployment()? != Deployment::Cluster {
         return Err(CliError::usage(
             "serve works on runs over many machines: give --store postgres://… and --queue amqp://…; runs on one machine need no server",
         ));
     }
-    let token = BearerToken::from_environment().map_err(|e| CliError::usage(e.to_string()))?;
+    let token = BearerToken::from_environment().map_err(CliError::usage_of)?;
     let store = app.open_store().await?;
     store.may(Right::Lead).await?;
     let queue = app.open_queue().await?;
-    let holder = args.name.clone().unwrap_or_else(|| format!("{}-{}", host(), std::process::id()));
+    let holder = args.name.clone().unwrap_or_else(|| format!("{}-{}", bench_settings::host_name(), std::process::id()));
     bench_telemetry::metrics::enable(SERVICE, &holder);
     let gauges = Arc::new(ClusterGauges::new(Arc::clone(&store), Arc::clone(&queue)));
     let pages =
@@ -64,7 +63,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     let telemetry = ProcessTelemetry::start(app.settings(), SERVICE, &holder, Some(Arc::clone(&pages) as _))
         .map_err(|failure| CliError::usage(failure.message))?;
     let keeper = telemetry.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
-    let listening = listen(&args.listen, token, pages).await.map_err(|e| CliError::usage(e.to_string()))?;
+    let listening = listen(&args.listen, token, pages).await.map_err(CliError::usage_of)?;
     out::note(&format!(
         "coordinator of {} and {}, health at http://{}/readyz, scaling at /api/scale/POOL/ROLE",
         store.describe(),
@@ -122,13 +121,6 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     queue.close().await;
     store.close().await;
     Ok(Exit::Done)
-}
-
-/// Name of this machine: in containers every process has the same id.
-fn host() -> String {
-    let named = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
-    let read = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
-    named.or_else(read).unwrap_or_else(|| "coordinator".to_owned())
 }
 
 /// What a coordinator answers, leading or not.

@@ -10,23 +10,23 @@ use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store, WEN
 use serde_json::json;
 
 use crate::{
-    app::{App, Place},
+    app::{App, Deployment},
     cli::StatusArgs,
-    cluster::{
-        client::{has_planner, who_is_missing},
-        overview::Overview,
-    },
+    cluster::overview::Overview,
     exit::{CliError, CliResult, Exit},
-    latency::{self, Probing},
-    out, outages,
-    outages::Away,
-    progress::{ProgressMeter, Snapshot, dollars, line},
+    out::{self, amounts::dollars},
     results,
-    runs::{Standing, find_run},
-    waiting::Waiting,
+    runs::client::{has_planner, who_is_missing},
+    standing::{
+        Standing, find_run,
+        latency::{self, Probing},
+        outages::{self, Away},
+        progress::{ProgressMeter, Snapshot, line},
+        waiting::Waiting,
+    },
 };
 
-/// Runs the verb.
+/// Prints how a run stands, or all open runs, and the workers and queues of a cluster; changes nothing.
 pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     let store = app.open_store().await?;
     let runs = match &args.run {
@@ -40,12 +40,12 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     if runs.is_empty() && !args.json {
         out::note("no open runs; `bench-coord list` shows the finished ones");
     }
-    let cluster = match app.place() {
-        Ok(Place::Cluster) => {
+    let cluster = match app.deployment() {
+        Ok(Deployment::Cluster) => {
             let pools = runs.iter().map(|run| run.spec.limits.pool.clone()).collect();
             Some(Overview::read(store.as_ref(), &app.settings().queue_url, &pools).await?)
         }
-        Ok(Place::Local) | Err(_) => None,
+        Ok(Deployment::Local) | Err(_) => None,
     };
     let mut rows = Vec::new();
     for run in &runs {
@@ -104,7 +104,7 @@ impl<'a> RunStatus<'a> {
             run,
             cluster,
             missing,
-            standing: Standing::of(run, app.store_file().as_deref()),
+            standing: Standing::of_run(run, app.store_file().as_deref()),
             open: store.open_tasks(run.run_no).await?,
             outages: outages::away(store, run).await?,
             probing: latency::probing(store, run).await?,

@@ -13,11 +13,13 @@ use crate::{
     app::App,
     cli::SystemsVerb,
     exit::{CliError, CliResult, Exit},
-    out,
-    tables::{render, table},
+    out::{
+        self,
+        tables::{render, table},
+    },
 };
 
-/// Runs the verb.
+/// Prints memory systems, the hash of an adapter, or what a live system does step by step; exit 5 when a step of that fails.
 pub(super) async fn run(app: &App, verb: &SystemsVerb) -> CliResult {
     match verb {
         SystemsVerb::List { json } => list(*json),
@@ -62,10 +64,20 @@ struct Row {
 }
 
 fn list(json: bool) -> CliResult {
-    let wrong = |e: String| CliError::infrastructure(e);
+    let rows = rows()?;
+    if json {
+        out::json(&rows.iter().map(Row::json).collect::<Vec<_>>())
+    } else {
+        out::result(&listed(&rows))
+    }
+    Ok(Exit::Done)
+}
+
+/// Built-in systems, then adapters that are shipped.
+fn rows() -> Result<Vec<Row>, CliError> {
     let mut rows = Vec::new();
     for info in registry::list(&BuildContext::default()) {
-        let c = info.capabilities.map_err(|e| wrong(e.to_string()))?;
+        let c = info.capabilities.map_err(CliError::infrastructure_of)?;
         let control = c.sees_gold || c.empty_by_design;
         rows.push(Row {
             name: info.entry.name.to_owned(),
@@ -76,9 +88,9 @@ fn list(json: bool) -> CliResult {
         });
     }
     for (name, text) in adapter::shipped::SHIPPED {
-        let spec = adapter::file::parse(text).map_err(wrong)?;
+        let spec = adapter::file::parse(text).map_err(CliError::infrastructure)?;
         let kind = if spec.start.is_some() { "started" } else { "server" };
-        let c = adapter::check(&spec).map_err(wrong)?;
+        let c = adapter::check(&spec).map_err(CliError::infrastructure)?;
         rows.push(Row {
             name: (*name).to_owned(),
             description: spec.description,
@@ -87,23 +99,24 @@ fn list(json: bool) -> CliResult {
             c,
         });
     }
-    if json {
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|Row { name, description, kind, settings, c }| {
-                json!({
-                    "name": name, "description": description, "kind": kind, "version": c.version, "max_k": c.max_k,
-                    "ordered": c.ordered, "event_times": c.event_times, "proves_ready": c.proves_ready,
-                    "max_parallel": c.max_parallel, "control": c.sees_gold || c.empty_by_design,
-                    "retain_idempotent": c.retain_idempotent, "recall_mutates": c.recall_mutates,
-                    "consolidates": c.consolidates, "answers": c.answers, "recalls": c.recalls, "verifies": c.verifies,
-                    "token_budget": c.token_budget, "banks": c.banks, "settings": settings,
-                })
-            })
-            .collect();
-        out::json(&rows);
-        return Ok(Exit::Done);
+    Ok(rows)
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let Self { name, description, kind, settings, c } = self;
+        json!({
+            "name": name, "description": description, "kind": kind, "version": c.version, "max_k": c.max_k,
+            "ordered": c.ordered, "event_times": c.event_times, "proves_ready": c.proves_ready,
+            "max_parallel": c.max_parallel, "control": c.sees_gold || c.empty_by_design,
+            "retain_idempotent": c.retain_idempotent, "recall_mutates": c.recall_mutates,
+            "consolidates": c.consolidates, "answers": c.answers, "recalls": c.recalls, "verifies": c.verifies,
+            "token_budget": c.token_budget, "banks": c.banks, "settings": settings,
+        })
     }
+}
+
+fn listed(rows: &[Row]) -> String {
     let mut table = table([
         "system",
         "kind",
@@ -116,7 +129,7 @@ fn list(json: bool) -> CliResult {
         "what it is",
     ]);
     let yes = |b: bool| if b { "yes" } else { "-" }.to_owned();
-    for Row { name, description, kind, c, .. } in &rows {
+    for Row { name, description, kind, c, .. } in rows {
         let largest = if c.ignores_k {
             "-".to_owned()
         } else if c.token_budget {
@@ -136,11 +149,10 @@ fn list(json: bool) -> CliResult {
             description.clone(),
         ]);
     }
-    out::result(&render(&table));
-    out::result(
-        "an own system: a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
-    );
-    Ok(Exit::Done)
+    format!(
+        "{}\nan own system: a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
+        render(&table)
+    )
 }
 
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
@@ -158,7 +170,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let folder = app.home().join("systems").join(&own);
     let is_ours = !folder.exists();
     let context = environment.systems.for_run(own.clone());
-    let system = registry::build(&name, &settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
+    let system = registry::build(&name, &settings, &context).map_err(CliError::usage_of)?;
     let banks = format!("bench-check-{}", std::process::id());
     let interrupts = app.interrupts();
     let steps = tokio::select! {
@@ -167,7 +179,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     };
     // however it ends: what was started does not stay
     system.close().await;
-    context.instances.close_all().await;
+    context.adapters.instances.close_all().await;
     let steps = steps.ok_or_else(|| {
         CliError::resumable(format!(
             "interrupted: banks named {banks}-… may be left in a system that runs on; check again"

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::{
     app::App,
     cli::TraceArgs,
+    display::waterfall::{self, Slow, Terminal},
     exit::{CliError, CliResult, Exit},
     out,
-    runs::find_run,
-    waterfall::{self, Slow, View},
+    standing::find_run,
 };
 
 /// Questions of the overview.
 const SLOWEST: u32 = 10;
 
-/// Runs the verb.
+/// Prints a question's time line from its stored timings, or the slowest questions of a run.
 pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
     let store = app.open_store().await?;
     let store = store.as_ref();
@@ -41,7 +41,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
     if args.json {
         out::json(&as_json(&trace, &run, link.as_deref()));
     } else {
-        out::painted(&waterfall::draw(&trace, &run.run_id.0, link.as_deref(), View::of_this_process()));
+        out::painted(&waterfall::draw(&trace, &run.run_id.0, link.as_deref(), Terminal::of_this_process()));
     }
     Ok(Exit::Done)
 }

@@ -9,14 +9,14 @@ use crate::{
     cli::WatchArgs,
     display,
     exit::{CliError, CliResult},
-    results,
-    runs::{Standing, find_run},
+    runs::ending::print_finished,
+    standing::{Standing, find_run},
 };
 
 /// How often the run's standing is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Runs the verb.
+/// Shows progress until the run is at rest, then prints its result; exit 3 when it is not finished.
 pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
@@ -24,7 +24,7 @@ pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
     let view = display::follow(store.clone(), run.run_no, args.display, stop.clone());
     let standing = loop {
         let row = store.run(run.run_no).await?;
-        match Standing::of(&row, app.store_file().as_deref()) {
+        match Standing::of_run(&row, app.store_file().as_deref()) {
             Standing::Running { .. } => tokio::time::sleep(LOOK).await,
             at_rest => break at_rest,
         }
@@ -32,7 +32,7 @@ pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
     stop.cancel();
     let _ = view.await;
     match standing {
-        Standing::Finished => results::print_finished(app, store.as_ref(), run.run_no).await,
+        Standing::Finished => print_finished(app, store.as_ref(), run.run_no).await,
         other => Err(CliError::resumable(format!(
             "{} is {}: {}",
             run.run_id,

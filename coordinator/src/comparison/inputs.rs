@@ -21,13 +21,13 @@ use bench_store::{RunRow, Store};
 use bench_worker::banks::BankData;
 use serde::Deserialize;
 
-use crate::{app::App, exit::CliError, results, runs::find_run};
+use crate::{app::App, exit::CliError, results, standing::find_run};
 
 /// A run with all that comparing needs.
 pub(crate) struct LoadedRun {
     /// Effective settings; of a folder as far as its report says them.
     pub(crate) spec: RunSpec,
-    /// Its summary.
+    /// The run's summary.
     pub(crate) summary: Summary,
     /// Made elsewhere.
     imported: bool,
@@ -77,7 +77,7 @@ impl LoadedRun {
         Self::of_row(app, store, row).await
     }
 
-    /// Its questions by a metric.
+    /// The run's questions by a metric.
     ///
     /// # Errors
     /// What the store meets.
@@ -188,10 +188,12 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
     } else {
         (path.to_owned(), path.with_file_name("report.json"))
     };
-    let read =
-        |path: &Path| std::fs::read_to_string(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())));
-    let summary: Summary = serde_json::from_str(&read(&report)?)
-        .map_err(|e| CliError::usage(format!("{} is no report of schema version 1: {e}", report.display())))?;
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))
+    };
+    let summary: Summary = serde_json::from_str(&read(&report)?).map_err(|e| {
+        CliError::usage(format!("{} is no report of schema version 1: {e}", report.display())).because(e)
+    })?;
     // whether it can be read is said before anything else is done
     drop(open(&questions)?);
     let spec = like.map(|like| spec_like(like, &summary)).ok_or_else(|| {
@@ -210,7 +212,7 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, CliError> {
-    File::open(path).map(BufReader::new).map_err(|e| CliError::usage(format!("{}: {e}", path.display())))
+    File::open(path).map(BufReader::new).map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))
 }
 
 /// Reads the questions of a file one after the other: a large run is not held as a whole.

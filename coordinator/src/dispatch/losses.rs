@@ -1,11 +1,11 @@
 //! Notices that messages are gone although nothing has failed (P2), by what only a loss explains:
 //!
 //! - More tasks are noted as published than the broker has ready and all consumers may hold unclaimed.
-//! - Slots are free and the broker has no message, and yet tasks are noted as published for a while: a consumer with a free slot claims
-//!   at once.
+//! - Slots are free and the broker has no message, and yet tasks are noted as published for a while: a consumer with a free
+//!   slot claims at once.
 //!
-//! Each must last for a moment, because messages travel, and only notes that are as old are forgotten. Where a repair has not helped, the next one waits twice as long: a slow
-//! broker gets duplicates now and then, never a storm of them.
+//! Each must last for a moment, because messages travel, and only notes that are as old are forgotten. Where a repair has not
+//! helped, the next one waits twice as long: a slow broker gets duplicates now and then, never a storm of them.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,8 @@ const TOO_MANY: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(4);
 /// Longest patience after repairs that did not help.
 const LONGEST: Duration = Duration::from_secs(80);
-/// Tasks that may be without a message for each slot: a consumer holds two (its prefetch), and one may have been claimed since tasks
+/// Tasks that may be without a message for each slot: a consumer holds two (its prefetch), and one may have been claimed since
+/// tasks
 /// were counted.
 const HELD_PER_SLOT: i64 = 3;
 

@@ -1,5 +1,5 @@
-//! What outages of the ways to models and memory servers mean for runs (P39): what needs a route that is away is not handed out, after an outage
-//! it comes back slowly, and a run that can do nothing else for long enough is paused.
+//! What outages of the ways to models and memory servers mean for runs (P39): what needs a route that is away is not handed
+//! out, after an outage it comes back slowly, and a run that can do nothing else for long enough is paused.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -63,7 +63,8 @@ impl OutageWatch {
         needs.iter().filter_map(|(role, lists)| Some((*role, bound(lists)?))).collect()
     }
 
-    /// Why a run has to be paused, when nothing of it can move for `longest` because of what is away; with the code of such lines.
+    /// Why a run has to be paused, when nothing of it can move for `longest` because of what is away; with the code of such
+    /// lines.
     pub(super) fn gives_up(
         &mut self,
         run: RunNo,
@@ -89,7 +90,7 @@ impl OutageWatch {
             Some((route, row))
         });
         let (route, row) = away?;
-        let away = crate::progress::duration((row.now_us - row.outage.from_us) as f64 / 1e6);
+        let away = crate::out::amounts::duration((row.now_us - row.outage.from_us) as f64 / 1e6);
         let why = format!("{route} has been away for {away} ({}); `resume` tries again at once", row.reason);
         Some((route.away_code(), why))
     }

@@ -37,8 +37,8 @@ impl Past {
         state.confirmed = interruptions;
     }
 
-    /// A renewal that was sent after so many interruptions has been answered. True when the store knows less than before, and nobody
-    /// has noticed yet.
+    /// A renewal that was sent after so many interruptions has been answered. True when the store knows less than before, and
+    /// nobody has noticed yet.
     pub(crate) fn see(&self, told: LeadTold, interruptions: u64, now: Instant) -> bool {
         let mut state = self.lock();
         let (elsewhere, less) = state

@@ -23,7 +23,7 @@ pub(crate) struct WakeUps {
 
 /// What the last look found, as far as the next one depends on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct Load {
     /// A run has more tasks than its limit lets out now: the end of one makes room for the next.
     pub at_limit: bool,
     /// Tasks that are published or being worked on.
@@ -38,7 +38,7 @@ pub(super) fn gather(in_flight: i64) -> Duration {
 
 impl WakeUps {
     /// Waits until the next look is worth it, at most for `pause`.
-    pub(super) async fn rest(&self, pause: Duration, found: Standing, stop: &CancellationToken) {
+    pub(super) async fn rest(&self, pause: Duration, found: Load, stop: &CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = sleep(pause) => return,
@@ -62,7 +62,7 @@ mod tests {
     const PAUSE: Duration = Duration::from_millis(250);
 
     /// How long a dispatcher rests of which these wake-ups were heard.
-    async fn rested(found: Standing, opened: bool, ended: bool) -> Duration {
+    async fn rested(found: Load, opened: bool, ended: bool) -> Duration {
         let wake_ups = WakeUps::default();
         if opened {
             wake_ups.opened.notify_one();
@@ -77,7 +77,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn p25_the_end_of_a_task_of_a_run_at_its_limit_wakes_the_dispatcher() {
-        let found = |at_limit, in_flight| Standing { at_limit, in_flight };
+        let found = |at_limit, in_flight| Load { at_limit, in_flight };
         assert_eq!(rested(found(true, 1), false, true).await, Duration::ZERO, "at once");
         assert_eq!(rested(found(false, 1), false, true).await, PAUSE, "others have work at hand");
         assert_eq!(rested(found(true, 1), false, false).await, PAUSE, "nothing has ended");
@@ -91,7 +91,7 @@ mod tests {
         let began = Instant::now();
         for _ in 0..100 {
             wake_ups.ended.notify_one();
-            wake_ups.rest(PAUSE, Standing { at_limit: true, in_flight: 1 }, &stop).await;
+            wake_ups.rest(PAUSE, Load { at_limit: true, in_flight: 1 }, &stop).await;
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
     }

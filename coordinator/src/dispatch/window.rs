@@ -25,7 +25,7 @@ pub(crate) struct Demand {
     pub run: RunNo,
     /// What of it may be in flight.
     pub most: AtOnce,
-    /// Its open tasks.
+    /// The run's open tasks.
     pub open: OpenByRole,
     /// What of a role may be in flight because of an outage (P39).
     pub bounds: BTreeMap<Role, u32>,
@@ -45,7 +45,7 @@ pub(crate) struct AtOnce {
 
 impl AtOnce {
     /// What the specification of a run allows.
-    pub(crate) fn of(spec: &RunSpec) -> Self {
+    pub(crate) fn of_spec(spec: &RunSpec) -> Self {
         let plan = spec.judge_plan();
         Self {
             questions: spec.limits.questions_at_once(),
@@ -99,17 +99,17 @@ pub(crate) fn fills(demands: &[Demand], slots: &Slots, granted: &[(RunNo, Role, 
     })
 }
 
-fn of(open: &OpenByRole, role: Role) -> OpenTasks {
+fn tasks_of(open: &OpenByRole, role: Role) -> OpenTasks {
     open.get(&role).copied().unwrap_or_default()
 }
 
 fn in_flight(open: &OpenByRole, role: Role) -> i64 {
-    let tasks = of(open, role);
+    let tasks = tasks_of(open, role);
     tasks.queued + tasks.leased
 }
 
 fn all_open(open: &OpenByRole, role: Role) -> i64 {
-    let tasks = of(open, role);
+    let tasks = tasks_of(open, role);
     tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased
 }
 
@@ -131,7 +131,8 @@ fn room(demand: &Demand, role: Role) -> Option<i64> {
 /// Whether a run has more to give than its own limit allows: the end of a task makes room for the next one.
 #[must_use]
 pub(crate) fn is_at_limit(demand: &Demand) -> bool {
-    let keeps = |role: Role| room(demand, role).is_some_and(|room| of(&demand.open, role).unpublished > room.max(0));
+    let keeps =
+        |role: Role| room(demand, role).is_some_and(|room| tasks_of(&demand.open, role).unpublished > room.max(0));
     Role::ALL.into_iter().any(keeps)
 }
 
@@ -144,7 +145,7 @@ pub(crate) fn in_flight_of_all(demands: &[Demand]) -> i64 {
 /// Tasks of a role that a run has to give and may give.
 fn wants(demand: &Demand, role: Role, slots: &Slots) -> i64 {
     let open = &demand.open;
-    let ready = of(open, role).unpublished.min(PUBLISH_BATCH);
+    let ready = tasks_of(open, role).unpublished.min(PUBLISH_BATCH);
     let room = room(demand, role).unwrap_or(ready);
     let allowed = match role {
         Role::Retain => {

@@ -6,7 +6,7 @@ use bench_proto::text::one_line;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::View;
-use crate::progress::{Snapshot, line};
+use crate::standing::progress::{Snapshot, line};
 
 /// A bar of ended questions with a line of figures beside it.
 pub(super) struct Bar {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::View;
-use crate::progress::Snapshot;
+use crate::standing::progress::Snapshot;
 
 /// Prints each snapshot as JSON.
 #[derive(Debug)]

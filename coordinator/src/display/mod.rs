@@ -1,8 +1,12 @@
-//! Progress views. All of them show the same snapshots; to add one, copy the smallest file here and add a line below.
+//! What people look at: the progress of a run, and the time line of a question ([`waterfall`]).
+//!
+//! Progress views all show the same snapshots: [`follow`] reads the run's row, a view prints it. To add one, copy the smallest file
+//! here and add a line to [`view`].
 
 mod bar;
 mod json_lines;
 mod plain;
+pub(crate) mod waterfall;
 
 use std::{io::IsTerminal, sync::Arc, time::Duration};
 
@@ -12,9 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Display,
-    latency, outages,
-    progress::{ProgressMeter, Snapshot},
-    waiting::Waiting,
+    standing::{
+        latency, outages,
+        progress::{ProgressMeter, Snapshot},
+        waiting::Waiting,
+    },
 };
 
 /// A progress view. Everything goes to standard error.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::View;
-use crate::progress::{Snapshot, line};
+use crate::standing::progress::{Snapshot, line};
 
 /// Prints a line when something moved.
 #[derive(Debug, Default)]

@@ -4,12 +4,16 @@ use serde_json::{Map, Value};
 
 use super::{
     ImportError,
+    advice::advice,
+    forms::{self, Known},
     grades::{self, Grade, Reading, literal},
-    names::{
-        ANSWER, ANSWER_ENDS, BANK, CATEGORY, Fields, GRADE, ID, INDEX, LOOSE_INDEX, PLAIN_ANSWER, RETRIEVED, TEXT, VOTE,
-    },
+    lookup::{By, Fields, Found, Place, plain},
+    ours::{Given, Ours},
     records::Record,
 };
+
+/// Names of an index that may mean something else: only a whole number counts.
+const LOOSE_INDEX: [&str; 3] = ["index", "idx", "i"];
 
 /// A record as it is understood.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,76 +52,83 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The answer, with the name of its field.
-fn answer_of<'a>(fields: &Fields<'a>) -> Option<(&'a str, String)> {
-    let named = fields.all(ANSWER).chain(fields.ending(ANSWER_ENDS)).chain(fields.first(PLAIN_ANSWER));
-    named.filter_map(|(name, value)| Some((name, text_of(value)?))).next()
-}
-
-/// Whether an object holds an answer or a grade.
-pub(super) fn is_graded(fields: &Fields<'_>) -> bool {
-    answer_of(fields).is_some()
-        || fields.first(GRADE).is_some()
-        || fields.first(&["scores"]).is_some()
-        || fields.numbered(VOTE).is_some()
+/// Whether an object holds an answer or a grade, in any known form.
+pub(super) fn is_graded(fields: &Fields<'_>, given: &Given) -> bool {
+    let says = |form: &'static Known| {
+        let answers = form.find(fields, given, Ours::Answer);
+        let grades = form.find(fields, given, Ours::Score);
+        answers.iter().any(|found| text_of(&found.value).is_some()) || grades.iter().any(|found| found.by != By::Ending)
+    };
+    says(forms::by_names())
+        || !fields.find(&[Place::Name("scores".to_owned())]).is_empty()
+        || forms::all().any(|form| form.is_marked_in(fields) && says(form))
 }
 
 /// Whether an object names a question.
-pub(super) fn names_a_question(fields: &Fields<'_>) -> bool {
-    [ID, TEXT, INDEX].into_iter().any(|names| fields.first(names).is_some_and(|(_, value)| text_of(value).is_some()))
+pub(super) fn names_a_question(fields: &Fields<'_>, given: &Given) -> bool {
+    [Ours::QuestionId, Ours::Question, Ours::Index].into_iter().any(|ours| {
+        let first = forms::by_names().find(fields, given, ours).into_iter().next();
+        first.is_some_and(|found| text_of(&found.value).is_some() && !(ours == Ours::Index && is_loose(&found)))
+    })
 }
 
 /// The conversation that an object names.
-pub(super) fn bank_of(object: &Map<String, Value>) -> Option<String> {
-    Fields::of(object).first(BANK).and_then(|(_, value)| text_of(value))
+pub(super) fn conversation_of(object: &Map<String, Value>, given: &Given) -> Option<String> {
+    let named = forms::by_names().find(&Fields::in_record(object), given, Ours::Conversation);
+    named.first().and_then(|found| text_of(&found.value))
 }
 
-/// Understands a record.
+fn is_loose(index: &Found<'_>) -> bool {
+    index.by == By::Name && LOOSE_INDEX.contains(&plain(&index.name).as_str())
+}
+
+/// Understands a record of a form.
 ///
 /// # Errors
-/// A grade that is none, or out of range; a record that holds nothing to grade.
-pub(crate) fn line(record: &Record, reading: &Reading) -> Result<Line, ImportError> {
-    let fields = Fields::of(&record.fields);
+/// A grade that is none, or out of range; a record that holds nothing to grade. Says what the record lacks of the nearest form.
+pub(crate) fn line(record: &Record, form: &Known, reading: &Reading) -> Result<Line, ImportError> {
+    let fields = Fields::in_record(&record.fields);
     let problem = |problem: String| ImportError::at(&record.place, problem);
-    let scalar = |names: &'static [&'static str]| fields.first(names).and_then(|(_, value)| text_of(value));
-    let mut banks: Vec<String> = fields.all(BANK).filter_map(|(_, value)| text_of(value)).collect();
-    banks.extend(record.groups.iter().cloned());
-    let index = match fields.first(INDEX) {
-        Some((name, value)) => {
-            let number = text_of(value).and_then(|text| text.parse().ok());
-            Some(number.ok_or_else(|| problem(format!("{name} is no whole number")))?)
-        }
-        None => scalar(LOOSE_INDEX).and_then(|text| text.parse().ok()),
-    };
-    let answer = answer_of(&fields);
-    let (grade, graded_by) = grades::grade(&record.fields, &fields, reading).map_err(problem)?;
+    let find = |ours| form.find(&fields, &reading.given, ours);
+    let text = |ours| find(ours).first().and_then(|found| text_of(&found.value));
+    let answer = find(Ours::Answer).into_iter().find_map(|found| Some((text_of(&found.value)?, found)));
+    let conversations = find(Ours::Conversation);
+    let conversations = conversations.iter().filter_map(|found| text_of(&found.value));
+    let graded = grades::grade(&fields, form, reading).map_err(problem)?;
     let line = Line {
         place: record.place.clone(),
-        id: scalar(ID),
-        text: scalar(TEXT),
-        index,
-        banks,
-        category: scalar(CATEGORY),
-        may_be_gold: answer.as_ref().is_some_and(|(name, _)| name.eq_ignore_ascii_case("answer")),
-        answer: answer.map(|(_, text)| text),
-        retrieved: fields.first(RETRIEVED).and_then(|(_, value)| ids_of(value)),
-        grade,
-        graded_by,
-        metric: scalar(&["metric"]),
+        id: text(Ours::QuestionId),
+        text: text(Ours::Question),
+        index: index_of(find(Ours::Index).first()).map_err(problem)?,
+        banks: conversations.chain(record.groups.iter().cloned()).collect(),
+        category: text(Ours::Category),
+        may_be_gold: answer
+            .as_ref()
+            .is_some_and(|(_, found)| found.by != By::User && found.name.eq_ignore_ascii_case("answer")),
+        answer: answer.map(|(text, _)| text),
+        retrieved: find(Ours::Retrieved).first().and_then(|found| ids_of(&found.value)),
+        grade: graded.grade,
+        graded_by: graded.field,
+        metric: text(Ours::Metric),
     };
     if line.id.is_none() && line.text.is_none() && line.index.is_none() {
-        return Err(problem("it names no question: give question_id".to_owned()));
+        let advice = advice(&fields, &reading.given);
+        return Err(problem(format!("it names no question by question_id, question or index; {advice}")));
     }
     if line.answer.is_none() && line.grade == Grade::None {
-        let figures = fields.figures();
-        let hint = if figures.is_empty() {
-            String::new()
-        } else {
-            format!("; --score-field NAME names the grade among {}", figures.join(", "))
-        };
-        return Err(problem(format!("neither answer nor score: there is nothing to grade{hint}")));
+        let advice = advice(&fields, &reading.given);
+        return Err(problem(format!("neither answer nor score: there is nothing to grade; {advice}")));
     }
     Ok(line)
+}
+
+fn index_of(found: Option<&Found<'_>>) -> Result<Option<u32>, String> {
+    let Some(found) = found else { return Ok(None) };
+    let number = text_of(&found.value).and_then(|text| text.parse().ok());
+    if number.is_none() && !is_loose(found) {
+        return Err(format!("{} is no whole number", found.name));
+    }
+    Ok(number)
 }
 
 /// Ids as strings, or as objects with an id; in CSV separated by blanks or semicolons.
@@ -139,10 +150,16 @@ mod tests {
     use super::*;
     use crate::cli::Reduce;
 
-    fn understood(fields: Value) -> Result<Line, ImportError> {
+    fn understood_with(given: &[&str], fields: Value) -> Result<Line, ImportError> {
         let Value::Object(fields) = fields else { panic!("an object") };
-        let reading = Reading { score_field: None, scale: 1.0, reduce: Reduce::Mean, metric: None };
-        line(&Record { place: "line 1".into(), groups: vec!["g".into()], fields }, &reading)
+        let record = Record { place: "line 1".into(), groups: vec!["g".into()], fields };
+        let given = Given::read(given.iter().copied()).expect("reads");
+        let form = forms::form_of(std::slice::from_ref(&record), &given);
+        line(&record, form, &Reading { given, scale: 1.0, reduce: Reduce::Mean, metric: None })
+    }
+
+    fn understood(fields: Value) -> Result<Line, ImportError> {
+        understood_with(&[], fields)
     }
 
     #[test]
@@ -172,11 +189,23 @@ mod tests {
     }
 
     #[test]
+    fn fields_lie_where_the_user_says() {
+        let record = json!({"n": {"q": "who?"}, "prediction": "x", "answer": "y", "score": 1, "ours": 0, "idx": "x"});
+        let given = ["question=n.q", "answer=answer", "score=ours", "retrieved=none"];
+        let line = understood_with(&given, record.clone()).expect("reads");
+        assert_eq!((line.text.as_deref(), line.answer.as_deref()), (Some("who?"), Some("y")));
+        assert_eq!((line.grade, line.graded_by.as_deref()), (Grade::Score(0.0), Some("ours")));
+        assert!(!line.may_be_gold && line.retrieved.is_none(), "the user knows what the field holds");
+        let refused = understood_with(&["index=idx", "question=n.q"], record).expect_err("is refused").to_string();
+        assert!(refused.contains("idx is no whole number"), "what a user names is meant: {refused}");
+    }
+
+    #[test]
     fn nonsense_is_refused_with_its_place() {
         for (fields, word) in [
             (json!({"question_id": "a", "score": 1.5}), "[0, 1]"),
             (json!({"question_id": "a", "score": "maybe"}), "maybe"),
-            (json!({"question_id": "a", "weight": 2}), "--score-field"),
+            (json!({"question_id": "a", "weight": 2}), "--field score=weight"),
             (json!({"answer": "a"}), "question_id"),
             (json!({"qa_idx": "x", "score": 1}), "whole number"),
         ] {

@@ -2,8 +2,51 @@
 
 use serde_json::{Map, Value};
 
-use super::names::{Fields, GRADE, GRADE_ENDS, INNER, METRICS, VOTE, plain};
+use super::{
+    advice::{listed, shown},
+    forms::Known,
+    lookup::{By, Fields, Place, plain},
+    ours::{Given, Ours},
+};
 use crate::cli::Reduce;
+
+/// Names of a grade inside an object, best first.
+const INNER: [&str; 14] = [
+    "label",
+    "score",
+    "grade",
+    "correct",
+    "is_correct",
+    "verdict",
+    "judgment",
+    "judgement",
+    "llm_score",
+    "passed",
+    "pass",
+    "accuracy",
+    "rating",
+    "value",
+];
+/// Figures that are no votes: an object with a name that contains one of these holds several metrics.
+const METRICS: [&str; 17] = [
+    "f1",
+    "em",
+    "exactmatch",
+    "bleu",
+    "rouge",
+    "precision",
+    "recall",
+    "mrr",
+    "ndcg",
+    "hit",
+    "latency",
+    "tokens",
+    "cost",
+    "confidence",
+    "similarity",
+    "bert",
+    "meteor",
+];
 
 /// The grade of a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -20,8 +63,8 @@ pub(crate) enum Grade {
 /// What a person says about a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
-    /// The grade's field, dotted, instead of the known names.
-    pub(crate) score_field: Option<String>,
+    /// Where fields lie.
+    pub(crate) given: Given,
     /// Grades are divided by this.
     pub(crate) scale: f64,
     /// Several grades of one answer.
@@ -31,68 +74,53 @@ pub(crate) struct Reading {
 }
 
 /// A grade with the name of the field that it was read from.
-pub(crate) type Found = (Grade, Option<String>);
+#[derive(Debug, Default)]
+pub(crate) struct Graded {
+    pub(crate) grade: Grade,
+    pub(crate) field: Option<String>,
+}
 
-/// The grade of a record.
+/// The grade of a record of a form.
 ///
 /// # Errors
-/// A field that holds no grade, or one out of range.
-pub(crate) fn grade(record: &Map<String, Value>, fields: &Fields<'_>, reading: &Reading) -> Result<Found, String> {
-    let ours = record.get("outcome").and_then(Value::as_str);
-    if matches!(ours, Some("infra_error" | "not_run")) {
-        return Ok((Grade::Failed, None));
+/// A field that holds no grade, or one out of range; a field that the user names and the record has not.
+pub(crate) fn grade(fields: &Fields<'_>, form: &Known, reading: &Reading) -> Result<Graded, String> {
+    let outcome = fields.exact("outcome").and_then(Value::as_str);
+    if matches!(outcome, Some("infra_error" | "not_run")) {
+        return Ok(Graded { grade: Grade::Failed, field: None });
     }
-    if let Some(path) = &reading.score_field {
-        let value = at(record, path).ok_or_else(|| {
-            let figures = fields.figures();
-            let hint = if figures.is_empty() {
-                String::new()
-            } else {
-                format!("; fields with figures: {}", figures.join(", "))
-            };
-            format!("it has no field '{path}' (--score-field){hint}")
-        })?;
-        return Ok((read(path, value, reading)?, Some(path.clone())));
-    }
+    let scale = reading.scale * form.scale();
+    let graded = |name: &str, value: &Value| {
+        Ok(Graded { grade: read(name, value, scale, reading.reduce)?, field: Some(name.to_owned()) })
+    };
+    let named = reading.given.path(Ours::Score);
     // a questions.jsonl of ours has judgements beside its scores, and those are not the grade
-    if let (Some(scores), None) = (record.get("scores").and_then(Value::as_object), record.get("score")) {
+    if let (None, Some(Value::Object(scores)), None) = (named, fields.exact("scores"), fields.exact("score")) {
         match of_ours(scores, reading.metric.as_deref()) {
-            Some((name, value)) => return Ok((read(name, value, reading)?, Some(name.to_owned()))),
-            None if ours.is_some() => return Ok((Grade::None, None)),
+            Some((name, value)) => return graded(name, value),
+            None if outcome.is_some() => return Ok(Graded::default()),
             // other projects keep figures there, and the grade elsewhere
             None => {}
         }
     }
     let mut first_problem = None;
-    for (name, value) in fields.all(GRADE) {
-        match read(name, value, reading) {
-            Ok(grade) => return Ok((grade, Some(name.to_owned()))),
-            Err(problem) => first_problem = first_problem.or(Some(problem)),
+    for found in form.find(fields, &reading.given, Ours::Score) {
+        match (graded(&found.name, &found.value), found.by) {
+            // the end of a name says little: not when a better name holds something that is no grade
+            (_, By::Ending) if first_problem.is_some() => break,
+            (Ok(graded), _) => return Ok(graded),
+            (Err(problem), By::Name) => first_problem = first_problem.or(Some(problem)),
+            (Err(problem), _) => return Err(problem),
         }
     }
-    if let Some((name, votes)) = fields.numbered(VOTE) {
-        let votes = Value::Array(votes.into_iter().cloned().collect());
-        return Ok((read(name, &votes, reading)?, Some(format!("{name}_1, {name}_2, …"))));
+    match (first_problem, named) {
+        (Some(problem), _) => Err(problem),
+        (None, Some(path)) => Err(format!(
+            "it has no field '{path}' (--field score={path}){}",
+            listed("; fields with figures: ", &fields.figures())
+        )),
+        (None, None) => Ok(Graded::default()),
     }
-    if let (None, Some((name, value))) = (&first_problem, fields.ending(GRADE_ENDS)) {
-        return Ok((read(name, value, reading)?, Some(name.to_owned())));
-    }
-    first_problem.map_or(Ok((Grade::None, None)), Err)
-}
-
-/// A field by its dotted path, each part by its exact name, else by its plain one.
-fn at<'a>(record: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    let step = |fields: &'a Map<String, Value>, name: &str| {
-        fields
-            .get(name)
-            .or_else(|| fields.iter().find(|(known, _)| plain(known) == plain(name)).map(|(_, value)| value))
-    };
-    if let Some(whole) = record.get(path) {
-        return Some(whole);
-    }
-    let mut parts = path.split('.');
-    let top = step(record, parts.next()?)?;
-    parts.try_fold(top, |value, name| step(value.as_object()?, name))
 }
 
 /// `scores` of a questions.jsonl of ours: the named metric, else the judge's, else the only one.
@@ -106,17 +134,17 @@ fn of_ours<'a>(scores: &'a Map<String, Value>, metric: Option<&str>) -> Option<(
 }
 
 /// Reads one field. Nothing in it, or only missing votes: the question failed.
-fn read(name: &str, value: &Value, reading: &Reading) -> Result<Grade, String> {
+fn read(name: &str, value: &Value, scale: f64, reduce: Reduce) -> Result<Grade, String> {
     let mut grades = Vec::new();
     collect(value, &mut grades).map_err(|what| format!("{name}: {what}"))?;
     if grades.is_empty() {
         return Ok(Grade::Failed);
     }
-    let scaled: Vec<f64> = grades.iter().map(|grade| grade / reading.scale).collect();
+    let scaled: Vec<f64> = grades.iter().map(|grade| grade / scale).collect();
     if let Some(wrong) = scaled.iter().find(|grade| !(0.0..=1.0).contains(*grade)) {
         return Err(format!("{name}: score {wrong} is not in [0, 1]; --scale N divides grades by N"));
     }
-    Ok(Grade::Score(match reading.reduce {
+    Ok(Grade::Score(match reduce {
         Reduce::Mean => scaled.iter().sum::<f64>() / scaled.len() as f64,
         Reduce::Majority => {
             let passed = scaled.iter().filter(|grade| **grade >= 0.5).count();
@@ -140,20 +168,22 @@ fn collect(value: &Value, grades: &mut Vec<f64>) -> Result<(), String> {
             grades.push(word_grade(word).ok_or_else(|| no_grade(word))?);
         }
         Value::Array(values) => values.iter().try_for_each(|value| collect(value, grades))?,
-        Value::Object(object) => match Fields::of(object).all(INNER).find(|(_, inner)| !inner.is_null()) {
-            Some((_, inner)) => collect(inner, grades)?,
-            None => {
-                let is_metric = |name: &String| METRICS.iter().any(|metric| plain(name).contains(metric));
-                if object.keys().any(is_metric) {
-                    let names: Vec<&str> = object.keys().map(String::as_str).collect();
-                    return Err(format!(
-                        "it holds several figures ({}): --score-field FIELD.NAME says which one",
-                        names.join(", ")
-                    ));
+        Value::Object(object) => {
+            match Fields::in_record(object).find(&INNER.map(Place::read)).iter().find(|found| !found.value.is_null()) {
+                Some(inner) => collect(&inner.value, grades)?,
+                None => {
+                    let is_metric = |name: &String| METRICS.iter().any(|metric| plain(name).contains(metric));
+                    if object.keys().any(is_metric) {
+                        let names: Vec<&str> = object.keys().map(String::as_str).collect();
+                        return Err(format!(
+                            "it holds several figures ({}): --field score=FIELD.NAME says which one",
+                            names.join(", ")
+                        ));
+                    }
+                    object.values().try_for_each(|value| collect(value, grades))?;
                 }
-                object.values().try_for_each(|value| collect(value, grades))?;
             }
-        },
+        }
     }
     Ok(())
 }
@@ -162,10 +192,6 @@ fn no_grade(word: &str) -> String {
     let decimal_comma = word.matches(',').count() == 1 && word.replace(',', ".").trim().parse::<f64>().is_ok();
     let hint = if decimal_comma { "; decimals are written with a point" } else { "" };
     format!("'{}' is no grade{hint}", shown(word))
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(60).collect()
 }
 
 fn is_missing(word: &str) -> bool {
@@ -214,16 +240,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::import::forms::by_names;
 
-    const PLAIN: Reading = Reading { score_field: None, scale: 1.0, reduce: Reduce::Mean, metric: None };
+    fn reading(given: &[&str]) -> Reading {
+        let given = Given::read(given.iter().copied()).expect("reads");
+        Reading { given, scale: 1.0, reduce: Reduce::Mean, metric: None }
+    }
 
     fn by(fields: Value, reading: &Reading) -> Result<Grade, String> {
         let Value::Object(fields) = fields else { panic!("an object") };
-        grade(&fields, &Fields::of(&fields), reading).map(|(grade, _)| grade)
+        grade(&Fields::in_record(&fields), by_names(), reading).map(|graded| graded.grade)
     }
 
     fn graded(fields: Value) -> Grade {
-        by(fields.clone(), &PLAIN).unwrap_or_else(|e| panic!("{fields}: {e}"))
+        by(fields.clone(), &reading(&[])).unwrap_or_else(|e| panic!("{fields}: {e}"))
     }
 
     #[test]
@@ -263,7 +293,7 @@ mod tests {
 
     #[test]
     fn majorities_need_more_than_half() {
-        let majority = Reading { reduce: Reduce::Majority, ..PLAIN };
+        let majority = Reading { reduce: Reduce::Majority, ..reading(&[]) };
         for (votes, expected) in [([true, true, false], 1.0), ([true, false, false], 0.0)] {
             assert_eq!(by(json!({"judgments": votes}), &majority), Ok(Grade::Score(expected)));
         }
@@ -272,7 +302,7 @@ mod tests {
 
     #[test]
     fn scales_and_fields_can_be_named() {
-        let reading = Reading { score_field: Some("m.f1".into()), scale: 100.0, ..PLAIN };
+        let reading = Reading { scale: 100.0, ..reading(&["score=m.f1"]) };
         assert_eq!(by(json!({"score": true, "m": {"F1": 62.5}}), &reading), Ok(Grade::Score(0.625)));
         let missing = by(json!({"score": 0.5}), &reading).expect_err("has no such field");
         assert!(missing.contains("m.f1") && missing.contains("score"), "{missing}");
@@ -290,9 +320,9 @@ mod tests {
             (json!({"score": 1.5}), "--scale"),
             (json!({"score": "maybe"}), "maybe"),
             (json!({"score": "0,75"}), "with a point"),
-            (json!({"metrics": {"f1": 0.3, "bleu_1": 0.2}}), "--score-field"),
+            (json!({"metrics": {"f1": 0.3, "bleu_1": 0.2}}), "--field score="),
         ] {
-            let problem = by(fields, &PLAIN).expect_err("is refused");
+            let problem = by(fields, &reading(&[])).expect_err("is refused");
             assert!(problem.contains(word), "{problem}");
         }
     }

@@ -1,21 +1,32 @@
-//! Results made elsewhere: files of many forms become lines that name a question of a dataset.
+//! Results made elsewhere: files of many forms become lines that name a question of a dataset, and lines become facts.
 //!
 //! | module | question |
 //! |---|---|
 //! | [`read`] | what does a file hold? (JSON, JSON lines, CSV; gzip and zstd; folders) |
 //! | [`records`] | which objects of it are records? |
-//! | [`names`] | under which names do files keep what we need? |
-//! | [`fields`], [`grades`] | which of a record's fields are answer, question and hits; which is the grade, and what does it say? |
+//! | [`forms`] | which published forms are known, and of which one is the file? |
+//! | [`ours`], [`lookup`] | which fields do we need, and where in a record do they lie? |
+//! | [`fields`], [`grades`] | what do a record's fields say, and what its grade? |
+//! | [`advice`] | what is to be done about a file that cannot be read? |
 //! | [`resolve`] | which question of the dataset is meant? |
+//! | [`lines`] | the whole way from a file to one line a question |
+//! | [`facts`] | what a line means as the result of a question |
+//! | [`system`] | whose results are they? |
 //!
-//! docs/IMPORT.md says what is accepted. To know a further name of a field, add it to the lists in [`names`].
+//! docs/IMPORT.md says what is accepted. To know a further form, add a file to `forms/` and its line to `forms.rs`.
 
+mod advice;
+pub(crate) mod facts;
 pub(crate) mod fields;
+pub(crate) mod forms;
 pub(crate) mod grades;
-pub(crate) mod names;
+pub(crate) mod lines;
+mod lookup;
+pub(crate) mod ours;
 pub(crate) mod read;
 pub(crate) mod records;
 pub(crate) mod resolve;
+pub(crate) mod system;
 
 /// Something about a file that cannot be used: says where and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,9 +11,11 @@ use serde_json::{Map, Value};
 
 use super::{
     ImportError,
+    advice::advice,
     fields::names_a_question,
-    names::Fields,
-    records::{Finder, MOST_LEVELS, Record},
+    lookup::Fields,
+    ours::Given,
+    records::{Finder, MOST_LEVELS, Record, Search, Specimen},
 };
 
 /// Longest line of JSON lines.
@@ -23,37 +25,45 @@ const ENDINGS: [&str; 5] = ["json", "jsonl", "ndjson", "csv", "tsv"];
 /// What may separate the cells of a table.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
-/// Reads all records of a file, or of the files of a folder in the order of their names. `is_question` knows the dataset's ids;
-/// `most_bytes` bounds what the files may hold together, unpacked: a few packed kilobytes may become anything.
+/// What is read of a file.
+struct Content {
+    records: Vec<Record>,
+    /// What is nearest to a record when there is none.
+    specimen: Specimen,
+}
+
+/// Reads all records of a file, or of the files of a folder in the order of their names. `most_bytes` bounds what the files may
+/// hold together, unpacked: a few packed kilobytes may become anything.
 ///
 /// # Errors
-/// A file that cannot be read, or is of no known form; more than may be read.
-pub(crate) fn records(
-    path: &Path,
-    is_question: &dyn Fn(&str) -> bool,
-    most_bytes: u64,
-) -> Result<Vec<Record>, ImportError> {
-    let mut records = Vec::new();
+/// A file that cannot be read, or without any record: then with what is nearest to one. More than may be read.
+pub(crate) fn records(path: &Path, search: Search<'_>, most_bytes: u64) -> Result<Vec<Record>, ImportError> {
     let mut room = Room { most: most_bytes, left: most_bytes };
-    if path.is_dir() {
-        for file in files_of(path)? {
-            let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let group = name.split('.').next().map(str::to_owned);
-            let found =
-                of_file(&file, group, is_question, &mut room).map_err(|e| ImportError::at(&name, e.to_string()))?;
-            records.extend(
-                found.into_iter().map(|record| Record { place: format!("{name}: {}", record.place), ..record }),
-            );
+    if !path.is_dir() {
+        return of_file(path, None, search, &mut room)?.records(search.given);
+    }
+    let mut all = Content { records: Vec::new(), specimen: Specimen::default() };
+    for file in files_of(path)? {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let group = name.split('.').next().map(str::to_owned);
+        let found = of_file(&file, group, search, &mut room).map_err(|e| ImportError::at(&name, e.to_string()))?;
+        let placed = |record: Record| Record { place: format!("{name}: {}", record.place), ..record };
+        all.records.extend(found.records.into_iter().map(placed));
+        all.specimen = all.specimen.or(found.specimen);
+    }
+    all.records(search.given)
+}
+
+impl Content {
+    fn records(self, given: &Given) -> Result<Vec<Record>, ImportError> {
+        if self.records.is_empty() {
+            return Err(ImportError::file(format!(
+                "no record with an answer or a grade was found: {}; docs/IMPORT.md says more",
+                advice(&Fields::in_record(&self.specimen.fields), given)
+            )));
         }
-    } else {
-        records = of_file(path, None, is_question, &mut room)?;
+        Ok(self.records)
     }
-    if records.is_empty() {
-        return Err(ImportError::file(
-            "no record with an answer or a grade was found; docs/IMPORT.md lists the names of fields that are known",
-        ));
-    }
-    Ok(records)
 }
 
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
@@ -75,14 +85,9 @@ fn ending(path: &Path) -> Option<String> {
     plain.rsplit_once('.').map(|(_, ending)| ending.to_owned())
 }
 
-fn of_file(
-    path: &Path,
-    group: Option<String>,
-    is_question: &dyn Fn(&str) -> bool,
-    room: &mut Room,
-) -> Result<Vec<Record>, ImportError> {
+fn of_file(path: &Path, group: Option<String>, search: Search<'_>, room: &mut Room) -> Result<Content, ImportError> {
     let file = File::open(path).map_err(|e| ImportError::file(e.to_string()))?;
-    of_bytes(BufReader::new(file), ending(path).as_deref(), group, is_question, room)
+    of_bytes(BufReader::new(file), ending(path).as_deref(), group, search, room)
 }
 
 /// The records of a file's content.
@@ -92,31 +97,31 @@ fn of_file(
 pub(crate) fn of_content(
     name: &str,
     content: &[u8],
-    is_question: &dyn Fn(&str) -> bool,
+    search: Search<'_>,
     most_bytes: u64,
 ) -> Result<Vec<Record>, ImportError> {
     let mut room = Room { most: most_bytes, left: most_bytes };
-    of_bytes(content, ending(Path::new(name)).as_deref(), None, is_question, &mut room)
+    of_bytes(content, ending(Path::new(name)).as_deref(), None, search, &mut room)?.records(search.given)
 }
 
 fn of_bytes(
     file: impl BufRead,
     ending: Option<&str>,
     group: Option<String>,
-    is_question: &dyn Fn(&str) -> bool,
+    search: Search<'_>,
     room: &mut Room,
-) -> Result<Vec<Record>, ImportError> {
+) -> Result<Content, ImportError> {
     let text = unpacked(file, room)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut finder = Finder::new(is_question);
+    let mut finder = Finder::new(search);
     match (ending, text.trim_start().chars().next()) {
         (_, None) => return Err(ImportError::file("no lines")),
-        (Some("csv" | "tsv"), _) => return csv_records(text, group),
-        (_, Some('{')) if starts_as_lines(text) => json_lines(text, group, &mut finder)?,
+        (Some("csv" | "tsv"), _) => finder.records = csv_records(text, group)?,
+        (_, Some('{')) if starts_as_lines(text, search.given) => json_lines(text, group, &mut finder)?,
         (_, Some('{' | '[')) => documents(text, group, &mut finder)?,
-        (_, Some(_)) => return csv_records(text, group),
+        (_, Some(_)) => finder.records = csv_records(text, group)?,
     }
-    Ok(finder.records)
+    Ok(Content { records: finder.records, specimen: finder.specimen })
 }
 
 /// What may still be read, in bytes.
@@ -169,12 +174,12 @@ fn unpacked(mut file: impl BufRead, room: &mut Room) -> Result<String, ImportErr
 }
 
 /// JSON lines: the first line is a whole object by itself, and either more follow or the object is a record.
-fn starts_as_lines(text: &str) -> bool {
+fn starts_as_lines(text: &str, given: &Given) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().map(|line| serde_json::from_str::<Map<String, Value>>(&standard(line)));
     let more = lines.next().is_some();
     match first {
-        Some(Ok(object)) => more || names_a_question(&Fields::of(&object)),
+        Some(Ok(object)) => more || names_a_question(&Fields::in_record(&object), given),
         // a broken first line followed by others that open an object: its own error says more
         Some(Err(_)) => {
             more && text.lines().take(50).filter(|line| !line.trim().is_empty()).all(|line| line.starts_with('{'))
@@ -294,7 +299,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).expect("writable");
-        records(&path, &|name| name.starts_with("a:"), 1 << 20)
+        records_at(&path)
+    }
+
+    fn records_at(path: &Path) -> Result<Vec<Record>, ImportError> {
+        let search = Search { is_question: &|name| name.starts_with("a:"), given: &Given::default() };
+        records(path, search, 1 << 20)
     }
 
     #[test]
@@ -337,7 +347,7 @@ mod tests {
         write("conv-2.results.json", r#"[{"question": "?", "score": 1}]"#);
         write("conv-1.jsonl", "{\"question\": \"!\", \"score\": 0}\n{\"question\": \"?\", \"score\": 0}\n");
         write("notes.md", "none");
-        let records = records(folder.path(), &|_| false, 1 << 20).expect("reads");
+        let records = records_at(folder.path()).expect("reads");
         let seen: Vec<(&str, &str)> = records.iter().map(|r| (r.groups[0].as_str(), r.place.as_str())).collect();
         assert_eq!(
             seen,
@@ -374,7 +384,9 @@ mod tests {
         let alone = read("a.jsonl", b"{\"question_id\": \"nobody\", \"score\": 1}\n").expect("reads");
         assert_eq!(alone[0].place, "line 1", "a line is a line, also when it is alone");
         assert_eq!(message(b" \n"), "no lines");
-        assert!(message(b"{\"a\": {\"b\": 1}}").contains("docs/IMPORT.md"));
+        assert!(message(b"{\"a\": {\"b\": 1}}").contains("try --field score=b"));
+        let nearest = message(b"{\"runs\": [{\"asked\": \"who?\", \"points\": 1}], \"n\": 1, \"m\": 2, \"o\": 3}");
+        assert!(nearest.contains("try --field question=asked --field score=points"), "{nearest}");
         assert!(message(b"{\"a\": 1}}").contains("trailing") || message(b"{\"a\": 1}}").contains("expected"));
     }
 
@@ -405,7 +417,7 @@ mod tests {
         for name in ["a.json", "b.json"] {
             std::fs::write(folder.path().join(name), &much[..700 << 10]).expect("writable");
         }
-        assert!(records(folder.path(), &|_| false, 1 << 20).is_err(), "files of a folder count together");
+        assert!(records_at(folder.path()).is_err(), "files of a folder count together");
     }
 
     proptest! {

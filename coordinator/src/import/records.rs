@@ -7,8 +7,10 @@
 use serde_json::{Map, Value};
 
 use super::{
-    fields::{bank_of, is_graded, names_a_question},
-    names::{Fields, ID, TEXT},
+    fields::{conversation_of, is_graded, names_a_question},
+    forms::by_names,
+    lookup::Fields,
+    ours::{Given, Ours},
 };
 
 /// Deepest nesting of a document that is looked through.
@@ -25,20 +27,85 @@ pub(crate) struct Record {
     pub(crate) fields: Map<String, Value>,
 }
 
+/// What tells a record from other objects.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    /// Whether a name is that of a question of the dataset.
+    pub(crate) is_question: &'a dyn Fn(&str) -> bool,
+    /// Where the user says that fields lie.
+    pub(crate) given: &'a Given,
+}
+
+/// Objects that are looked at for a specimen.
+const MOST_SPECIMENS: usize = 1_000;
+
+/// An object that is no record, but more like one than the others.
+#[derive(Debug, Default)]
+pub(super) struct Specimen {
+    /// Its fields.
+    pub(super) fields: Map<String, Value>,
+    /// Whether it names a question or is graded; whether it lies in a list and holds none; how many single values it has.
+    likeness: (bool, bool, usize),
+    looked_at: usize,
+}
+
+impl Specimen {
+    /// The more likely one of two files.
+    pub(super) fn or(self, other: Self) -> Self {
+        if other.likeness > self.likeness { other } else { self }
+    }
+
+    fn consider(&mut self, object: &Map<String, Value>, is_half: bool, is_listed: bool) {
+        self.looked_at += 1;
+        if self.looked_at > MOST_SPECIMENS {
+            return;
+        }
+        let single_of = |value: &Map<String, Value>| value.values().filter(|value| is_single(value)).count();
+        let singles = single_of(object) + object.values().filter_map(Value::as_object).map(single_of).sum::<usize>();
+        let likeness = (is_half, is_listed && !holds_lists(object), singles);
+        if singles == 0 || likeness <= self.likeness {
+            return;
+        }
+        self.likeness = likeness;
+        // single values and those of its fields; what lies deeper is looked at by itself
+        let single = |fields: &Map<String, Value>| {
+            let fields = fields.iter().filter(|(_, value)| is_single(value));
+            fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<String, Value>>()
+        };
+        self.fields = single(object);
+        let within = object.iter().filter_map(|(name, value)| Some((name.clone(), single(value.as_object()?).into())));
+        self.fields.extend(within);
+    }
+}
+
+/// Whether a value holds no object.
+fn is_single(value: &Value) -> bool {
+    !value.is_object() && value.as_array().is_none_or(|list| !list.iter().any(Value::is_object))
+}
+
 /// Finds the records of a document, in its order.
 pub(super) struct Finder<'a> {
-    /// Whether a name is that of a question of the dataset.
-    pub(super) is_question: &'a dyn Fn(&str) -> bool,
+    search: Search<'a>,
     /// Where the document stands; `None` counts its records.
     pub(super) place: Option<String>,
     /// What was found.
     pub(super) records: Vec<Record>,
+    /// What comes nearest, until something is found.
+    pub(super) specimen: Specimen,
     groups: Vec<String>,
+    is_listed: bool,
 }
 
 impl<'a> Finder<'a> {
-    pub(super) fn new(is_question: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { is_question, place: None, records: Vec::new(), groups: Vec::new() }
+    pub(super) fn new(search: Search<'a>) -> Self {
+        Self {
+            search,
+            place: None,
+            records: Vec::new(),
+            specimen: Specimen::default(),
+            groups: Vec::new(),
+            is_listed: false,
+        }
     }
 
     /// Looks through what lies in a group, such as a file.
@@ -59,19 +126,28 @@ impl<'a> Finder<'a> {
             return;
         }
         match value {
-            Value::Array(values) => values.into_iter().for_each(|value| self.look(value)),
+            Value::Array(values) => {
+                for value in values {
+                    self.is_listed = true;
+                    self.look(value);
+                }
+                self.is_listed = false;
+            }
             Value::Object(object) => self.object(object),
             _ => {}
         }
     }
 
     fn object(&mut self, object: Map<String, Value>) {
-        let fields = Fields::of(&object);
-        let table = by_column(&object, &fields);
-        let (graded, naming) = (is_graded(&fields), names_a_question(&fields));
+        let is_listed = std::mem::take(&mut self.is_listed);
+        let Search { is_question, given } = self.search;
+        let fields = Fields::in_record(&object);
+        let table = by_column(&object, &fields, given);
+        let (graded, naming) = (is_graded(&fields, given), names_a_question(&fields, given));
         // the id of something that holds lists may be that of a whole run
-        let surely = fields.first(TEXT).is_some()
-            || fields.first(ID).and_then(|(_, id)| id.as_str()).is_none_or(|id| (self.is_question)(id));
+        let first = |ours| by_names().find(&fields, given, ours).into_iter().next();
+        let surely = first(Ours::Question).is_some()
+            || first(Ours::QuestionId).is_none_or(|id| id.value.as_str().is_none_or(is_question));
         drop(fields);
         if let Some(rows) = table {
             rows.into_iter().for_each(|row| self.push(row));
@@ -81,18 +157,31 @@ impl<'a> Finder<'a> {
             self.push(object);
             return;
         }
-        let key = self.groups.last().filter(|key| graded && !naming && (self.is_question)(key)).cloned();
+        let key = self.groups.last().filter(|key| graded && !naming && is_question(key)).cloned();
         if let Some(key) = key {
             self.push(with_id(object, key));
             return;
         }
-        let (found, bank) = (self.records.len(), bank_of(&object));
+        if self.records.is_empty() {
+            self.specimen.consider(&object, graded || naming, is_listed);
+        }
+        let found = self.records.len();
         let spare = (graded && naming).then(|| object.clone());
-        self.groups.extend(bank.clone());
+        self.look_within(object);
+        if let (Some(object), true) = (spare, self.records.len() == found) {
+            self.push(object);
+        }
+    }
+
+    /// Looks through the fields of an object that is no record itself.
+    fn look_within(&mut self, object: Map<String, Value>) {
+        let conversation = conversation_of(&object, self.search.given);
+        let before = self.groups.len();
+        self.groups.extend(conversation);
         for (name, value) in object {
             let is_grade =
                 !value.is_object() && value.as_array().is_none_or(|list| list.iter().all(|v| !v.is_object()));
-            if is_grade && (self.is_question)(&name) {
+            if is_grade && (self.search.is_question)(&name) {
                 self.push(Map::from_iter([
                     ("question_id".to_owned(), Value::String(name)),
                     ("score".to_owned(), value),
@@ -101,10 +190,7 @@ impl<'a> Finder<'a> {
                 self.within(Some(name), value);
             }
         }
-        self.groups.truncate(self.groups.len() - usize::from(bank.is_some()));
-        if let (Some(object), true) = (spare, self.records.len() == found) {
-            self.push(object);
-        }
+        self.groups.truncate(before);
     }
 }
 
@@ -119,7 +205,7 @@ fn holds_lists(object: &Map<String, Value>) -> bool {
 
 /// The rows of a table by column: `{"question_id": [..], "score": [..]}`, the same with objects by row number, or
 /// `{"columns": [..], "data": [[..], ..]}`.
-fn by_column(object: &Map<String, Value>, fields: &Fields<'_>) -> Option<Vec<Map<String, Value>>> {
+fn by_column(object: &Map<String, Value>, fields: &Fields<'_>, given: &Given) -> Option<Vec<Map<String, Value>>> {
     if let (Some(Value::Array(columns)), Some(Value::Array(rows))) = (object.get("columns"), object.get("data")) {
         let names: Vec<&str> = columns.iter().map(Value::as_str).collect::<Option<_>>()?;
         let row = |row: &Value| {
@@ -128,7 +214,7 @@ fn by_column(object: &Map<String, Value>, fields: &Fields<'_>) -> Option<Vec<Map
         };
         return rows.iter().map(row).collect();
     }
-    if !names_columns(fields) {
+    if !names_columns(fields, given) {
         return None;
     }
     let cells = |column: &Value| -> Option<Vec<Value>> {
@@ -154,10 +240,11 @@ fn by_column(object: &Map<String, Value>, fields: &Fields<'_>) -> Option<Vec<Map
 }
 
 /// Whether ids or texts of questions stand in a list of their own.
-fn names_columns(fields: &Fields<'_>) -> bool {
-    [ID, TEXT]
-        .into_iter()
-        .any(|names| fields.first(names).is_some_and(|(_, value)| value.is_array() || value.is_object()))
+fn names_columns(fields: &Fields<'_>, given: &Given) -> bool {
+    [Ours::QuestionId, Ours::Question].into_iter().any(|ours| {
+        let first = by_names().find(fields, given, ours).into_iter().next();
+        first.is_some_and(|found| found.value.is_array() || found.value.is_object())
+    })
 }
 
 #[cfg(test)]
@@ -167,8 +254,8 @@ mod tests {
     use super::*;
 
     fn found(value: Value) -> Vec<Record> {
-        let is_question = |name: &str| name.starts_with("q:");
-        let mut finder = Finder::new(&is_question);
+        let (is_question, given) = (|name: &str| name.starts_with("q:"), Given::default());
+        let mut finder = Finder::new(Search { is_question: &is_question, given: &given });
         finder.within(None, value);
         finder.records
     }

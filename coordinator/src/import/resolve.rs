@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{ImportError, fields::Line, names::plain};
+use super::{ImportError, fields::Line, lookup::plain};
 
 /// Words before the number of a question in ids that count.
 const QUESTION_WORDS: [&str; 3] = ["question", "qa", "q"];
@@ -14,18 +14,18 @@ const QUESTION_WORDS: [&str; 3] = ["question", "qa", "q"];
 /// A question of the dataset.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownQuestion {
-    /// Its id.
+    /// The dataset's id of it, such as `conv-26:17`.
     pub(crate) id: String,
     /// Its text; may be left out when every line has an id of the dataset.
     pub(crate) text: String,
-    /// Its category.
+    /// The dataset's name of its category.
     pub(crate) category: String,
 }
 
 /// A conversation of the dataset.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownBank {
-    /// Its id.
+    /// The dataset's id of it, such as `conv-26`.
     pub(crate) bank_id: String,
     /// Its questions in the dataset's order.
     pub(crate) questions: Vec<KnownQuestion>,

@@ -1,9 +1,17 @@
 //! Where words go: results to standard output, everything else to standard error. A reader that went away is no error.
 //!
 //! Whatever goes to a terminal goes through here, and what others have put into it (names of runs, answers, a system's words)
-//! neither moves the cursor nor turns the direction of writing.
+//! neither moves the cursor nor turns the direction of writing. [`tables`] is the one look of tables, [`amounts`] and [`times`]
+//! say dollars, seconds and dates as people read them.
 
-use std::{borrow::Cow, io::Write};
+pub(crate) mod amounts;
+pub(crate) mod tables;
+pub(crate) mod times;
+
+use std::{
+    borrow::Cow,
+    io::{IsTerminal, Write},
+};
 
 use bench_proto::text::{self, plain};
 
@@ -34,6 +42,12 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) {
         Ok(text) => write(&text::json(&text)),
         Err(error) => note(&format!("cannot be shown as JSON: {error}")),
     }
+}
+
+/// Whether standard output takes colours.
+#[must_use]
+pub(crate) fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 fn write(text: &str) {

@@ -22,7 +22,7 @@ impl Table {
     }
 }
 
-/// Its lines, without trailing blanks.
+/// The lines of a table, without trailing blanks.
 #[must_use]
 pub(crate) fn render(table: &Table) -> String {
     table.0.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")

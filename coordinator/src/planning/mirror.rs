@@ -1,5 +1,5 @@
-//! Datasets from an object store of one's own (`BENCH_DATASETS_URL`), in place of their source: machines without a way out have them
-//! this way. What is wanted, and whether it is the right file, is decided in `bench_datasets`.
+//! Datasets from an object store of one's own (`BENCH_DATASETS_URL`), in place of their source: machines without a way out have
+//! them this way. What is wanted, and whether it is the right file, is decided in `bench_datasets`.
 
 use bench_datasets::{OnProgress, OpenOptions};
 
@@ -29,7 +29,8 @@ pub(crate) async fn bring(
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     transport::warn(app.settings(), transport::to_objects("datasets", url));
-    let place = Place::open(url, environment).map_err(|e| CliError::usage(format!("BENCH_DATASETS_URL: {e}")))?;
+    let place =
+        Place::open(url, environment).map_err(|e| CliError::usage(format!("BENCH_DATASETS_URL: {e}")).because(e))?;
     let source = format!("{}/{}", place.describe(), wanted.object);
     let failed = |error: ArchiveError| match error {
         // its own text speaks of an archive

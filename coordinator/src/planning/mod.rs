@@ -1,32 +1,49 @@
 //! From settings and flags to a run: dataset, sample, spec. Everything that can be wrong is found here, before any work.
+//!
+//! In come flags and settings; out come a [`PlannedRun`] and, once the run is created, its plan in the store. Start at
+//! [`plan_run`].
+//!
+//! | module | question |
+//! |---|---|
+//! | this one | what is the run's spec? |
+//! | [`dataset`](self::dataset) | which questions of which dataset? |
+//! | [`mirror`] | from where does a dataset come that is not here? |
+//! | [`models`](self::models) | which models, with what parameters and prices? |
+//! | [`limits`](self::limits) | how much may it use? |
+//! | [`self_check`] | do its graders grade right? |
+//! | [`planner`] | how does the plan get into the store, ahead of the workers? |
 
-use std::{
-    collections::BTreeMap,
-    io::IsTerminal,
-    sync::{Arc, Mutex},
-};
+mod dataset;
+mod limits;
+pub(crate) mod mirror;
+mod models;
+pub(crate) mod planner;
+pub(crate) mod self_check;
 
-use bench_datasets::{Dataset, OpenOptions};
-use bench_grading::{prompts, scorers};
-use bench_models::{capabilities, extractive, prices, registry as models};
-use bench_plan::{Preset, Sample, SampleRequest, SampledBank, Sampler, bank_order};
+use std::{collections::BTreeMap, sync::Arc};
+
+use bench_datasets::Dataset;
+use bench_grading::scorers;
+use bench_models::{prices, registry as providers};
+use bench_plan::{Sample, SampledBank, bank_order};
 use bench_proto::{
+    ids::RunNo,
     money::PicoUsd,
-    price::ModelPrice,
-    probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
     spec::{self, DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
-    trace::TracePolicy,
 };
-use bench_settings::ModelRole;
+use bench_settings::{ModelRole, RunSettings};
 use bench_systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 
+pub(crate) use self::{
+    dataset::{dataset_spec, open_dataset, sample_request, take_sample},
+    limits::{latency_probe, limits},
+    models::{UserPrices, model_spec, parse_usd, user_prices},
+};
+use self::{models::check_price, planner::Planner};
 use crate::{
-    app::{App, Place},
-    cli::{SampleArgs, SubmitArgs},
+    app::{App, Deployment},
+    cli::SubmitArgs,
     exit::CliError,
-    mirror,
 };
 
 /// Cap of runs with paid models when the user gives none.
@@ -51,6 +68,18 @@ impl PlannedRun {
         banks_in_order(&self.sample)
     }
 
+    /// What writes the plan of this run, or of a control on the same sample.
+    #[must_use]
+    pub(crate) fn planner(&self, run: RunNo) -> Planner {
+        Planner {
+            run,
+            dataset: Arc::clone(&self.dataset),
+            banks: self.banks_in_order(),
+            max_sessions: self.spec.sample.max_sessions,
+            done: 0,
+        }
+    }
+
     /// Whether anything of the run may cost money.
     #[must_use]
     pub(crate) fn is_paid(&self) -> bool {
@@ -73,7 +102,7 @@ pub(crate) fn accounts(spec: &RunSpec) -> Vec<String> {
     let models = [&spec.answerer].into_iter().chain(&spec.judges).filter(|model| model.is_remote());
     let mut names: Vec<String> = models.map(|model| model.account.clone()).collect();
     if let Some(embeds) = vector::remote_model(&spec.system.name, &spec.system.settings) {
-        names.extend([embeds.account, models::EMBEDDER.to_owned()]);
+        names.extend([embeds.account, providers::EMBEDDER.to_owned()]);
     }
     names
 }
@@ -82,138 +111,6 @@ pub(crate) fn accounts(spec: &RunSpec) -> Vec<String> {
 #[must_use]
 pub(crate) fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {
     bank_order(sample).into_iter().map(|at| sample.banks[at as usize].clone()).collect()
-}
-
-/// Opens a dataset, with a progress bar when it has to be downloaded.
-///
-/// # Errors
-/// Exit 2 with what to do.
-pub(crate) async fn open_dataset(
-    app: &App,
-    name: &str,
-    args: &SampleArgs,
-    settings: BTreeMap<String, Value>,
-) -> Result<Arc<dyn Dataset>, CliError> {
-    let options = OpenOptions {
-        path: args.dataset_path.clone(),
-        datasets_dir: app.datasets_dir(),
-        cache_dir: app.home().join("datasets"),
-        allow_modified: args.allow_modified_dataset,
-        allow_download: app.settings().datasets_url.is_none(),
-        settings,
-    };
-    let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
-    let brought = mirror::bring(app, name, &options, &|so_far, total| show_download(&bar, so_far, total)).await;
-    finish(bar);
-    brought?;
-    let name = name.to_owned();
-    let opened = tokio::task::spawn_blocking(move || {
-        let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
-        let on_progress = |so_far: u64, total: Option<u64>| show_download(&bar, so_far, total);
-        let opened = bench_datasets::open(&name, &options, &on_progress);
-        finish(bar);
-        opened
-    });
-    let dataset = opened.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")))??;
-    Ok(Arc::from(dataset))
-}
-
-fn finish(bar: Mutex<Option<ProgressBar>>) {
-    if let Some(bar) = bar.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        bar.finish_and_clear();
-    }
-}
-
-fn show_download(bar: &Mutex<Option<ProgressBar>>, so_far: u64, total: Option<u64>) {
-    if !std::io::stderr().is_terminal() {
-        return;
-    }
-    let mut bar = bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let bar = bar.get_or_insert_with(|| {
-        let bar = ProgressBar::new(total.unwrap_or(0));
-        if let Ok(style) = ProgressStyle::with_template("downloading [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec}")
-        {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        bar
-    });
-    bar.set_position(so_far);
-}
-
-/// Turns settings and flags into a sample request.
-///
-/// # Errors
-/// Exit 2 for unknown presets and samplers.
-pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleRequest, CliError> {
-    let run = &app.settings().run;
-    // a count chooses the questions by itself: it takes the place of the preset unless that was typed too
-    let counts = [run.per_bank, run.sample, run.sample_total, run.limit];
-    let counted = counts.iter().any(Option::is_some) || !args.question_id.is_empty();
-    let preset = (args.preset.is_some() || !counted).then_some(run.preset.as_str());
-    let known = Preset::ALL.map(Preset::name);
-    let preset =
-        preset.map(|name| Preset::from_name(name).ok_or_else(|| unknown("preset", name, &known))).transpose()?;
-    let known = Sampler::ALL.map(Sampler::name);
-    Ok(SampleRequest {
-        preset,
-        sampler: Sampler::from_name(&run.sampler).ok_or_else(|| unknown("sampler", &run.sampler, &known))?,
-        seed: run.seed.clone(),
-        limit: run.limit,
-        sample_per_category: run.sample,
-        sample_total: run.sample_total,
-        per_bank: run.per_bank,
-        max_banks: run.max_banks,
-        max_sessions: run.max_sessions,
-        categories: run.category.clone(),
-        exclude_categories: run.exclude_category.clone(),
-        question_ids: args.question_id.clone(),
-    })
-}
-
-/// An unknown name with its nearest neighbour.
-fn unknown(what: &str, name: &str, known: &[&str]) -> CliError {
-    let nearest =
-        known.iter().map(|k| (strsim::jaro_winkler(&name.to_lowercase(), k), *k)).max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = match nearest {
-        Some((likeness, nearest)) if likeness > 0.7 => format!(", did you mean '{nearest}'?"),
-        _ => String::new(),
-    };
-    CliError::usage(format!("unknown {what} '{name}'{hint} (known: {})", known.join(", ")))
-}
-
-/// Samples a dataset.
-///
-/// # Errors
-/// Exit 2 when the request does not fit the dataset.
-pub(crate) async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Sample, CliError> {
-    let dataset = Arc::clone(dataset);
-    let sampled = tokio::task::spawn_blocking(move || {
-        let mut sampling = bench_plan::Sampling::new(request).map_err(|e| CliError::usage(e.to_string()))?;
-        for bank in 0..dataset.bank_count() {
-            sampling.push(&dataset.outline(bank)?).map_err(|e| CliError::usage(e.to_string()))?;
-        }
-        sampling.finish().map_err(|e| CliError::usage(e.to_string()))
-    });
-    sampled.await.map_err(|e| CliError::infrastructure(format!("sampling stopped: {e}")))?
-}
-
-/// The dataset's part of a spec.
-#[must_use]
-pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
-    let manifest = dataset.manifest();
-    DatasetSpec {
-        name: manifest.name.to_owned(),
-        version: manifest.version.to_owned(),
-        sha256: dataset.sha256().to_owned(),
-        modified: dataset.is_modified(),
-        loader: manifest.loader_version,
-        settings: dataset.settings(),
-        abstention_phrases: manifest.abstention_phrases.iter().map(|p| (*p).to_owned()).collect(),
-        population: sample.population.by_category.clone(),
-        banks: sample.population.banks,
-        sessions: sample.population.entries,
-        path: None,
-    }
 }
 
 /// Plans a run from flags and settings. An estimate (`will_call` false) needs no key.
@@ -228,31 +125,12 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         CliError::usage("no dataset: give --dataset locomo-sim (generated, no download), --dataset locomo, or see `bench-coord datasets list`")
     })?;
     let (system_name, system_settings) = app.system(&settings.run.system)?;
-    let capabilities = systems::capabilities(&system_name, &system_settings, &BuildContext::default())
-        .map_err(|e| CliError::usage(e.to_string()))?;
+    let capabilities =
+        systems::capabilities(&system_name, &system_settings, &BuildContext::default()).map_err(CliError::usage_of)?;
     if will_call {
         look_at_system(app, &system_name, &system_settings).await?;
     }
-    let top_k = settings.run.top_k;
-    if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
-        return Err(CliError::usage(format!("--top-k {top_k} is more than {system_name} can do: at most {most}")));
-    }
-    if let (Some(wanted), Some(most)) = (settings.run.concurrency, capabilities.max_parallel)
-        && wanted > most
-    {
-        return Err(CliError::usage(format!(
-            "--concurrency {wanted} is more than {system_name} can do: at most {most} at once"
-        )));
-    }
-    match (settings.run.answerer.as_str(), capabilities.answers, capabilities.recalls) {
-        ("system", false, _) => {
-            return Err(CliError::usage(format!("--answerer system: {system_name} does not answer by itself")));
-        }
-        (answerer, _, false) if answerer != "system" => {
-            return Err(CliError::usage(format!("{system_name} only answers by itself: add --answerer system")));
-        }
-        _ => {}
-    }
+    check_capabilities(&settings.run, &system_name, &capabilities)?;
     check_grading(settings.run.judge.len(), settings.run.votes)?;
     let priced = limits(app, user_prices(app, args)?)?;
     let latency_probe = latency_probe(app)?;
@@ -288,7 +166,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         system: SystemSpec {
             name: system_name,
             version: capabilities.version.clone(),
-            top_k,
+            top_k: settings.run.top_k,
             settings: system_settings,
         },
         answerer,
@@ -305,6 +183,28 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     Ok(planned)
 }
 
+/// Refuses what the memory system cannot do.
+fn check_capabilities(run: &RunSettings, system: &str, capabilities: &Capabilities) -> Result<(), CliError> {
+    let top_k = run.top_k;
+    if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
+        return Err(CliError::usage(format!("--top-k {top_k} is more than {system} can do: at most {most}")));
+    }
+    if let (Some(wanted), Some(most)) = (run.concurrency, capabilities.max_parallel)
+        && wanted > most
+    {
+        return Err(CliError::usage(format!(
+            "--concurrency {wanted} is more than {system} can do: at most {most} at once"
+        )));
+    }
+    match (run.answerer.as_str(), capabilities.answers, capabilities.recalls) {
+        ("system", false, _) => Err(CliError::usage(format!("--answerer system: {system} does not answer by itself"))),
+        (answerer, _, false) if answerer != "system" => {
+            Err(CliError::usage(format!("{system} only answers by itself: add --answerer system")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Checks how many judges grade an answer, and how often each of them does.
 ///
 /// # Errors
@@ -313,77 +213,10 @@ pub(crate) fn check_grading(judges: usize, votes: u32) -> Result<(), CliError> {
     spec::check_grading(judges, votes).map_err(|e| CliError::usage(format!("--judge, --votes: {e}")))
 }
 
-/// Limits of a run from settings.
-///
-/// # Errors
-/// Exit 2 for a trace URL that cannot lead to a trace.
-pub(crate) fn limits(app: &App, prices: BTreeMap<String, (PicoUsd, PicoUsd)>) -> Result<Limits, CliError> {
-    let run = &app.settings().run;
-    Ok(Limits {
-        max_cost: run.max_cost,
-        max_cost_by_phase: run.max_cost_by_phase.clone(),
-        max_cost_per_day: run.max_cost_per_day,
-        max_rpm: run.max_rpm,
-        max_tpm: run.max_tpm,
-        concurrency: run.concurrency,
-        system_parallel: None,
-        cache: run.cache,
-        retries: run.retries,
-        outage_timeout_s: run.outage_timeout,
-        pool: run.pool.clone(),
-        prices,
-        price_lines: price_lines(app)?,
-        unpriced_ok: run.unpriced_ok,
-        trace: trace_policy(app.settings())?,
-        // only runs that recall have one
-        latency_probe: ProbePlan::default(),
-    })
-}
-
-/// What a run that recalls probes when its questions have ended.
-///
-/// # Errors
-/// Exit 2 for what is no rate.
-pub(crate) fn latency_probe(app: &App) -> Result<ProbePlan, CliError> {
-    let run = &app.settings().run;
-    let rate = |text: &String| match text.trim().parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate <= HIGHEST_RATE => Ok(rate),
-        _ => Err(CliError::usage(format!(
-            "--latency-probe-rate {text}: give recalls per second, above 0 and at most {HIGHEST_RATE}"
-        ))),
-    };
-    let rates = run.latency_probe_rate.iter().map(rate).collect::<Result<Vec<_>, _>>()?;
-    if rates.len() > MOST_RATES {
-        return Err(CliError::usage(format!("--latency-probe-rate: give at most {MOST_RATES} rates")));
-    }
-    if run.latency_probe == 0 && !rates.is_empty() {
-        return Err(CliError::usage("--latency-probe-rate needs a probe: give --latency-probe a number of recalls"));
-    }
-    Ok(ProbePlan { recalls: run.latency_probe, rates })
-}
-
-/// What a run says about its traces.
-///
-/// # Errors
-/// Exit 2 for a URL that cannot lead to a trace.
-fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
-    let trace = &settings.trace;
-    if let Some(url) = &trace.url {
-        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
-    }
-    Ok(TracePolicy {
-        url: trace.url.clone(),
-        content: trace.content,
-        slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
-        quantile: trace.quantile,
-        rate: trace.rate,
-    })
-}
-
 /// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster
 /// look for themselves.
 async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde_json::Value>) -> Result<(), CliError> {
-    if app.place()? == Place::Cluster || !settings.contains_key(adapter::ADAPTER) {
+    if app.deployment()? == Deployment::Cluster || !settings.contains_key(adapter::ADAPTER) {
         return Ok(());
     }
     // who names an adapter on the command line lets it run here
@@ -391,7 +224,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     let policy = Arc::new(app.policy());
     let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;
-    let system = systems::build(name, settings, &context).map_err(|e| CliError::usage(e.to_string()))?;
+    let system = systems::build(name, settings, &context).map_err(CliError::usage_of)?;
     let starts = settings[adapter::ADAPTER].get("start").is_some();
     if starts && !settings.contains_key(adapter::URL) {
         return Ok(());
@@ -403,101 +236,10 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     })
 }
 
-/// Reads an amount of dollars.
-///
-/// # Errors
-/// Exit 2 naming the flag.
-pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
-    PicoUsd::parse(text.trim_start_matches('$'))
-        .ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
-}
-
-/// Prices that the user gave, by model: `--price` holds for every model that chats, and for one that embeds if nobody knows
-/// another price of it.
-pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<BTreeMap<String, (PicoUsd, PicoUsd)>, CliError> {
-    let Some(text) = &args.prices.price else { return Ok(BTreeMap::new()) };
-    let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
-    let run = &app.settings().run;
-    let models = std::iter::once(&run.answerer).chain(&run.judge);
-    let names = models.filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
-    let lines = Limits { price_lines: price_lines(app)?, ..Limits::default() };
-    let embeds = embedding_model(app).filter(|name| prices::price_of(name, &lines).is_none());
-    Ok(names.chain(embeds).map(|name| (name, price)).collect())
-}
-
-/// Prices of the run's models from the user's price file: they go with the run, so that all workers use the same.
-fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
-    let settings = app.settings();
-    let Some(path) = &settings.models.price_file else { return Ok(BTreeMap::new()) };
-    let refuse = |problem: String| CliError::usage(format!("models.price_file {}: {problem}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    let table = prices::PriceTable::read(&text).map_err(refuse)?;
-    let run = &settings.run;
-    let chat = std::iter::once(&run.answerer).chain(&run.judge);
-    let names = chat.filter_map(|model| Some(model.split_once(':')?.1.to_owned())).chain(embedding_model(app));
-    Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
-}
-
-/// The embedding model that the settings' memory system calls.
-fn embedding_model(app: &App) -> Option<String> {
-    let (name, settings) = app.system(&app.settings().run.system).ok()?;
-    vector::remote_model(&name, &settings).map(|model| model.name)
-}
-
-/// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
-pub(crate) fn model_spec(
-    app: &App,
-    text: &str,
-    role: ModelRole,
-    args: &SubmitArgs,
-    priced: &Limits,
-    will_call: bool,
-) -> Result<ModelSpec, CliError> {
-    let flag = if role == ModelRole::Judge { "--judge" } else { "--answerer" };
-    let parsed = models::parse_model(text).map_err(|e| CliError::usage(format!("{flag} {text}: {e}")))?;
-    if role == ModelRole::Judge && !parsed.provider.remote {
-        return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
-    }
-    let (prompts, version) = match role {
-        ModelRole::Judge => (prompts::judge::prompt_hashes(), prompts::judge::VERSION),
-        _ if parsed.provider.remote => (prompts::answer::prompt_hashes(), prompts::answer::VERSION),
-        _ => (BTreeMap::new(), extractive::VERSION),
-    };
-    let mut spec = ModelSpec {
-        provider: parsed.provider.name.to_owned(),
-        name: parsed.model,
-        account: String::new(),
-        params: BTreeMap::new(),
-        prompts,
-        version,
-    };
-    if !parsed.provider.remote {
-        return Ok(spec);
-    }
-    spec.params = capabilities::sent_params(&spec.provider, &spec.name, &app.model_params(role)?);
-    spec.account = if will_call {
-        app.account(role, &spec.provider, flag)?.name
-    } else {
-        app.settings().account_for(role, &spec.provider).name
-    };
-    check_price(app, &spec.name, args, priced)?;
-    Ok(spec)
-}
-
-/// Refuses a model without a price, unless it may count as free.
-fn check_price(app: &App, model: &str, args: &SubmitArgs, priced: &Limits) -> Result<(), CliError> {
-    if prices::price_of(model, priced).is_some() || args.prices.unpriced_ok || app.settings().run.unpriced_ok {
-        return Ok(());
-    }
-    Err(CliError::usage(format!(
-        "no price is known for {model}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free"
-    )))
-}
-
 pub(crate) fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {
     let mut specs: Vec<ScorerSpec> = Vec::new();
     for name in of_dataset.iter().copied().chain(more.iter().map(String::as_str)) {
-        let scorer = scorers::registry::find(name).map_err(|e| CliError::usage(e.to_string()))?;
+        let scorer = scorers::registry::find(name).map_err(CliError::usage_of)?;
         if specs.iter().all(|s| s.name != scorer.name()) {
             specs.push(ScorerSpec { name: scorer.name().to_owned(), version: scorer.version() });
         }

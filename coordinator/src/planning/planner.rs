@@ -76,7 +76,7 @@ impl Planner {
                 prepare(dataset.as_ref(), &banks, first, max_sessions, BYTES_PER_BATCH)
             })
             .await
-            .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+            .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
             let planned = next + prepared.banks.len();
             questions_planned += questions(&self.banks[next..planned]);
             next = planned;
@@ -153,9 +153,9 @@ pub(crate) fn prepare(
         let segments = segments(questions.iter().map(|q| (q.index, q.ask_after)), entries);
         let segments = segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
         let item = |value: serde_json::Result<Vec<u8>>| {
-            value
-                .map(Item::of)
-                .map_err(|e| CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)))
+            value.map(Item::of).map_err(|e| {
+                CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)).because(e)
+            })
         };
         let items = [
             item(serde_json::to_vec(&content))?,

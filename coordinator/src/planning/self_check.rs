@@ -8,8 +8,10 @@ use bench_grading::scorers::{
 use crate::{
     exit::CliError,
     out,
-    planner::{BankParts, prepare},
-    planning::PlannedRun,
+    planning::{
+        PlannedRun,
+        planner::{BankParts, prepare},
+    },
 };
 
 /// Banks of the sample that are looked at: all of LoCoMo, a part of very large datasets.
@@ -47,14 +49,15 @@ pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliErro
         }
         let mut problems = Vec::new();
         for spec in &scorers {
-            let scorer = registry::find(&spec.name).map_err(|e| CliError::usage(e.to_string()))?;
+            let scorer = registry::find(&spec.name).map_err(CliError::usage_of)?;
             problems
                 .extend(self_check(scorer, conversations.iter().map(|(text, parts)| (text, cases(parts)))).reasons());
         }
         Ok::<_, CliError>(problems)
     });
-    let problems =
-        checked.await.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")))??;
+    let problems = checked
+        .await
+        .map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")).because(e))??;
     let failed = (!problems.is_empty()).then(|| problems.join("; "));
     if let Some(why) = &failed {
         out::note(&format!("grader self-check failed, the run will be INVALID: {why}"));

@@ -1,22 +1,25 @@
 //! The files of a run: report in all its forms, questions, plots; each appears whole or not at all.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
-use bench_proto::summary::{QuestionLine, Summary};
+use bench_proto::{
+    ids::RunId,
+    summary::{QuestionLine, Summary},
+};
 use bench_report::html::{MOST_QUESTIONS, Page};
 use bench_settings::private;
 use bench_store::{RunRow, Store};
 
 use super::questions::each_question;
-use crate::{app::App, exit::CliError};
+use crate::{app::App, exit::CliError, out};
 
 /// Folder of a run's files: `$BENCH_HOME/runs/<run>`, unless the person named one.
 #[must_use]
-pub(crate) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&Path>) -> PathBuf {
-    output_dir.map_or_else(|| app.home().join("runs").join(&run.run_id.0), Path::to_owned)
+pub(crate) fn run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> PathBuf {
+    output_dir.map_or_else(|| app.home().join("runs").join(&run.0), Path::to_owned)
 }
 
 /// Makes sure that files can be written there, before any work.
@@ -42,7 +45,7 @@ pub(crate) async fn write_files(
     summary: &Summary,
     folder: &Path,
 ) -> Result<(), CliError> {
-    private::create_folder(folder).map_err(|e| disk(folder, &e))?;
+    private::create_folder(folder).map_err(|e| disk(folder, e))?;
     let questions = write_questions(store, run, &folder.join("questions.jsonl")).await?;
     let page = Page { summary, questions: &questions, comparison: None, trace_url: None };
     for format in ["json", "md", "html"] {
@@ -82,10 +85,10 @@ pub(crate) fn check_format(name: &str) -> Result<(), CliError> {
 /// Exit 2 for unknown formats.
 pub(crate) fn render(page: &Page<'_>, format: &str) -> Result<String, CliError> {
     match bench_report::format_named(format) {
-        Some(format) => format.render(page).map_err(|e| CliError::infrastructure(e.to_string())),
+        Some(format) => format.render(page).map_err(CliError::infrastructure_of),
         None => {
             check_format(format)?;
-            let options = bench_report::terminal::TerminalOptions { colour: colour(), full: false };
+            let options = bench_report::terminal::TerminalOptions { colour: out::colour(), full: false };
             Ok(bench_report::terminal::render(page.summary, options))
         }
     }
@@ -99,12 +102,6 @@ pub(crate) fn render_summary(summary: &Summary, format: &str) -> Result<String, 
     render(&Page { summary, questions: &[], comparison: None, trace_url: None }, format)
 }
 
-/// Whether standard output takes colours.
-#[must_use]
-pub(crate) fn colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
 /// Writes a file beside its place and moves it there.
 ///
 /// # Errors
@@ -115,20 +112,21 @@ pub(crate) fn write_atomically(
 ) -> Result<(), CliError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     // temporary files are private, and so is what holds questions and answers
-    let file = tempfile::Builder::new().prefix(".bench-").tempfile_in(folder).map_err(|e| disk(path, &e))?;
+    let file = tempfile::Builder::new().prefix(".bench-").tempfile_in(folder).map_err(|e| disk(path, e))?;
     let mut writer = std::io::BufWriter::new(file.as_file());
-    fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| disk(path, &e))?;
+    fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| disk(path, e))?;
     drop(writer);
-    file.persist(path).map_err(|e| disk(path, &e.error))?;
+    file.persist(path).map_err(|e| disk(path, e.error))?;
     Ok(())
 }
 
 /// What a person reads about a file that cannot be written.
-pub(crate) fn disk(path: &Path, error: &std::io::Error) -> CliError {
+pub(crate) fn disk(path: &Path, error: std::io::Error) -> CliError {
     CliError::infrastructure(format!(
         "{} cannot be written: {error}; the results are in the store, `bench-coord report` writes them again",
         path.display()
     ))
+    .because(error)
 }
 
 /// Writes all questions and returns the first of them, as many as a page holds.
@@ -137,15 +135,15 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
     let mut spool = bench_report::QuestionsWriter::new(tempfile::spooled_tempfile(8 << 20));
     let mut first = Vec::new();
     each_question(store, run, |line| {
-        spool.write(&line).map_err(|e| disk(path, &e))?;
+        spool.write(&line).map_err(|e| disk(path, e))?;
         if first.len() < MOST_QUESTIONS {
             first.push(line);
         }
         Ok(true)
     })
     .await?;
-    let (mut spool, _) = spool.finish().map_err(|e| disk(path, &e))?;
-    std::io::Seek::rewind(&mut spool).map_err(|e| disk(path, &e))?;
+    let (mut spool, _) = spool.finish().map_err(|e| disk(path, e))?;
+    std::io::Seek::rewind(&mut spool).map_err(|e| disk(path, e))?;
     write_atomically(path, |file| std::io::copy(&mut spool, file).map(|_| ()))?;
     Ok(first)
 }

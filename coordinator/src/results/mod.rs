@@ -10,10 +10,10 @@
 //! | `models` | where were its models, and what did they answer by? |
 //! | `questions` | what is told of a single question? |
 //! | `files` | what is written, and where? |
-//! | `ending` | what is said at the end, and with which exit code? |
+//! | `answer_key` | what would it be without the known mistakes of the dataset? |
 
 mod ahead;
-mod ending;
+pub(crate) mod answer_key;
 mod files;
 mod models;
 mod questions;
@@ -23,10 +23,9 @@ mod summary;
 #[cfg(feature = "archive")]
 pub(crate) use self::files::disk;
 pub(crate) use self::{
-    ending::{finish, finish_above, print_finished},
     files::{
-        TERMINAL, check_format, check_writable, colour, file_name, render, render_summary, run_folder,
-        write_atomically, write_files,
+        TERMINAL, check_format, check_writable, file_name, render, render_summary, run_folder, write_atomically,
+        write_files,
     },
     questions::{each_question, facts_of_bank, first_questions},
     shards::read_facts,

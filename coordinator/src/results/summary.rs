@@ -22,7 +22,7 @@ use bench_worker::banks::BankData;
 use tracing::Instrument as _;
 
 use super::shards;
-use crate::{app::App, exit::CliError, runs::Standing};
+use crate::{app::App, exit::CliError, standing::Standing};
 
 /// Steps read per page.
 const PAGE: u32 = 4096;
@@ -89,7 +89,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     let not_run = not_run_ids(store, run, &aggregator).await?;
     let Finished { mut summary, worst } = aggregator.finish(not_run);
     fill_worst(store, run, &mut summary, &worst).await?;
-    summary.outages = crate::outages::met(store, run).await?;
+    summary.outages = crate::standing::outages::met(store, run).await?;
     super::models::fill(&mut summary, &run.spec, &store.events(run.run_no).await?);
     Ok(summary)
 }
@@ -99,10 +99,10 @@ fn identity(app: &App, run: &RunRow) -> RunIdentity {
     RunIdentity {
         id: run.run_id.clone(),
         name: run.name.clone(),
-        status: Standing::of(run, app.store_file().as_deref()).word().to_owned(),
+        status: Standing::of_run(run, app.store_file().as_deref()).word().to_owned(),
         code_versions: vec![run.code_version.clone()],
-        started_at: Some(crate::times::rfc3339(run.created_ms)),
-        finished_at: run.finished_ms.map(crate::times::rfc3339),
+        started_at: Some(crate::out::times::rfc3339(run.created_ms)),
+        finished_at: run.finished_ms.map(crate::out::times::rfc3339),
         wall_seconds: Some((run.active_ms + open_ms) as f64 / 1000.0),
         resumed_times: u64::try_from(run.resumed_times).unwrap_or(0),
     }
@@ -266,7 +266,7 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
     }
     let summary = summarize(app, store, run).await?;
     let json = serde_json::to_string(&summary)
-        .map_err(|e| CliError::infrastructure(format!("the summary cannot be stored: {e}")))?;
+        .map_err(|e| CliError::infrastructure(format!("the summary cannot be stored: {e}")).because(e))?;
     match store.put_summary(run.run_no, run.result_version, &json).await {
         // who only looks on leaves it to the coordinator
         Ok(_) | Err(StoreError::Denied(_)) => Ok(summary),

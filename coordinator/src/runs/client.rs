@@ -1,4 +1,4 @@
-//! The side of `submit`, `resume` and `watch` of a run that a cluster carries out: it writes the plan, looks on, and may leave
+//! The side of `submit`, `resume` and `watch` of a run that a cluster executes: it writes the plan, looks on, and may leave
 //! at any time (P30).
 
 use std::{
@@ -7,26 +7,27 @@ use std::{
 };
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
-use bench_store::{Renewal, RunRow, RunState, SessionId, SessionRow, Store, StoreError};
+use bench_settings::signals::Interrupts;
+use bench_store::{Renewal, RunRow, SessionId, SessionRow, Store, StoreError};
 use bench_telemetry::outage;
 use bench_worker::version::VERSION;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::planner_domain;
 use crate::{
     exit::CliError,
-    local::{Interrupts, RunEnd},
     out,
-    planner::{Ahead, Planner},
+    planning::planner::{Ahead, Planner},
+    runs::ending::RunEnd,
+    standing::domains::planner_domain,
 };
 
 /// How often the run's row is looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often it is checked that somebody works.
+/// How often it is checked that a coordinator and workers are there.
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(2);
-/// How long nobody may be there before it is said.
+/// How long a run may be without a coordinator or workers before the person is told.
 const SAY_AFTER: Duration = Duration::from_secs(4);
 /// How often the session of a plan's writer is renewed (P4).
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -126,7 +127,7 @@ pub(crate) async fn follow(
             () = interrupts.stop.cancelled() => return leave(planning, interrupts).await,
             planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
                 planning = None;
-                planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+                planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
             }
         }
         let row = match store.run(run.run_no).await {
@@ -140,13 +141,8 @@ pub(crate) async fn follow(
             }
             Err(error) => return Err(error.into()),
         };
-        match row.state {
-            RunState::Running => {}
-            RunState::Finished => return Ok(RunEnd::Finished),
-            RunState::Cancelled => return Ok(RunEnd::Cancelled { now: false }),
-            RunState::Paused => {
-                return Ok(RunEnd::Paused { reason: row.reason.unwrap_or_else(|| "paused".to_owned()) });
-            }
+        if let Some(end) = RunEnd::of_row(&row) {
+            return Ok(end);
         }
         if looked.is_some_and(|looked| looked.elapsed() < LOOK_FOR_WORKERS) {
             continue;
@@ -177,7 +173,7 @@ async fn leave(
     if let Some(planning) = planning {
         out::note("writing the rest of the plan first; Ctrl-C again leaves it incomplete");
         tokio::select! {
-            planned = planning => planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??,
+            planned = planning => planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??,
             () = interrupts.now.cancelled() => {
                 return Ok(RunEnd::LeftRunning { reason: "its plan is incomplete, `resume` writes the rest".to_owned() });
             }

@@ -1,7 +1,7 @@
 //! The controls of a run (`--controls`): the same sample with memory systems of known strength, each as a run of its own.
 //!
 //! They are in the measured run's group: one cap, one estimate, one confirmation (P41). The measured run goes first, the controls
-//! share what it leaves. They are created with it, paused; whoever carries the runs out starts them when it has ended, so that
+//! share what it leaves. They are created with it, paused; whoever executes the runs starts them when it has ended, so that
 //! `resume` of the measured run goes on with all that its command began.
 
 use std::sync::Arc;
@@ -13,63 +13,80 @@ use bench_proto::{
 use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Store};
 use tokio::task::JoinHandle;
 
-use super::{resume, submit::planner};
 use crate::{
     app::App,
-    cluster::client::spawn_planner,
-    executor::{RunExecutor, Watching},
+    cli::SubmitArgs,
     exit::CliError,
-    local::RunEnd,
     out,
-    planning::PlannedRun,
+    planning::{PlannedRun, plan_run},
+    runs::{
+        client::spawn_planner,
+        ending::RunEnd,
+        executor::{RunExecutor, Watching},
+        resume,
+    },
 };
 
 /// The memory systems of controls.
 const SYSTEMS: [&str; 3] = ["none", "random", "oracle"];
 
-/// The controls that belong to a planned run, if it is to have any: only the memory system differs.
-///
-/// # Errors
-/// Exit 2 when settings of a control's system make no sense.
-pub(super) fn plans(app: &App, planned: &PlannedRun) -> Result<Vec<PlannedRun>, CliError> {
-    if !app.settings().run.controls {
-        return Ok(Vec::new());
-    }
-    let others = SYSTEMS.into_iter().filter(|system| *system != planned.spec.system.name);
-    let plan = |system: &str| {
-        let settings = app.system_settings(system);
-        let built = bench_systems::registry::build(system, &settings, &Default::default())
-            .map_err(|e| CliError::usage(e.to_string()))?;
-        let mut spec = planned.spec.clone();
-        spec.system.name = system.to_owned();
-        spec.system.version.clone_from(&built.capabilities().version);
-        spec.system.settings = settings;
-        // a control is there for its score
-        spec.limits.latency_probe = ProbePlan::default();
-        Ok(PlannedRun {
-            dataset: Arc::clone(&planned.dataset),
-            sample: planned.sample.clone(),
-            spec,
-            capabilities: built.capabilities().clone(),
-        })
-    };
-    others.map(plan).collect()
+/// A measured run and its controls, planned on one sample.
+pub(crate) struct PlannedGroup {
+    /// The run that was asked for.
+    pub measured: PlannedRun,
+    /// The controls of that run: only the memory system differs.
+    pub controls: Vec<PlannedRun>,
 }
 
-/// The controls as runs that wait for `of`, to be created with it.
-pub(super) fn new_runs(plans: &[PlannedRun], of: &NewRun) -> Vec<NewRun> {
-    let control = |plan: &PlannedRun| {
-        let system = &plan.spec.system.name;
-        NewRun {
-            run_id: RunId(format!("{}-{system}", of.run_id)),
-            name: Some(format!("control {system} of {}", of.run_id)),
-            lineage: format!("{}-{system}", of.run_id),
-            spec: plan.spec.clone(),
-            waits: true,
-            ..of.clone()
-        }
-    };
-    plans.iter().map(control).collect()
+impl PlannedGroup {
+    /// Plans a run, and its controls if it is to have any.
+    ///
+    /// # Errors
+    /// As [`plan_run`]; exit 2 when settings of a control's system make no sense.
+    pub(crate) async fn plan(app: &App, args: &SubmitArgs, will_call: bool) -> Result<Self, CliError> {
+        let measured = plan_run(app, args, will_call).await?;
+        let systems = SYSTEMS.into_iter().filter(|system| *system != measured.spec.system.name);
+        let controls = match app.settings().run.controls {
+            true => systems.map(|system| control(app, &measured, system)).collect::<Result<_, _>>()?,
+            false => Vec::new(),
+        };
+        Ok(Self { measured, controls })
+    }
+
+    /// The controls as runs that wait for `measured`, to be created with it.
+    #[must_use]
+    pub(crate) fn new_controls(&self, measured: &NewRun) -> Vec<NewRun> {
+        let control = |plan: &PlannedRun| {
+            let (id, system) = (&measured.run_id, &plan.spec.system.name);
+            NewRun {
+                run_id: RunId(format!("{id}-{system}")),
+                name: Some(format!("control {system} of {id}")),
+                lineage: format!("{id}-{system}"),
+                spec: plan.spec.clone(),
+                waits: true,
+                ..measured.clone()
+            }
+        };
+        self.controls.iter().map(control).collect()
+    }
+}
+
+/// A run like the measured one with another memory system.
+fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun, CliError> {
+    let settings = app.system_settings(system);
+    let built = bench_systems::registry::build(system, &settings, &Default::default()).map_err(CliError::usage_of)?;
+    let mut spec = measured.spec.clone();
+    spec.system.name = system.to_owned();
+    spec.system.version.clone_from(&built.capabilities().version);
+    spec.system.settings = settings;
+    // a control is there for its score
+    spec.limits.latency_probe = ProbePlan::default();
+    Ok(PlannedRun {
+        dataset: Arc::clone(&measured.dataset),
+        sample: measured.sample.clone(),
+        spec,
+        capabilities: built.capabilities().clone(),
+    })
 }
 
 /// Writes the plans of a run's controls that have none yet and that nobody writes: in a cluster they may have to begin when
@@ -77,7 +94,7 @@ pub(super) fn new_runs(plans: &[PlannedRun], of: &NewRun) -> Vec<NewRun> {
 ///
 /// # Errors
 /// As [`resume::planner_if_missing`].
-pub(super) async fn plan_missing(
+pub(crate) async fn plan_missing(
     app: &App,
     store: &Arc<dyn Store>,
     run: RunNo,
@@ -86,7 +103,7 @@ pub(super) async fn plan_missing(
     let mut writing = Vec::new();
     for control in not_ended(store.as_ref(), run).await?.into_iter().filter(|control| !control.planned) {
         let planner = match planned {
-            Some(planned) => Some(planner(planned, control.run_no)),
+            Some(planned) => Some(planned.planner(control.run_no)),
             None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
         };
         writing.extend(planner.map(|planner| spawn_planner(Arc::clone(store), planner)));
@@ -98,9 +115,9 @@ pub(super) async fn plan_missing(
 ///
 /// # Errors
 /// What one of them met.
-pub(super) async fn planned(writing: Vec<JoinHandle<Result<(), CliError>>>) -> Result<(), CliError> {
+pub(crate) async fn planned(writing: Vec<JoinHandle<Result<(), CliError>>>) -> Result<(), CliError> {
     for planning in writing {
-        planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+        planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
     }
     Ok(())
 }
@@ -117,16 +134,16 @@ async fn all(store: &dyn Store, run: RunNo) -> Result<Vec<RunRow>, CliError> {
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn not_ended(store: &dyn Store, run: RunNo) -> Result<Vec<RunRow>, CliError> {
+pub(crate) async fn not_ended(store: &dyn Store, run: RunNo) -> Result<Vec<RunRow>, CliError> {
     let open = |control: &RunRow| matches!(control.state, RunState::Running | RunState::Paused);
     Ok(all(store, run).await?.into_iter().filter(open).collect())
 }
 
-/// Carries the controls of a measured run that has ended to their rest, one after the other, in this process.
+/// Executes the controls of a measured run that has ended, one after the other, in this process.
 ///
 /// # Errors
 /// When the store breaks; everything stays resumable.
-pub(super) async fn execute(
+pub(crate) async fn execute(
     app: &App,
     store: &Arc<dyn Store>,
     run: &RunRow,
@@ -139,7 +156,7 @@ pub(super) async fn execute(
         }
         let system = &control.spec.system.name;
         out::note(&format!("control {system}"));
-        let executor = match RunExecutor::of(app, &control.run_id) {
+        let executor = match RunExecutor::for_run(app, &control.run_id) {
             Ok(executor) => executor,
             Err(error) => {
                 out::note(&error.message);
@@ -147,7 +164,7 @@ pub(super) async fn execute(
             }
         };
         let planner = match planned {
-            Some(planned) => Some(planner(planned, control.run_no)),
+            Some(planned) => Some(planned.planner(control.run_no)),
             None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
         };
         if !resume::take_up(store.as_ref(), &control, &[]).await? {
@@ -166,7 +183,7 @@ pub(super) async fn execute(
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn start(store: &dyn Store, controls: &[RunRow]) -> Result<(), CliError> {
+pub(crate) async fn start(store: &dyn Store, controls: &[RunRow]) -> Result<(), CliError> {
     for control in controls {
         store.set_run_state(control.run_no, &[RunState::Paused], RunState::Running, None).await?;
     }
@@ -177,7 +194,7 @@ pub(super) async fn start(store: &dyn Store, controls: &[RunRow]) -> Result<(), 
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn cancel_waiting(store: &dyn Store, run: RunNo) -> Result<(), CliError> {
+pub(crate) async fn cancel_waiting(store: &dyn Store, run: RunNo) -> Result<(), CliError> {
     for control in all(store, run).await?.into_iter().filter(RunRow::waits) {
         let reason = Some("cancelled with the measured run");
         store.set_run_state(control.run_no, &[RunState::Paused], RunState::Cancelled, reason).await?;
@@ -189,7 +206,7 @@ pub(super) async fn cancel_waiting(store: &dyn Store, run: RunNo) -> Result<(), 
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn left_over(store: &dyn Store, run: &RunRow) -> Result<Option<String>, CliError> {
+pub(crate) async fn left_over(store: &dyn Store, run: &RunRow) -> Result<Option<String>, CliError> {
     let open = not_ended(store, run.run_no).await?;
     let Some(names) = names(&open) else { return Ok(None) };
     let reason = open.iter().filter_map(|control| control.reason.as_deref()).find(|reason| *reason != MEASURED_FIRST);
@@ -201,11 +218,11 @@ pub(super) async fn left_over(store: &dyn Store, run: &RunRow) -> Result<Option<
     )))
 }
 
-/// That the controls of a run which is at rest wait for it; nothing when it has none.
+/// Says that the controls of a run which is at rest wait for it; nothing when it has none.
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn waiting(store: &dyn Store, run: RunNo) -> Result<Option<String>, CliError> {
+pub(crate) async fn waiting(store: &dyn Store, run: RunNo) -> Result<Option<String>, CliError> {
     let names = names(&not_ended(store, run).await?);
     Ok(names.map(|names| format!("{names} not been run: the measured run goes first")))
 }

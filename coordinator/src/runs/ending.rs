@@ -1,21 +1,144 @@
-//! What the person sees at the end of a run, and the exit code.
+//! How a run came to rest, what the person sees of it, and the exit code.
 
 use std::path::Path;
 
 use bench_aggregate::gate::{Floors, GateFlags, Policy, gate};
 use bench_proto::{
     gate::GateVerdict,
-    ids::RunNo,
+    ids::{RunId, RunNo},
+    spec::{ModelSpec, RunSpec},
     summary::{Summary, Verdict},
 };
-use bench_store::Store;
+use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
+use bench_systems::adapter::ADAPTER;
 
-use super::{TERMINAL, render_summary, run_folder, summary_of, write_files};
 use crate::{
     app::App,
-    exit::{CliResult, Exit},
+    cli::OutputArgs,
+    exit::{CliError, CliResult, Exit},
     out,
+    results::{TERMINAL, render_summary, run_folder, summary_of, write_files},
+    runs::{controls, estimate::RunEstimate},
+    standing::Standing,
 };
+
+/// Samples that a name is enough for.
+const PRESETS: [&str; 3] = ["quick", "fair", "full"];
+
+/// How a run came to rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    /// Every question ended.
+    Finished,
+    /// Held, resumable: by a user, by a signal, by the budget, by a provider.
+    Paused {
+        /// Why, for people.
+        reason: String,
+    },
+    /// Ended by a user.
+    Cancelled {
+        /// Without waiting for calls in flight.
+        now: bool,
+    },
+    /// A cluster goes on with it, this process does not wait any longer.
+    LeftRunning {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+impl RunEnd {
+    /// How a run came to rest, by its row; nothing while it is running.
+    #[must_use]
+    pub(crate) fn of_row(run: &RunRow) -> Option<Self> {
+        match run.state {
+            RunState::Running => None,
+            RunState::Finished => Some(Self::Finished),
+            RunState::Cancelled => Some(Self::Cancelled { now: run.reason.as_deref() == Some(CANCELLED_NOW) }),
+            RunState::Paused => {
+                Some(Self::Paused { reason: run.reason.clone().unwrap_or_else(|| "paused".to_owned()) })
+            }
+        }
+    }
+}
+
+/// Prints the result of a run that came to rest, or says how to go on.
+///
+/// # Errors
+/// Exit 3 with the way to go on, when it is not finished.
+pub(crate) async fn conclude(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    end: RunEnd,
+    output: &OutputArgs,
+) -> CliResult {
+    match end {
+        RunEnd::Finished => {
+            let folder = output.output_dir.as_deref();
+            let exit = finish_above(app, store, run.run_no, output.json, folder, output.floor).await?;
+            if let Some(hint) = next_step(app, &run.spec) {
+                out::note(&hint);
+            }
+            match controls::left_over(store, run).await? {
+                Some(left) if exit == Exit::Done => Err(CliError::resumable(left)),
+                left => {
+                    left.iter().for_each(|left| out::note(left));
+                    Ok(exit)
+                }
+            }
+        }
+        RunEnd::LeftRunning { reason } => Err(left_running(&run.run_id, &reason)),
+        RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
+            let row = store.run(run.run_no).await?;
+            let summary = summary_of(app, store, &row).await?;
+            write_files(store, &row, &summary, &run_folder(app, &row.run_id, output.output_dir.as_deref())).await?;
+            let standing = Standing::of_run(&row, None);
+            let ended = row.counters.ended();
+            let controls = controls::waiting(store, run.run_no).await?;
+            Err(CliError::resumable(format!(
+                "{} of {} questions ended; {}{}",
+                ended,
+                row.spec.sample.n,
+                standing.advice(&row.run_id).unwrap_or_default(),
+                controls.map(|controls| format!("; {controls}")).unwrap_or_default()
+            )))
+        }
+    }
+}
+
+/// Says what a person needs to come back to a run.
+pub(crate) fn detached(run: &RunRow, json: bool) -> CliResult {
+    if json {
+        out::json(&serde_json::json!({"id": run.run_id, "status": "running"}));
+    } else {
+        out::result(&run.run_id.to_string());
+    }
+    Err(left_running(&run.run_id, "detached"))
+}
+
+fn left_running(run: &RunId, reason: &str) -> CliError {
+    CliError::resumable(format!(
+        "{reason}: run {run} goes on without this command; `bench-coord watch {run}` follows it, `bench-coord cancel {run}` ends it"
+    ))
+}
+
+/// The one line that uses a key which was found but not used, for runs that one short line describes.
+fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
+    let uses_models = spec.answerer.is_remote() || spec.judges.iter().any(ModelSpec::is_remote);
+    let plain = PRESETS.contains(&spec.sample.preset.as_str())
+        && spec.sample.max_sessions.is_none()
+        && spec.dataset.path.is_none()
+        && !spec.dataset.modified
+        && !spec.system.settings.contains_key(ADAPTER);
+    (plain && !uses_models && app.has_openai_key()).then(|| {
+        let (usd, minutes) = RunEstimate::with_a_small_model(spec);
+        format!(
+            "an OpenAI key is set; with a real answerer and judge (about ${usd:.2}, {minutes:.0} min):\n  bench-coord submit --dataset {} --preset {} --system {} --answerer openai:gpt-4o-mini --judge openai:gpt-4o-mini",
+            spec.dataset.name, spec.sample.preset, spec.system.name
+        )
+    })
+}
 
 /// Prints the result of a run that came to its end and says where the files are; the exit code follows the verdict.
 ///
@@ -31,7 +154,7 @@ pub(crate) async fn finish(
     finish_above(app, store, run_no, json, output_dir, None).await
 }
 
-/// The same; a valid run whose score is below the floor is a regression.
+/// Prints the result as [`finish`] does; a valid run whose score is below the floor is a regression.
 ///
 /// # Errors
 /// What the store or the disk meets.
@@ -46,13 +169,13 @@ pub(crate) async fn finish_above(
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
     tracing::debug!("summarised");
-    let folder = run_folder(app, &run, output_dir);
+    let folder = run_folder(app, &run.run_id, output_dir);
     write_files(store, &run, &summary, &folder).await?;
     tracing::debug!("files written");
     out::painted(&render_summary(&summary, if json { "json" } else { TERMINAL })?);
     out::note(&format!("report, questions and answers: {}", folder.display()));
     #[cfg(feature = "archive")]
-    if run.domain == crate::local::LOCAL_DOMAIN {
+    if run.domain == crate::standing::domains::LOCAL_DOMAIN {
         crate::archive::auto::after_run(app, store, &run).await;
     }
     let floors = Floors { overall: floor, ..Floors::default() };

@@ -3,21 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunId};
+use bench_settings::signals::Interrupts;
 use bench_store::{RunRow, Store};
 use tokio_util::sync::CancellationToken;
 
+use super::{client, ending::RunEnd, local::LocalRun};
 use crate::{
-    app::{App, Place},
-    cli::Display,
-    cluster::client,
+    app::{App, Deployment},
+    cli::{Display, OutputArgs},
     display,
     exit::CliError,
-    local::{Interrupts, LOCAL_DOMAIN, LocalRun, RunEnd},
-    lock::OwnerLock,
-    planner::Planner,
+    planning::planner::Planner,
+    standing::{domains::LOCAL_DOMAIN, lock::OwnerLock},
 };
 
-/// Who carries a run out.
+/// Who executes a run.
 pub(crate) enum RunExecutor {
     /// This process, which holds the run's lock.
     Owner(OwnerLock),
@@ -30,10 +30,10 @@ impl RunExecutor {
     ///
     /// # Errors
     /// Exit 2 when another process owns the run, or the URLs do not fit together.
-    pub(crate) fn of(app: &App, run: &RunId) -> Result<Self, CliError> {
-        match app.place()? {
-            Place::Cluster => Ok(Self::Cluster),
-            Place::Local => {
+    pub(crate) fn for_run(app: &App, run: &RunId) -> Result<Self, CliError> {
+        match app.deployment()? {
+            Deployment::Cluster => Ok(Self::Cluster),
+            Deployment::Local => {
                 let file = app.store_file().ok_or_else(|| CliError::usage("local runs need a sqlite: store"))?;
                 Ok(Self::Owner(OwnerLock::take(&file, run)?))
             }
@@ -67,7 +67,7 @@ impl RunExecutor {
         }
     }
 
-    /// Carries a run that is in state `running` to its rest, or looks on while others do, with its progress on display.
+    /// Executes a run that is in state `running` until it is at rest, or looks on while others do, with its progress on display.
     ///
     /// # Errors
     /// What that meets; the run stays resumable.
@@ -112,4 +112,11 @@ pub(crate) struct Watching<'a> {
     pub worker_timeout: Duration,
     /// Signals.
     pub interrupts: &'a Interrupts,
+}
+
+impl<'a> Watching<'a> {
+    /// As the flags of a verb say.
+    pub(crate) fn new(output: &OutputArgs, interrupts: &'a Interrupts) -> Self {
+        Self { display: output.display, worker_timeout: Duration::from_secs(output.worker_timeout), interrupts }
+    }
 }

@@ -8,7 +8,8 @@ use bench_proto::{
     task::QueueName,
 };
 use bench_queue::Queue;
-use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
+use bench_settings::signals::Interrupts;
+use bench_store::{RunRow, RunState, Store};
 use bench_telemetry::{outage, process, process_span};
 use bench_worker::{
     engine::{Worker, WorkerConfig},
@@ -18,45 +19,24 @@ use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info};
 
+use super::ending::RunEnd;
 use crate::{
-    cluster::{past::Past, trouble::Trouble},
-    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps},
+    dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps, past::Past, trouble::Trouble},
     exit::CliError,
-    latency::{self, all_ended},
-    lock::OwnerLock,
-    planner::{Ahead, Planner},
+    planning::planner::{Ahead, Planner},
+    standing::{
+        domains::{LOCAL_DOMAIN, session_domain},
+        latency::{self, all_ended},
+        lock::OwnerLock,
+    },
 };
 
-/// Domain of runs that one process owns.
-pub(crate) const LOCAL_DOMAIN: &str = "local";
 /// How often the owner looks at the run's state (P21, P23).
 const STATE_POLL: Duration = Duration::from_millis(250);
 /// Pause after a conclusion before the run's row is looked at.
 const GATHER: Duration = Duration::from_millis(5);
 /// How often the level-triggered sweep runs (P7).
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
-
-/// How an owned run came to rest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RunEnd {
-    /// Every question ended.
-    Finished,
-    /// Held, resumable: by a user, by a signal, by the budget, by a provider.
-    Paused {
-        /// Why, for people.
-        reason: String,
-    },
-    /// Ended by a user.
-    Cancelled {
-        /// Without waiting for calls in flight.
-        now: bool,
-    },
-    /// A cluster goes on with it, this process does not wait any longer.
-    LeftRunning {
-        /// Why, for people.
-        reason: String,
-    },
-}
 
 /// What an owner needs.
 pub(crate) struct LocalRun {
@@ -70,52 +50,6 @@ pub(crate) struct LocalRun {
     pub slots: Vec<(Role, usize)>,
     /// Longest wait for calls in flight after a stop.
     pub drain: Duration,
-}
-
-/// Signals of the person at the terminal.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupts {
-    /// First Ctrl-C or SIGTERM: finish what is in flight, stop resumable.
-    pub stop: CancellationToken,
-    /// Second: stop now.
-    pub now: CancellationToken,
-}
-
-impl Interrupts {
-    /// Listens to Ctrl-C and SIGTERM until the process ends.
-    #[must_use]
-    pub(crate) fn listen() -> Self {
-        let interrupts = Self::default();
-        let listener = interrupts.clone();
-        tokio::spawn(async move {
-            while wait_for_signal().await {
-                if listener.stop.is_cancelled() {
-                    listener.now.cancel();
-                } else {
-                    listener.stop.cancel();
-                }
-            }
-        });
-        interrupts
-    }
-}
-
-#[cfg(unix)]
-async fn wait_for_signal() -> bool {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return false;
-    };
-    tokio::select! {
-        signal = interrupt.recv() => signal.is_some(),
-        signal = terminate.recv() => signal.is_some(),
-    }
-}
-
-#[cfg(not(unix))]
-async fn wait_for_signal() -> bool {
-    tokio::signal::ctrl_c().await.is_ok()
 }
 
 impl LocalRun {
@@ -136,43 +70,13 @@ impl LocalRun {
         let run_no = run.run_no;
         self.take_over(run_no).await?;
         let opened = Arc::new(Notify::new());
-        let pool = run.spec.limits.pool.clone();
-        let queues: Vec<QueueName> = Role::ALL.iter().map(|role| QueueName::new(pool.clone(), *role)).collect();
-        self.queue.declare(&queues).await.map_err(|e| CliError::infrastructure(e.to_string()))?;
-        let config = WorkerConfig {
-            name: format!("{}-{}", LOCAL_DOMAIN, std::process::id()),
-            domain: session_domain(run_no),
-            pool: pool.clone(),
-            host: String::new(),
-            slots: self.slots.clone(),
-            drain: self.drain,
-        };
-        let worker = Worker::start(
-            config,
-            Arc::clone(&self.environment),
-            Arc::clone(&self.store),
-            Arc::clone(&self.queue),
-            Arc::clone(&opened),
-        )
-        .await?;
+        let worker = self.start_worker(run, &opened).await?;
         let stop = CancellationToken::new();
         let planning = planner.map(|planner| {
             let (store, opened, stop) = (Arc::clone(&self.store), Arc::clone(&opened), stop.clone());
             tokio::spawn(async move { planner.run(store, opened, stop, Ahead::Bounded).await })
         });
-        let slots = self.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
-        let dispatcher = Dispatcher {
-            past: Past::default(),
-            store: Arc::clone(&self.store),
-            queue: Arc::clone(&self.queue),
-            scope: Scope::Run(run_no, slots.collect()),
-            wake_ups: WakeUps { opened: Arc::clone(&opened), ended: Arc::clone(&worker.ended) },
-            trouble: Trouble::default(),
-            // messages stay in this process, and who works on them derives the same ids
-            traced: false,
-            outage_timeout: OUTAGE_TIMEOUT,
-        };
-        let dispatcher = tokio::spawn(dispatcher.run(stop.clone()));
+        let dispatcher = tokio::spawn(self.dispatcher(run_no, &opened, &worker).run(stop.clone()));
 
         debug!("worker started");
         let end = self.watch(run, &worker, &opened, planning, interrupts).await;
@@ -180,19 +84,8 @@ impl LocalRun {
 
         stop.cancel();
         // a run that is finished has nothing in flight; everything else drains what it paid for
-        let drop_calls = worker.drop_calls();
-        if end == Ok(RunEnd::Cancelled { now: true }) {
-            drop_calls.cancel();
-        }
-        let stopping = worker.stop();
-        tokio::pin!(stopping);
-        tokio::select! {
-            () = &mut stopping => {}
-            () = interrupts.now.cancelled() => {
-                drop_calls.cancel();
-                stopping.await;
-            }
-        }
+        let now = matches!(end, Ok(RunEnd::Cancelled { now: true }));
+        stop_worker(worker, now, interrupts).await;
         let _ = dispatcher.await;
         if let Err(error) = &end {
             // best effort: the store may be what is broken, and then the lock alone tells that nobody runs it
@@ -200,6 +93,38 @@ impl LocalRun {
                 self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(&error.message)).await;
         }
         end
+    }
+
+    /// Starts the worker library for this run alone.
+    async fn start_worker(&self, run: &RunRow, opened: &Arc<Notify>) -> Result<Worker, CliError> {
+        let pool = run.spec.limits.pool.clone();
+        let queues: Vec<QueueName> = Role::ALL.iter().map(|role| QueueName::new(pool.clone(), *role)).collect();
+        self.queue.declare(&queues).await.map_err(CliError::infrastructure_of)?;
+        let config = WorkerConfig {
+            name: format!("{}-{}", LOCAL_DOMAIN, std::process::id()),
+            domain: session_domain(run.run_no),
+            pool,
+            host: String::new(),
+            slots: self.slots.clone(),
+            drain: self.drain,
+        };
+        let (environment, store) = (Arc::clone(&self.environment), Arc::clone(&self.store));
+        Ok(Worker::start(config, environment, store, Arc::clone(&self.queue), Arc::clone(opened)).await?)
+    }
+
+    fn dispatcher(&self, run: RunNo, opened: &Arc<Notify>, worker: &Worker) -> Dispatcher {
+        let slots = self.slots.iter().map(|(role, slots)| (*role, u32::try_from(*slots).unwrap_or(u32::MAX)));
+        Dispatcher {
+            past: Past::default(),
+            store: Arc::clone(&self.store),
+            queue: Arc::clone(&self.queue),
+            scope: Scope::Run(run, slots.collect()),
+            wake_ups: WakeUps { opened: Arc::clone(opened), ended: Arc::clone(&worker.ended) },
+            trouble: Trouble::default(),
+            // messages stay in this process, and who works on them derives the same ids
+            traced: false,
+            outage_timeout: OUTAGE_TIMEOUT,
+        }
     }
 
     /// The lock proves that no owner lives: open sessions of this run's domain are dead.
@@ -235,7 +160,7 @@ impl LocalRun {
                 planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
                     planning = None;
                     debug!("plan written");
-                    planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))??;
+                    planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
                 }
                 _ = broken.changed() => {}
             }
@@ -256,16 +181,8 @@ impl LocalRun {
                 }
                 Err(error) => return Err(error.into()),
             };
-            match row.state {
-                RunState::Running => {}
-                RunState::Paused => {
-                    return Ok(RunEnd::Paused { reason: row.reason.unwrap_or_else(|| "paused".to_owned()) });
-                }
-                RunState::Cancelled => {
-                    let now = row.reason.as_deref() == Some(CANCELLED_NOW);
-                    return Ok(RunEnd::Cancelled { now });
-                }
-                RunState::Finished => return Ok(RunEnd::Finished),
+            if let Some(end) = RunEnd::of_row(&row) {
+                return Ok(end);
             }
             let due = tokio::time::Instant::now() >= next_sweep;
             if !probing && (all_ended(&row) || due) {
@@ -310,6 +227,23 @@ impl LocalRun {
     }
 }
 
+/// Waits for calls in flight, unless they are to be dropped: `now`, or at a second signal.
+async fn stop_worker(worker: Worker, now: bool, interrupts: &Interrupts) {
+    let drop_calls = worker.drop_calls();
+    if now {
+        drop_calls.cancel();
+    }
+    let stopping = worker.stop();
+    tokio::pin!(stopping);
+    tokio::select! {
+        () = &mut stopping => {}
+        () = interrupts.now.cancelled() => {
+            drop_calls.cancel();
+            stopping.await;
+        }
+    }
+}
+
 /// Ends what dead owners of a local run left open: their tasks go on, what they had reserved becomes uncertain. The caller
 /// holds the run's lock.
 ///
@@ -323,9 +257,4 @@ pub(crate) async fn end_dead_sessions(store: &dyn Store, run_no: RunNo) -> Resul
         }
     }
     Ok(())
-}
-
-/// Sessions of a local run live in a domain of their own, so that two local runs in one store never end each other's.
-pub(crate) fn session_domain(run: RunNo) -> String {
-    format!("{LOCAL_DOMAIN}/{}", run.0)
 }

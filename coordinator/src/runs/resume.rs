@@ -1,43 +1,40 @@
-//! `resume RUN`: goes on where a run stopped; nothing that is stored is done again.
+//! A run goes on where it stopped; nothing that is stored is done again. `resume`, `retry` and a submit that attaches come
+//! through here.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bench_store::{Right, RunRow, RunState, Store};
 
-use super::{
-    controls, gc,
-    submit::{Ending, RESUMABLE, check_detach, conclude, detached},
-};
 use crate::{
-    app::{App, Place},
-    cli::{ResumeArgs, SampleArgs},
-    cluster::client::{has_planner, spawn_planner},
-    executor::RunExecutor,
+    app::{App, Deployment},
+    cli::{OutputArgs, ResumeArgs, SampleArgs},
     exit::{CliError, CliResult},
-    local::RunEnd,
     out,
-    planner::Planner,
-    planning::{accounts, banks_in_order, dataset_spec, open_dataset, parse_usd, take_sample},
-    results,
-    runs::{Standing, check_whole, find_run},
+    planning::{accounts, banks_in_order, dataset_spec, open_dataset, parse_usd, planner::Planner, take_sample},
+    results::{self, run_folder},
+    runs::{
+        client::has_planner,
+        controls,
+        ending::{conclude, finish},
+        execution::Execution,
+        executor::RunExecutor,
+        fork::adopt::adopt_again,
+        local::end_dead_sessions,
+        start::check_detach,
+        takers::check_allowed,
+    },
+    standing::{Standing, check_banks, check_whole, outages},
 };
 
-/// How often a plan that another process writes is looked at.
-const LOOK_AT_PLAN: Duration = Duration::from_millis(250);
-
-/// Runs the verb.
-pub(super) async fn run(app: &App, args: &ResumeArgs) -> CliResult {
-    let store = app.open_store().await?;
-    let run = find_run(store.as_ref(), &args.run).await?;
-    resume(app, store, run, args).await
-}
+/// States from which a run goes on by itself.
+const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
 
 /// Goes on with a run, or prints the result of one that is finished.
 ///
 /// # Errors
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
-pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
-    check_detach(args.detach, app.place()?)?;
+pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
+    check_detach(args.detach, app.deployment()?)?;
     // a measured run that has ended goes on with the controls that have not
     let mut controls = Vec::new();
     if run.state == RunState::Finished {
@@ -45,14 +42,8 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     }
     match run.state {
         RunState::Finished if controls.is_empty() => {
-            return results::finish(
-                app,
-                store.as_ref(),
-                run.run_no,
-                args.output.json,
-                args.output.output_dir.as_deref(),
-            )
-            .await;
+            let (json, folder) = (args.output.json, args.output.output_dir.as_deref());
+            return finish(app, store.as_ref(), run.run_no, json, folder).await;
         }
         RunState::Cancelled if !args.reopen => {
             return Err(CliError::usage(format!(
@@ -65,25 +56,25 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     }
     if run.state != RunState::Finished {
         check_whole(store.as_ref(), &run).await?;
-        app.check_allowed(store.as_ref(), &run).await?;
-        gc::check_banks(store.as_ref(), &run).await?;
+        check_allowed(app, store.as_ref(), &run).await?;
+        check_banks(store.as_ref(), &run).await?;
     }
-    let ending = run_folder(app, &run, args.output.output_dir.as_ref());
-    results::check_writable(&ending)?;
+    results::check_writable(&run_folder(app, &run.run_id, args.output.output_dir.as_deref()))?;
     if args.release_uncertain {
         store.may(Right::Results).await?;
     }
     // everything that could refuse comes before the run's state is touched
     app.check_queue().await?;
     app.check_run_accounts(&run.spec)?;
-    let executor = RunExecutor::of(app, &run.run_id)?;
+    let executor = RunExecutor::for_run(app, &run.run_id)?;
     executor.check_domain(&run)?;
     let planner = planner_if_missing(app, store.as_ref(), &run).await?;
     change_limits(app, store.as_ref(), &run, args).await?;
-    crate::outages::probe_now(store.as_ref(), &run).await?;
+    outages::probe_now(store.as_ref(), &run).await?;
+    let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     if run.state == RunState::Running && executor.is_cluster() {
         // it goes on without anybody's help: attach to it
-        return go_on(app, store, &run, &executor, planner, args, &ending).await;
+        return go_on(execution, args.detach, &args.output).await;
     }
     if executor.is_cluster() {
         controls::start(store.as_ref(), &controls).await?;
@@ -99,7 +90,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         let run = store.run(run.run_no).await?;
         return Box::pin(resume(app, store, run, args)).await;
     }
-    go_on(app, store, &run, &executor, planner, args, &ending).await
+    go_on(execution, args.detach, &args.output).await
 }
 
 /// Puts a run that nobody works on into state `running`, from the states of [`RESUMABLE`] and `more`; false when somebody else
@@ -107,7 +98,7 @@ pub(super) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) -> Result<bool, CliError> {
+pub(crate) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) -> Result<bool, CliError> {
     if run.state == RunState::Running {
         // its owner was killed: the lock is ours, so nobody else can be at work
         store.close_lost_interval(run.run_no).await?;
@@ -118,88 +109,36 @@ pub(super) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) 
     Ok(store.set_run_state(run.run_no, &from, RunState::Running, None).await?)
 }
 
-/// Carries a run that has been put into state `running` to its rest.
+/// Executes a run that was put into state `running`, and prints what came of it.
 ///
 /// # Errors
-/// As [`conclude`].
-pub(super) async fn go_on(
-    app: &App,
-    store: Arc<dyn Store>,
-    run: &RunRow,
-    executor: &RunExecutor,
-    planner: Option<Planner>,
-    args: &ResumeArgs,
-    folder: &std::path::Path,
-) -> CliResult {
-    let row = store.run(run.run_no).await?;
+/// As [`conclude`], and with `detach` as [`Execution::leave_to_cluster`].
+pub(crate) async fn go_on(execution: Execution<'_>, detach: bool, output: &OutputArgs) -> CliResult {
+    let (app, store) = (execution.app, execution.store);
+    let row = store.run(execution.run.run_no).await?;
     let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
-    let plans_of_controls = match executor.is_cluster() {
-        true => controls::plan_missing(app, &store, row.run_no, None).await?,
-        false => Vec::new(),
-    };
-    if args.detach {
-        plan_fully(app, &store, &row, planner).await?;
-        controls::planned(plans_of_controls).await?;
-        return detached(&row, args.output.json);
+    let execution = Execution { run: &row, ..execution };
+    if detach {
+        return execution.leave_to_cluster(output.json).await;
     }
-    let interrupts = app.interrupts();
-    let watching = args.output.watching(&interrupts);
-    let end = executor.execute(app, &store, &row, planner, &watching).await?;
-    controls::planned(plans_of_controls).await?;
-    if end == RunEnd::Finished && !executor.is_cluster() {
-        controls::execute(app, &store, &row, None, &watching).await?;
-    }
-    let ending = Ending {
-        json: args.output.json,
-        output_dir: args.output.output_dir.as_deref(),
-        folder,
-        floor: args.output.floor,
-    };
-    conclude(app, store.as_ref(), &row, end, &ending).await
-}
-
-/// Leaves nothing undone that only a client can do: writes the rest of a run's plan, or waits for whoever does, and takes over
-/// when that one is gone.
-async fn plan_fully(
-    app: &App,
-    store: &Arc<dyn Store>,
-    run: &RunRow,
-    mut planner: Option<Planner>,
-) -> Result<(), CliError> {
-    loop {
-        if let Some(planner) = planner {
-            let written = spawn_planner(Arc::clone(store), planner).await;
-            return written.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")))?;
-        }
-        let row = store.run(run.run_no).await?;
-        if row.planned {
-            return Ok(());
-        }
-        tokio::time::sleep(LOOK_AT_PLAN).await;
-        planner = planner_if_missing(app, store.as_ref(), &row).await?;
-    }
-}
-
-/// Folder of the run's files.
-#[must_use]
-pub(super) fn run_folder(app: &App, run: &RunRow, output_dir: Option<&PathBuf>) -> PathBuf {
-    results::run_folder(app, run, output_dir.map(PathBuf::as_path))
+    let end = execution.execute_to_rest(output).await?;
+    conclude(app, store.as_ref(), &row, end, output).await
 }
 
 /// The rest of a run's plan, when it has to be written and nobody does.
 ///
 /// # Errors
 /// As [`planner_of`].
-pub(super) async fn planner_if_missing(
+pub(crate) async fn planner_if_missing(
     app: &App,
     store: &dyn Store,
     run: &RunRow,
 ) -> Result<Option<Planner>, CliError> {
-    if run.planned || (app.place()? == Place::Cluster && has_planner(store, run.run_no).await?) {
+    if run.planned || (app.deployment()? == Deployment::Cluster && has_planner(store, run.run_no).await?) {
         return Ok(None);
     }
-    if super::fork::adopt_again(store, run).await? {
+    if adopt_again(store, run).await? {
         return Ok(None);
     }
     planner_of(app, store, run).await.map(Some)
@@ -218,7 +157,7 @@ async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planne
     };
     let dataset = open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await?;
     let request = serde_json::from_value(spec.sample.request.clone())
-        .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")))?;
+        .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")).because(e))?;
     let sample = take_sample(&dataset, request).await?;
     if sample.spec.signature != spec.sample.signature
         || dataset_spec(dataset.as_ref(), &sample).sha256 != spec.dataset.sha256
@@ -258,12 +197,12 @@ async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &Resume
     }
     if args.release_uncertain {
         // a killed owner's reservations become uncertain when its session ends
-        crate::local::end_dead_sessions(store, run.run_no).await?;
+        end_dead_sessions(store, run.run_no).await?;
         let mut released = store.release_uncertain(run.run_no).await?;
         for control in controls::not_ended(store, run.run_no).await? {
             // somebody else may be at work on it
-            if let Ok(_owned) = RunExecutor::of(app, &control.run_id) {
-                crate::local::end_dead_sessions(store, control.run_no).await?;
+            if let Ok(_owned) = RunExecutor::for_run(app, &control.run_id) {
+                end_dead_sessions(store, control.run_no).await?;
                 released = released.saturating_add(store.release_uncertain(control.run_no).await?);
             }
         }

@@ -7,13 +7,45 @@ use bench_proto::{
     session::SessionInfo,
     spec::{IMPORTED_SYSTEM, RunSpec},
 };
-use bench_store::Store;
+use bench_store::{RunRow, Store};
 use bench_systems::policy::{Policy, Refusal, would_take};
 
-use crate::{exit::CliError, out};
+use crate::{
+    app::{App, Deployment},
+    exit::CliError,
+    out,
+    standing::is_restored,
+};
 
 /// Roles whose tasks ask a memory system.
 const ROLES: [Role; 2] = [Role::Retain, Role::Question];
+
+/// Makes sure that the memory system of a stored run may be asked where the run is executed: what came by a store, an archive or
+/// an import decides nothing.
+///
+/// # Errors
+/// Exit 2 with what it would do, and how to allow it.
+pub(crate) async fn check_allowed(app: &App, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    if app.deployment()? == Deployment::Cluster {
+        return look_for_takers(store, &run.spec).await;
+    }
+    if run.spec.system.version == IMPORTED_SYSTEM {
+        return Ok(());
+    }
+    let Err(refusal) = app.policy().check(&run.spec.system.settings) else { return Ok(()) };
+    let reason = refusal.reason();
+    if is_restored(store, run).await? {
+        return Err(CliError::usage(format!(
+            "run {0} came from an archive: {reason}; read system.settings.adapter in its run.json, then `bench-coord archive fetch {0} --restore --trust-system`",
+            run.run_id
+        )));
+    }
+    Err(CliError::usage(format!(
+        "run {}: {reason}; when you know the adapter, name its file in a `submit`, or allow it:\n{}",
+        run.run_id,
+        refusal.lines()
+    )))
+}
 
 /// Refuses a run whose memory system no live worker of its pool takes; says what is needed where no worker is alive.
 ///

@@ -13,8 +13,8 @@ pub(crate) struct Probing {
     pub of: u64,
 }
 
-/// Whether nothing of a run is left to probe, all of whose questions have ended. Opens the probe when it has not been; asked again, it
-/// changes nothing.
+/// Whether nothing of a run is left to probe, all of whose questions have ended. Opens the probe when it has not been; asked
+/// again, it changes nothing.
 ///
 /// # Errors
 /// What the store meets.
@@ -25,8 +25,8 @@ pub(crate) async fn is_over(store: &dyn Store, run: &RunRow) -> Result<bool, Sto
     Ok(matches!(store.open_probe(run.run_no).await?, TaskState::Done | TaskState::Failed))
 }
 
-/// Whether all workers that may take it know what it is: those of an earlier build would look for a question. Where nobody works, it
-/// is opened for whoever comes.
+/// Whether all workers that may take it know what it is: those of an earlier build would look for a question. Where nobody
+/// works, it is opened for whoever comes.
 async fn is_known(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
     if run.domain != CLUSTER_DOMAIN {
         return Ok(true);
@@ -52,7 +52,7 @@ pub(crate) async fn probing(store: &dyn Store, run: &RunRow) -> Result<Option<Pr
     Ok(Some(Probing { made, of }))
 }
 
-/// By its counters every question of the sample has ended; the sweep makes sure.
+/// Whether every question of the sample has ended, by the run's counters; a sweep checks that the counters are right.
 pub(crate) fn all_ended(run: &RunRow) -> bool {
     run.planned && run.counters.ended() >= i64::try_from(run.spec.sample.n).unwrap_or(i64::MAX)
 }

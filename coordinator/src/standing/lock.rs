@@ -9,6 +9,8 @@ use std::{
 use bench_proto::ids::RunId;
 use bench_settings::private;
 
+use crate::exit::CliError;
+
 /// Held while a process owns a local run.
 #[derive(Debug)]
 pub(crate) struct OwnerLock {
@@ -37,6 +39,12 @@ pub enum LockError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl From<LockError> for CliError {
+    fn from(error: LockError) -> Self {
+        Self::usage_of(error)
+    }
 }
 
 /// Path of the lock file: `<store>.<run>.lock`.

@@ -1,11 +1,32 @@
-//! Finding runs by what people type, and saying how they stand.
+//! How a run stands: which one is meant, who owns it, how far it is, and what is away that it needs.
+//!
+//! In come rows of the store and, for a local run, the lock of its owner; out come words and numbers for people. Nothing here
+//! changes a run but [`latency::is_over`], which opens the probe at its end.
+//!
+//! | module | question |
+//! |---|---|
+//! | this one | which run is meant, how does it stand, and may it go on? |
+//! | [`lock`] | which process owns a local run (P21)? |
+//! | [`domains`] | in which queue domain do its processes work? |
+//! | [`progress`] | how far is it, and how fast? |
+//! | [`latency`] | how far is the latency probe at its end (P43)? |
+//! | [`outages`] | which providers and memory servers are away? |
+//! | [`waiting`] | why does nothing move although nothing is away? |
+
+pub(crate) mod domains;
+pub(crate) mod latency;
+pub(crate) mod lock;
+pub(crate) mod outages;
+pub(crate) mod progress;
+pub(crate) mod waiting;
 
 use std::path::Path;
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunId};
-use bench_store::{MEASURED_FIRST, RunFilter, RunRow, RunState, Store};
+use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Store};
 
-use crate::{exit::CliError, lock::OwnerLock};
+use self::lock::OwnerLock;
+use crate::exit::CliError;
 
 /// Name of the person at this machine: `latest` is per user.
 #[must_use]
@@ -76,6 +97,24 @@ pub(crate) async fn check_whole(store: &dyn Store, run: &RunRow) -> Result<(), C
     Ok(())
 }
 
+/// What the event [`BANKS_GONE_EVENT`] says when every bank of a run was removed.
+pub(crate) const ALL_BANKS: &str = "all";
+
+/// Refuses to go on with a run whose banks were removed: whatever it asked, it would find nothing.
+///
+/// # Errors
+/// Exit 2.
+pub(crate) async fn check_banks(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    let events = store.events(run.run_no).await?;
+    if events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS) {
+        return Err(CliError::usage(format!(
+            "the banks of {} were removed from its memory system by `gc`: submit it anew",
+            run.run_id
+        )));
+    }
+    Ok(())
+}
+
 /// How a run stands, with what only the owner's lock can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -100,7 +139,7 @@ pub(crate) enum Standing {
 impl Standing {
     /// How `run` stands.
     #[must_use]
-    pub(crate) fn of(run: &RunRow, store_file: Option<&Path>) -> Self {
+    pub(crate) fn of_run(run: &RunRow, store_file: Option<&Path>) -> Self {
         let owner = store_file.and_then(|file| OwnerLock::owner(file, &run.run_id));
         match (run.state, owner) {
             (RunState::Finished, _) => Self::Finished,
@@ -142,10 +181,4 @@ impl Standing {
             Self::Cancelled => Some(format!("cancelled; `bench-coord resume {run} --reopen` goes on all the same")),
         }
     }
-}
-
-/// The file of a local store, when it is one.
-#[must_use]
-pub(crate) fn store_file(url: &str) -> Option<std::path::PathBuf> {
-    url.strip_prefix("sqlite:").map(|rest| std::path::PathBuf::from(rest.strip_prefix("//").unwrap_or(rest)))
 }

@@ -5,7 +5,7 @@ use bench_store::{OutageRow, RunRow, Store, StoreResult};
 use bench_worker::routes::routes_of;
 use serde::Serialize;
 
-use crate::{local::session_domain, times::rfc3339};
+use crate::{out::times::rfc3339, standing::domains::session_domain};
 
 /// A route that is away.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,7 +25,7 @@ pub(crate) struct Away {
 }
 
 impl Away {
-    fn of(row: &OutageRow, key: &RouteKey) -> Self {
+    fn from_row(row: &OutageRow, key: &RouteKey) -> Self {
         let seconds = |us: i64| (us as f64 / 1e6).max(0.0);
         Self {
             key: key.to_string(),
@@ -43,9 +43,9 @@ impl Away {
         let Self { key, seconds, reason, next_probe_seconds, .. } = self;
         let probe = match next_probe_seconds {
             0.0 => "a probe is under way".to_owned(),
-            left => format!("next probe in {}", crate::progress::duration(left.ceil())),
+            left => format!("next probe in {}", crate::out::amounts::duration(left.ceil())),
         };
-        format!("{key} is away for {} ({reason}), {probe}", crate::progress::duration(*seconds))
+        format!("{key} is away for {} ({reason}), {probe}", crate::out::amounts::duration(*seconds))
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn away(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Awa
     let rows = store.outages(&domain_of(run)).await?;
     let of_run = |row: &OutageRow| {
         let key = RouteKey::from_text(&row.route).filter(|key| row.outage.is_open() && needed.contains(key))?;
-        Some(Away::of(row, &key))
+        Some(Away::from_row(row, &key))
     };
     Ok(rows.iter().filter_map(of_run).collect())
 }
@@ -96,7 +96,7 @@ pub(crate) async fn met(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Outa
     Ok(rows.iter().filter_map(of_run).collect())
 }
 
-/// Has what is away of a run's needs probed at once (`resume`).
+/// Has every provider that the run needs and that is away probed at once, not at the next turn (`resume`).
 ///
 /// # Errors
 /// What the store meets.

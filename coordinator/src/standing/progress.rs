@@ -6,7 +6,8 @@ use bench_proto::{ids::RunId, money::PicoUsd};
 use bench_store::{RunCounters, RunRow};
 use serde::Serialize;
 
-use crate::{latency::Probing, outages::Away, waiting::Waiting};
+use super::{latency::Probing, outages::Away, waiting::Waiting};
+use crate::out::amounts::{dollars, duration};
 
 /// What a progress view shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,11 +24,11 @@ pub(crate) struct Snapshot {
     pub answered: u64,
     /// A model judges the answers.
     pub judged: bool,
-    /// Of the ended: scored, abstained, infra_error.
+    /// Questions that ended as `scored`.
     pub scored: u64,
-    /// See `scored`.
+    /// Questions that ended as `abstained`.
     pub abstained: u64,
-    /// See `scored`.
+    /// Questions that ended as `infra_error`.
     pub infra_error: u64,
     /// Banks of the sample.
     pub banks: u64,
@@ -41,13 +42,13 @@ pub(crate) struct Snapshot {
     pub score: Option<f64>,
     /// Spent so far, in dollars, uncertain attempts included at their worst case.
     pub usd: f64,
-    /// The uncertain part of it: attempts of which nobody knows what they cost.
+    /// The part of `usd` that is uncertain: attempts of which nobody knows what they cost.
     pub usd_uncertain: f64,
     /// The cap, in dollars.
     pub usd_cap: Option<f64>,
     /// Questions that ended per second, over the last looks.
     pub per_second: f64,
-    /// Seconds to go at that rate; absent while it is not known.
+    /// Seconds to go at the present rate; absent while it is not known.
     pub eta_seconds: Option<f64>,
     /// Seconds of running time.
     pub elapsed_seconds: f64,
@@ -216,23 +217,6 @@ pub(crate) fn line(s: &Snapshot) -> String {
     parts.join(" · ")
 }
 
-/// A cap for people: `$20.00`, `$0.0500`.
-#[must_use]
-pub(crate) fn dollars(usd: f64) -> String {
-    if usd >= 1.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
-}
-
-/// Seconds for people: `3 s`, `4 min 10 s`, `2 h 5 min`.
-#[must_use]
-pub(crate) fn duration(seconds: f64) -> String {
-    let whole = seconds.max(0.0).round() as u64;
-    match whole {
-        0..60 => format!("{whole} s"),
-        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +255,5 @@ mod tests {
         );
         let unsure = Snapshot { usd_uncertain: 0.001, ..snapshot };
         assert!(line(&unsure).contains("$0.0042 of $20.00, $0.0010 of it uncertain"), "{}", line(&unsure));
-        assert_eq!((duration(250.0).as_str(), duration(7500.0).as_str()), ("4 min 10 s", "2 h 5 min"));
     }
 }

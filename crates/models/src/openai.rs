@@ -237,7 +237,7 @@ impl OpenAiChat {
     /// # Errors
     /// When the base URL or the key cannot be used.
     pub fn new(base_url: &str, key: Option<&SecretString>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
-        Self::of(Scheme::OpenAi, base_url, key, model, http)
+        Self::with_scheme(Scheme::OpenAi, base_url, key, model, http)
     }
 
     /// A model behind a base URL of either scheme. Azure's names a resource (`https://NAME.openai.azure.com`), with or without
@@ -245,7 +245,7 @@ impl OpenAiChat {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn of(
+    pub fn with_scheme(
         scheme: Scheme,
         base_url: &str,
         key: Option<&SecretString>,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use bench_proto::{address::is_public, failure::Failure};
+use bench_proto::{address::is_public, failure::Failure, nearest::distance};
 use bench_store::PaceLimits;
 use secrecy::SecretString;
 
@@ -97,8 +97,8 @@ fn nearest(text: &str, name: &str) -> &'static str {
     if text.starts_with("claude") {
         return "anthropic";
     }
-    let likeness = |provider: &Provider| strsim::jaro_winkler(provider.name, &name.to_ascii_lowercase());
-    PROVIDERS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map_or("openai", |provider| provider.name)
+    let ranked = PROVIDERS.iter().map(|provider| (distance(name, provider.name), provider.name)).min();
+    ranked.map_or("openai", |(_, nearest)| nearest)
 }
 
 /// An account: a configured name under which a base URL and a key belong together (P32). Its `Debug` shows no key, nor one that
@@ -157,8 +157,8 @@ pub fn build_chat(
     }
     let (url, key) = (&account.base_url, account.key.as_ref());
     match provider {
-        "openai" => Ok(Arc::new(OpenAiChat::of(Scheme::OpenAi, url, key, model, http)?)),
-        "azure" => Ok(Arc::new(OpenAiChat::of(Scheme::Azure, url, key, model, http)?)),
+        "openai" => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::OpenAi, url, key, model, http)?)),
+        "azure" => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::Azure, url, key, model, http)?)),
         "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?)),
         "extractive" | "none" => Err(Failure::terminal(
             "no_chat_model",
@@ -206,7 +206,7 @@ pub fn build_embeddings(model: &str, account: &Account, http: &SharedHttp) -> Re
     let (provider, scheme) =
         if account.name == "azure" { ("azure", Scheme::Azure) } else { ("openai", Scheme::OpenAi) };
     check_key(provider, account)?;
-    Ok(Arc::new(OpenAiEmbeddings::of(scheme, &account.base_url, account.key.as_ref(), model, http)?))
+    Ok(Arc::new(OpenAiEmbeddings::with_scheme(scheme, &account.base_url, account.key.as_ref(), model, http)?))
 }
 
 #[cfg(test)]

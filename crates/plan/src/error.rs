@@ -1,5 +1,7 @@
 //! What can be wrong with a sample request.
 
+use bench_proto::nearest::did_you_mean;
+
 /// Why no sample could be taken. Every message says what to do next; all of them are bad input (exit code 2).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SampleError {
@@ -77,26 +79,9 @@ pub enum SampleError {
 }
 
 fn hint(nearest: &[String]) -> String {
-    match nearest {
-        [] => String::new(),
-        names => format!(
-            " (did you mean {}?)",
-            names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
-        ),
-    }
+    did_you_mean(nearest).map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 
 fn more(count: usize) -> String {
     if count == 0 { String::new() } else { format!(", and {count} more") }
-}
-
-/// The names closest to `name` by edit distance, best first, at most three; none that is more than a third different.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let wanted = name.to_lowercase();
-    let mut scored: Vec<(usize, &str)> = known
-        .map(|candidate| (strsim::osa_distance(&wanted, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
-        .collect();
-    scored.sort_unstable();
-    scored.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
 }

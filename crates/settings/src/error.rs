@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use bench_proto::nearest::did_you_mean;
+
 use crate::origin::Place;
 
 /// Problems with settings, one line each. All are bad input: nothing was started (exit code 2).
@@ -150,11 +152,7 @@ pub enum Problem {
 }
 
 fn hint(nearest: &[String]) -> String {
-    if nearest.is_empty() {
-        return String::new();
-    }
-    let names: Vec<String> = nearest.iter().map(|name| format!("'{name}'")).collect();
-    format!(" (did you mean {}?)", names.join(" or "))
+    did_you_mean(nearest).map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 
 fn listed(what: &str, known: &[String]) -> String {

@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, fmt, io, path::Path};
 
+use bench_proto::nearest::distance;
+
 use crate::{
     DEFAULT_CONFIG,
     error::{Problem, SettingsError},
     file::{self, Assignment},
     origin::Origin,
-    schema::{ExtraKey, Key, Kind, Schema, nearest_by},
+    schema::{ExtraKey, Key, Kind, Schema, within_two},
     value::{Value, found_text},
     view::Settings,
 };
@@ -140,8 +142,7 @@ impl Layers {
                 }
             }
             None => {
-                let nearest =
-                    nearest_by(known.iter().map(String::as_str), |known| strsim::osa_distance(wanted, known), 2);
+                let nearest = within_two(known.iter().map(String::as_str), |known| distance(wanted, known));
                 self.problems.push(Problem::UnknownProfile {
                     name: wanted.clone(),
                     path: path.clone(),

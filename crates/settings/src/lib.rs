@@ -4,6 +4,7 @@
 //! - [`Settings::load`] is pure over its [`Sources`]; [`from_process`] reads the process.
 //! - Unknown names, wrong types and keys in the open are errors with file, line and column; all are reported at once.
 //! - `bench.toml` of the current folder may decide where things go only after `trust`; a file that is named may.
+//! - What else a process takes from its machine is read here once: its [`signals`], its [`host_name`], [`private`] files.
 //! - Keys come from the environment or from key files, are held as [`secrecy::SecretString`], and are shown as set or not.
 //!
 //! To add a setting: a line in `default-config.toml`, one in `schema.rs`, a field in `view.rs`. Settings of a dataset or a
@@ -21,6 +22,7 @@ pub mod private;
 mod process;
 mod schema;
 mod show;
+pub mod signals;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -33,7 +35,7 @@ pub use error::{Problem, SettingsError};
 pub use layers::{Entry, FlagValue, Sources};
 pub use origin::{Origin, Place};
 pub use own::OwnList;
-pub use process::{CommandLine, DEFAULT_FILE, from_process};
+pub use process::{CommandLine, DEFAULT_FILE, from_process, host_name};
 pub use schema::{ExtraKey, Kind};
 pub use show::{ShownSetting, render};
 pub use transport::{Protection, Way};

@@ -35,6 +35,13 @@ pub(crate) fn named(line: &CommandLine) -> Option<PathBuf> {
     line.config.clone().or_else(variable)
 }
 
+/// Name of this machine, as the kernel knows it; in a container that is the container's. Process ids alone tell nobody apart: in
+/// containers every process has the same.
+#[must_use]
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Reads the settings of this process: the file that is named or `bench.toml`, the environment, the command line. `extra` are
 /// the settings of datasets and memory systems.
 ///

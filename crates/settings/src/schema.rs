@@ -3,7 +3,11 @@
 
 use std::borrow::Cow;
 
-use bench_proto::{probe::MOST_RECALLS, redact};
+use bench_proto::{
+    nearest::{distance, ranked},
+    probe::MOST_RECALLS,
+    redact,
+};
 
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -298,34 +302,24 @@ impl Schema {
 
     /// Names closest to `name`, best first, at most three.
     pub(crate) fn nearest(&self, name: &str) -> Vec<String> {
-        let plain = name.replace('-', "_").to_lowercase();
         let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-        let distance = |known: &str| {
-            let whole = strsim::osa_distance(&plain, known);
-            // the right name under the wrong section is one mistake
-            whole.min(strsim::osa_distance(&last(&plain), &last(known)) + 1)
-        };
+        // the right name under the wrong section is one mistake
+        let of_setting = |known: &str| distance(name, known).min(distance(&last(name), &last(known)) + 1);
         let names = self.keys.iter().map(|key| key.name.as_ref()).filter(|known| !known.ends_with(".api_key"));
-        let settings = nearest_by(names, distance, 2);
+        let settings = within_two(names, of_setting);
         if !settings.is_empty() {
             return settings;
         }
         let mut sections: Vec<&str> = self.keys.iter().filter_map(|key| Some(key.name.rsplit_once('.')?.0)).collect();
         sections.dedup();
-        nearest_by(sections.into_iter(), |known| strsim::osa_distance(&plain, known), 2)
+        within_two(sections.into_iter(), |known| distance(name, known))
     }
 }
 
-/// The candidates with a distance of at most `limit`, best first, at most three.
-pub(crate) fn nearest_by<'a>(
-    known: impl Iterator<Item = &'a str>,
-    distance: impl Fn(&str) -> usize,
-    limit: usize,
-) -> Vec<String> {
-    let mut scored: Vec<(usize, &str)> =
-        known.map(|known| (distance(known), known)).filter(|(distance, _)| *distance <= limit).collect();
-    scored.sort_unstable();
-    scored.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
+/// The names at a distance of two at most, the nearest first, at most three: those of settings are long and alike.
+pub(crate) fn within_two<'a>(known: impl Iterator<Item = &'a str>, of: impl Fn(&str) -> usize) -> Vec<String> {
+    let near = known.map(|known| (of(known), known)).filter(|(distance, _)| *distance <= 2);
+    ranked(near).into_iter().map(str::to_owned).collect()
 }
 
 /// The kind of `accounts.NAME.field`.

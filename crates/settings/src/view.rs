@@ -6,6 +6,7 @@ use bench_proto::{
     call::{CacheScope, Phase},
     ids::Sha256Hash,
     money::PicoUsd,
+    nearest::distance,
     policy::SystemPolicy,
 };
 
@@ -14,7 +15,7 @@ use crate::{
     error::Problem,
     layers::{Entries, Entry, Sources},
     origin::Origin,
-    schema::{Schema, nearest_by},
+    schema::{Schema, within_two},
     value::Value,
 };
 
@@ -413,7 +414,7 @@ fn check_accounts(entries: &Entries, accounts: &BTreeMap<String, Account>, probl
                 place: origin.to_string(),
                 key,
                 account: name.clone(),
-                nearest: nearest_by(accounts.keys().map(String::as_str), |known| strsim::osa_distance(name, known), 2),
+                nearest: within_two(accounts.keys().map(String::as_str), |known| distance(name, known)),
                 known: accounts.keys().cloned().collect(),
             });
         }

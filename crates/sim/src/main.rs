@@ -6,9 +6,9 @@ use std::{io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use args::Args;
+use bench_settings::signals::Interrupts;
 use bench_sim::{Sim, StartError};
 use clap::Parser as _;
-use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -35,15 +35,12 @@ fn serve(args: &Args) -> anyhow::Result<()> {
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
+    let interrupts = Interrupts::listen()?;
     let sim = Sim::start(args.config()).await?;
     let mut stdout = std::io::stdout();
     writeln!(stdout, "{}", serde_json::json!({"listening": sim.base_url, "admin": sim.admin_url}))?;
     stdout.flush()?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-        _ = terminate.recv() => {}
-    }
+    interrupts.stop.cancelled().await;
     let stats = sim.stop().await;
     if let Some(file) = &args.stats_file {
         let mut text = serde_json::to_string_pretty(&stats)?;

@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-/// A check.
+/// A line of the check: what was looked at, and how it went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Its name.

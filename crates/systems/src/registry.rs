@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bench_proto::nearest;
+
 use crate::{
     BuildContext, BuildError, Capabilities, MemorySystem, Setting, SystemSettings,
     adapter::{self, AdapterSpec, shipped},
@@ -11,7 +13,7 @@ use crate::{
 /// Builds a system from its settings.
 pub type BuildSystem = fn(&SystemSettings, &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError>;
 
-/// A registered system.
+/// What can be known of a built-in system by its name alone.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemEntry {
     /// Name, as given to `--system`.
@@ -44,7 +46,7 @@ pub const SYSTEMS: &[SystemEntry] = &[
 pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
     SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| BuildError::UnknownSystem {
         name: name.to_owned(),
-        nearest: nearest(name),
+        nearest: nearest::nearest(name, names()).first().copied(),
         known: names().collect(),
     })
 }
@@ -133,16 +135,6 @@ pub fn list(context: &BuildContext) -> Vec<SystemInfo> {
         (entry.build)(&SystemSettings::new(), context).map(|system| system.capabilities().clone())
     };
     SYSTEMS.iter().map(|entry| SystemInfo { entry, capabilities: capabilities(entry) }).collect()
-}
-
-/// The registered name that is most like `name`, when any is alike.
-fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_lowercase().replace('_', "-");
-    names()
-        .map(|known| (strsim::jaro_winkler(&name, known), known))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A setting.
     pub(crate) const fn new(name: &'static str, description: &'static str, default: &'static str) -> Self {
         Self { name, description, default }
     }

@@ -120,7 +120,7 @@ pub struct BankRef {
     pub content: Option<Arc<BankContent>>,
 }
 
-/// A query.
+/// A question to a bank, with what bounds its answer.
 #[derive(Debug, Clone, Default)]
 pub struct RecallQuery<'a> {
     /// The dataset's question id (seeds, traces).
@@ -236,7 +236,8 @@ fn cannot(what: &str) -> Failure {
     Failure::permanent("system_cannot", format!("this memory system has no {what} of its own"))
 }
 
-/// A memory system.
+/// A memory system, in this process or elsewhere. An operation is carried out once: whether it is tried again is the caller's
+/// matter, by the class of its failure.
 #[async_trait]
 pub trait MemorySystem: Send + Sync {
     /// What it can do.

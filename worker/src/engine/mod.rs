@@ -269,7 +269,7 @@ impl Shared {
     }
 }
 
-/// A running worker.
+/// A worker at work, until it is stopped.
 pub struct Worker {
     shared: Arc<Shared>,
     stop: CancellationToken,

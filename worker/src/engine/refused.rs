@@ -15,10 +15,10 @@ use bench_proto::{
     session::SessionInfo,
 };
 use bench_store::{ClaimedTask, RunRow, RunState, SYSTEM_REFUSED_EVENT, StoreError};
+use bench_systems::policy;
 use tracing::warn;
 
 use super::Shared;
-use bench_systems::policy;
 
 /// How long others may take to come up before a run is paused that nobody takes.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -9,7 +9,6 @@ use bench_proto::{
     outage::RouteKey,
 };
 use bench_store::{SessionId, Store, StoreResult};
-
 use tracing::{debug, warn};
 
 use super::Shared;

@@ -12,10 +12,10 @@ use bench_proto::{
     outage::Operation,
 };
 use bench_store::{BankRow, BankState, Store, StoreError};
+use bench_systems::{BankRef, MemorySystem, RecallQuery, StepContext};
 
 use super::way_of;
 use crate::banks::BankCache;
-use bench_systems::{BankRef, MemorySystem, RecallQuery, StepContext};
 
 /// Banks among which one is looked for: those that were begun first.
 const BANKS: std::ops::Range<u32> = 0..16;

@@ -19,13 +19,13 @@ use bench_proto::{
     step::{SHORTEST_WAIT_US, StepNo, StepText, Timing},
 };
 use bench_store::{ClaimedTask, StoreError};
+use bench_systems::{BankRef, Prepared, RecallQuery};
 
 use crate::{
     context::RunContext,
     ending::{TaskEnd, TaskResult},
     tools::Tools,
 };
-use bench_systems::{BankRef, Prepared, RecallQuery};
 
 /// What the store already knows about a task.
 #[derive(Debug, Clone, Default)]

@@ -11,6 +11,7 @@ use bench_proto::{
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
+use bench_systems::{BankRef, Recall, RecallQuery};
 
 use super::{TaskInput, prepare, prepared};
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
     ending::{TaskEnd, TaskResult},
     tools::Tools,
 };
-use bench_systems::{BankRef, Recall, RecallQuery};
 
 pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
     let data = tools.banks.get(task.run, task.task.bank()).await?;

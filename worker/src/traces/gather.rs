@@ -11,9 +11,9 @@ use bench_proto::{
     trace::{BankSpan, Span, TraceInput, TraceTexts, bank_spans, question_spans},
 };
 use bench_store::{BankRow, Items, RunRow, SessionId, Store, StoreError};
+use bench_systems::vector::remote_model;
 
 use crate::banks::{BankData, read_item};
-use bench_systems::vector::remote_model;
 
 /// A question, as a trace names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,19 +14,17 @@ use bench_proto::{
 use bench_store::{RunRow, Store};
 use bench_worker::{answerer::answer_prompt, banks::BankData};
 
-use super::estimate::{Counting, RunEstimate};
-use crate::{
-    app::App,
-    cli::ForkFrom,
-    exit::CliError,
-    rehearsal::{Measured, spread, stand_in},
+use super::{
+    Counting, RunEstimate,
+    rehearsal::{Measured, Rehearsal, spread, stand_in},
 };
+use crate::{app::App, cli::ForkFrom, exit::CliError};
 
 /// The estimate of a fork with the settings `spec`.
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn of(
+pub(crate) async fn estimate_fork(
     app: &App,
     store: &dyn Store,
     source: &RunRow,
@@ -49,13 +47,13 @@ pub(super) async fn of(
                 let gold = bank.gold(&question.question_id).map(|gold| &gold.gold);
                 if let Some(hits) = stored.hits.remove(key).filter(|_| answers) {
                     let messages = answer_prompt(question, &hits, &bank.content);
-                    answered.add(counting.of_messages(&spec.answerer.name, &messages));
+                    answered.add(counting.message_tokens(&spec.answerer.name, &messages));
                 }
                 // a fork that answers anew gets answers of about the same length
                 let answer = stored.answers.remove(key).unwrap_or_else(|| stand_in(gold));
                 let messages = judge_messages(&JudgeInput::of(question, gold, &answer));
                 for (judge, measured) in spec.judges.iter().zip(&mut judged) {
-                    measured.add(counting.of_messages(&judge.name, &messages));
+                    measured.add(counting.message_tokens(&judge.name, &messages));
                 }
             }
         }
@@ -68,7 +66,8 @@ pub(super) async fn of(
     let answer = answers.then(|| answered.guess(asked == spec.sample.n).map(scaled).unwrap_or_default());
     let judges: Vec<TokenGuess> = judged.into_iter().map(|measured| measured.guess(all).unwrap_or_default()).collect();
     let announcement = announce_spec(&spec.sample, &spec.dataset.population);
-    Ok(RunEstimate::of_prompts(app, spec, answer, None, &judges, counting, announcement).await)
+    let prompts = Rehearsal { answer, judges, embeddings: None };
+    Ok(RunEstimate::of_prompts(app, spec, &prompts, counting, announcement).await)
 }
 
 /// Prompts grow with the hits that are asked for; what stands around them is left as room.

@@ -9,7 +9,7 @@ use bench_store::{RunRow, RunState, Store};
 use bench_systems::{BuildContext, registry as systems};
 use bench_worker::banks::BankData;
 
-use super::fork::{TEXTS_AT_ONCE, phase};
+use super::TEXTS_AT_ONCE;
 use crate::{
     cli::{ForkFrom, SubmitArgs},
     exit::CliError,
@@ -47,8 +47,8 @@ async fn check_banks(store: &dyn Store, source: &RunRow, imported: bool) -> Resu
         )));
     }
     let system = &source.spec.system;
-    let capabilities = systems::capabilities(&system.name, &system.settings, &BuildContext::default())
-        .map_err(|e| CliError::usage(e.to_string()))?;
+    let capabilities =
+        systems::capabilities(&system.name, &system.settings, &BuildContext::default()).map_err(CliError::usage_of)?;
     if !capabilities.from_items {
         let anew = if capabilities.recalls {
             format!(
@@ -123,7 +123,7 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
     Err(CliError::usage(format!(
         "{flag} cannot change what a fork --from {} takes over: the {} questions of {} and the banks of {} are those of its source; \
          leave it out, or submit a run of its own",
-        phase(from),
+        from.phase(),
         source.sample.n,
         source.dataset.name,
         source.system.name,

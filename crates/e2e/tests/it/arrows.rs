@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-store", &["bench-proto", "bench-telemetry"]),
     ("bench-aggregate", &["bench-proto"]),
     ("bench-report", &["bench-proto"]),
-    ("bench-sim", &["bench-proto"]),
+    ("bench-sim", &["bench-proto", "bench-settings"]),
     ("bench-systems", &["bench-models", "bench-proto", "bench-settings"]),
     ("bench-testkit", &[]),
     (

@@ -267,3 +267,30 @@ fn grades_of_many_forms_are_imported_to_the_same_figures() {
     let compared = bench.run(["compare", &id(1), &id(2), "--json"]).expect_code(0).json();
     assert_eq!(compared["paired"]["difference"], 0.0);
 }
+
+#[test]
+fn a_file_of_no_known_form_is_read_with_the_flags_that_its_refusal_names() {
+    let bench = Bench::new();
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--run-id", "own"];
+    let _ = bench.run(submit).expect_code(0);
+    let questions = bench.questions("own");
+    let record = |(n, q): (usize, &Value)| json!({"prompt": {"asked": q["question"]}, "of": q["bank_id"], "figures": {"points": n % 2}});
+    let records: Vec<Value> = questions.iter().enumerate().map(record).collect();
+    write(&bench, "theirs.json", &json!({"runs": [{"name": "one", "took": 3.5, "all": records}]}).to_string());
+    let import = ["import", "--dataset", "locomo-sim", "--answers", "theirs.json", "--subset", "--json"];
+    let refused = bench.run(import).expect_code(2);
+    for said in ["theirs.json: no record", "try --field question=prompt.asked --field score=figures.points"] {
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    let fields = ["--field", "question=prompt.asked", "--field", "conversation=of", "--field", "score=figures.points"];
+    let report = bench.run(import.iter().chain(&fields)).expect_code(0).json();
+    let share = (questions.len() / 2) as f64 / questions.len() as f64;
+    assert_eq!((&report["headline"]["n"], &report["headline"]["value"]), (&json!(questions.len()), &json!(share)));
+
+    for (flag, said) in [("retrieved=nothing", "no record has a field 'nothing'"), ("f1=x", "they are question_id")] {
+        let refused = bench.run(import.iter().chain(&fields).chain(&["--field", flag])).expect_code(2);
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    let forms = bench.run(["import", "--forms"]).expect_code(0).stdout;
+    assert!(forms.contains("\nmem0: ") && forms.contains("llm_score"), "{forms}");
+}

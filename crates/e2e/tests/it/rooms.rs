@@ -14,7 +14,7 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ("bench-settings", &["accounts", "layers", "view"], "the effective view is made of the layers, and accounts are a part of it that is read from them"),
     ("bench-settings", &["process", "trust"], "what a process reads is trusted or not before it is a setting"),
     ("bench-sim", &["config", "error", "fault", "limit", "outage"], "the file of the server describes its faults and limits, and each checks its own part of it"),
-    ("bench-coord", &["app", "archive", "cli", "cluster", "dispatch", "display", "executor", "local", "outages", "progress", "results"], "what verbs share is not yet below them"),
+    ("bench-coord", &["app", "cluster", "dispatch", "results"], "what verbs share is not yet below them"),
 ];
 
 /// Room → rooms that it imports, each with a path that does it.

@@ -19,10 +19,12 @@ pub(super) fn amqp(bytes: &[u8]) {
     assert!(!message.run.0.contains('/'), "an id that is a path: {}", message.run.0);
 }
 
-/// The name of a file on the first line, then its content.
+/// The name of a file on the first line, `--field`s behind it, then its content.
 pub(super) fn imports(bytes: &[u8]) {
-    let (name, content) = first_line(bytes);
-    if let Err(message) = bench_coord::heard::import(name, content) {
+    let (first, content) = first_line(bytes);
+    let mut words = first.split(' ');
+    let name = words.next().unwrap_or_default();
+    if let Err(message) = bench_coord::heard::import(name, content, &words.collect::<Vec<_>>()) {
         assert!(message.len() < 64 << 10, "{} bytes of message", message.len());
     }
 }

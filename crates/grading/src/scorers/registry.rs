@@ -1,5 +1,7 @@
 //! The scorers, by name.
 
+use bench_proto::nearest::{did_you_mean, nearest};
+
 use super::{
     Scorer, choice::Choice, exact::Exact, locomo_f1, rubric::Rubric, score_line::RETRIEVAL, word_overlap::WordOverlap,
 };
@@ -20,11 +22,7 @@ pub struct UnknownScorer {
 
 impl UnknownScorer {
     pub(super) fn new(name: &str) -> Self {
-        let nearest = names().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
-        let hint = match nearest {
-            Some((distance, known)) if distance <= 2 + known.len() / 4 => format!(" (did you mean '{known}'?)"),
-            _ => String::new(),
-        };
+        let hint = did_you_mean(&nearest(name, names())).map(|hint| format!(" ({hint})")).unwrap_or_default();
         Self { name: name.to_owned(), hint }
     }
 }

@@ -135,7 +135,7 @@ impl OpenAiEmbeddings {
     ///
     /// # Errors
     /// When the base URL or the key cannot be used.
-    pub fn of(
+    pub fn with_scheme(
         scheme: Scheme,
         base_url: &str,
         key: Option<&SecretString>,
@@ -232,7 +232,8 @@ mod tests {
     #[test]
     fn texts_are_counted_without_anything_around_them() {
         let http = SharedHttp::new(Default::default()).expect("a client");
-        let model = OpenAiEmbeddings::of(Scheme::OpenAi, "http://localhost/v1", None, "text-embedding-3-small", &http);
+        let model =
+            OpenAiEmbeddings::with_scheme(Scheme::OpenAi, "http://localhost/v1", None, "text-embedding-3-small", &http);
         let texts = ["hello world".to_owned(), "hello".to_owned()];
         assert_eq!(model.expect("builds").prompt_tokens(Encoding::Cl100k, &request(&texts)), 3);
     }

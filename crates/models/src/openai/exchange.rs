@@ -86,7 +86,7 @@ impl Fault {
     }
 
     /// What a `reqwest` error means; the URL is left out of the words.
-    pub(crate) fn of(error: reqwest::Error) -> Self {
+    pub(crate) fn from_client(error: reqwest::Error) -> Self {
         let kind = match &error {
             error if error.is_builder() => Transport::Unsendable,
             error if error.is_connect() => Transport::Connect,
@@ -122,7 +122,7 @@ impl SharedHttp {
         }
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return (Exchange::default(), Err(Fault::of(error))),
+            Err(error) => return (Exchange::default(), Err(Fault::from_client(error))),
         };
         let status = response.status();
         let seen = Exchange { status: status.as_u16(), pace: headers::pace_hint(response.headers()) };
@@ -170,11 +170,11 @@ impl Service<HttpRequestFactory> for SendOnce {
         Box::pin(async move {
             let mut request = match factory.build().await {
                 Ok(request) => request,
-                Err(OpenAIError::Reqwest(error)) => return Err(Fault::of(error).into()),
+                Err(OpenAIError::Reqwest(error)) => return Err(Fault::from_client(error).into()),
                 Err(other) => return Err(Fault::broken(Transport::Unsendable, other.to_string()).into()),
             };
             *request.timeout_mut() = Some(timeout);
-            let response = client.execute(request).await.map_err(Fault::of)?;
+            let response = client.execute(request).await.map_err(Fault::from_client)?;
             let seen = Exchange { status: response.status().as_u16(), pace: headers::pace_hint(response.headers()) };
             match read_completion(response, &seen, max_reply_bytes).await {
                 Ok(body) => Ok(Response::from(http::Response::new(body))),
@@ -214,7 +214,7 @@ async fn read_body(mut response: Response, limit: usize, body: &mut Vec<u8>) -> 
         // and the brace that may be put around it
         body.reserve_exact(usize::try_from(length).unwrap_or(limit).min(limit) + 1);
     }
-    while let Some(chunk) = response.chunk().await.map_err(Fault::of)? {
+    while let Some(chunk) = response.chunk().await.map_err(Fault::from_client)? {
         if body.len() - before + chunk.len() > limit {
             return Err(Fault::broken(Transport::TooLarge, format!("more than {limit} bytes")));
         }

@@ -171,10 +171,10 @@ async fn each_header_is_sent_once_by_every_provider() {
         let model: Box<dyn ChatModel> = match name {
             "anthropic" => Box::new(AnthropicChat::new(&url, Some(&key), "m", &http).expect("builds")),
             "embeddings" => {
-                let of = embeddings::OpenAiEmbeddings::of(Scheme::OpenAi, &url, Some(&key), "m", &http);
+                let of = embeddings::OpenAiEmbeddings::with_scheme(Scheme::OpenAi, &url, Some(&key), "m", &http);
                 Box::new(of.expect("builds"))
             }
-            "azure" => Box::new(OpenAiChat::of(Scheme::Azure, &url, Some(&key), "m", &http).expect("builds")),
+            "azure" => Box::new(OpenAiChat::with_scheme(Scheme::Azure, &url, Some(&key), "m", &http).expect("builds")),
             _ => Box::new(OpenAiChat::new(&url, Some(&key), "m", &http).expect("builds")),
         };
         let _ = model.attempt(&request(), None).await;

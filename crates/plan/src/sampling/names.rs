@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{
-    error::{SampleError, nearest},
-    request::SampleRequest,
-};
+use bench_proto::nearest::nearest;
+
+use crate::{error::SampleError, request::SampleRequest};
 
 /// Categories in the order in which they were first seen, with their sizes.
 #[derive(Debug, Default)]
@@ -64,9 +63,13 @@ impl Categories {
         let Some(name) = unknown else { return Ok(()) };
         let mut known = self.names.clone();
         known.sort_unstable();
-        let nearest = nearest(name, known.iter().map(String::as_str));
+        let nearest = owned(nearest(name, known.iter().map(String::as_str)));
         Err(SampleError::UnknownCategory { name: name.clone(), nearest, known })
     }
+}
+
+fn owned(names: Vec<&str>) -> Vec<String> {
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Ids that a user named, crossed off as they are seen.
@@ -108,7 +111,7 @@ impl Named {
             None => Ok(()),
             Some((id, others)) => Err(SampleError::UnknownQuestion {
                 id: (*id).to_owned(),
-                nearest: nearest(id, self.examples.iter().map(String::as_str)),
+                nearest: owned(nearest(id, self.examples.iter().map(String::as_str))),
                 others: others.len(),
             }),
         }

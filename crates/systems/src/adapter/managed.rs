@@ -20,6 +20,7 @@ use std::{
 };
 
 use bench_proto::failure::Failure;
+use bench_settings::private;
 use reqwest::Url;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{info, warn};
@@ -44,7 +45,6 @@ use super::{
     time,
 };
 use crate::Prepared;
-use bench_settings::private;
 
 /// Longest time until an instance is healthy, when nothing is said.
 const DEFAULT_START: Duration = Duration::from_secs(120);

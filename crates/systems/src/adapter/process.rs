@@ -20,6 +20,7 @@ use bench_proto::{
     failure::{Failure, FailureClass},
     step::RetrievedHit,
 };
+use bench_settings::private;
 use rustix::process::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,6 @@ use crate::{
     BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
     RecallQuery, RetainReceipt, StepContext, SystemStats,
 };
-use bench_settings::private;
 
 /// Version of the protocol, in the first request.
 pub const PROTOCOL: u32 = 1;

@@ -16,7 +16,6 @@ use bench_proto::{
 
 use crate::{BankRef, RetainReceipt};
 
-/// The folder.
 pub(super) struct Outside {
     /// Where the files lie; the same for all workers.
     pub(super) folder: PathBuf,
@@ -61,7 +60,6 @@ impl Outside {
         Ok(BankContent { bank_id: bank.bank_id.clone(), speakers: Vec::new(), entries })
     }
 
-    /// Removes a bank.
     pub(super) fn reset(&self, bank: &BankRef) -> Result<(), Failure> {
         match std::fs::remove_file(self.file(bank)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(bank, &error.to_string())),

@@ -33,7 +33,6 @@ struct Hybrid {
     depth: u32,
 }
 
-/// Builds `hybrid`.
 pub(crate) fn build_hybrid(
     settings: &SystemSettings,
     context: &BuildContext,

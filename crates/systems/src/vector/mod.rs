@@ -178,7 +178,6 @@ pub fn rehearsed(settings: &SystemSettings) -> SystemSettings {
     settings
 }
 
-/// Builds `vector`.
 pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result<Arc<dyn MemorySystem>, BuildError> {
     let search = VectorSearch::new(settings, context)?;
     Ok(FromItems::system(search.capabilities(), search))

@@ -286,11 +286,15 @@ fn programs_call_what_their_role_may_do() {
     collect(&root, Path::new("worker/src"), &mut worker);
     held_to(Part::Work, &worker);
     let of = |names: &[&str]| names.iter().map(|name| format!("coordinator/src/{name}.rs")).collect::<Vec<_>>();
-    held_to(Part::Submit, &of(&["planner", "planning", "cluster/client", "commands/submit", "commands/pause"]));
-    held_to(Part::Submit, &of(&["commands/cancel", "commands/controls", "archive/auto", "archive/bundle"]));
+    held_to(
+        Part::Submit,
+        &of(&["planning/planner", "planning/mod", "commands/submit", "commands/pause", "commands/cancel"]),
+    );
+    held_to(Part::Submit, &of(&["runs/client", "runs/controls", "runs/execution", "archive/auto", "archive/bundle"]));
     let reads = ["status", "list", "watch", "report", "compare", "gate", "export", "trace", "doctor", "estimate"];
     let reads: Vec<String> = reads.iter().map(|verb| format!("commands/{verb}")).collect();
     held_to(Part::Read, &of(&reads.iter().map(String::as_str).collect::<Vec<_>>()));
+    held_to(Part::Read, &of(&["runs/estimate/mod", "runs/estimate/calls", "runs/estimate/fork", "comparison/inputs"]));
 }
 
 fn collect(root: &Path, folder: &Path, files: &mut Vec<String>) {

@@ -202,7 +202,7 @@ fn boot() -> Option<String> {
 /// Name of this machine, as it begins the handles of banks in systems that were started on it.
 #[must_use]
 pub fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().replace('|', "-")
+    bench_settings::host_name().replace('|', "-")
 }
 
 /// A name as a folder's: nothing in it leads elsewhere.

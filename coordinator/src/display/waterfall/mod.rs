@@ -1,10 +1,17 @@
-//! A question's trace as a waterfall in the terminal. Pure: spans in, lines out.
+//! A question's trace as a waterfall in the terminal. Pure: spans in, lines out. [`draw`] makes the picture of one question,
+//! [`overview()`] a line for each of several.
+
+mod overview;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
 use bench_proto::trace::{Span, SpanClass, SpanValue, own_us};
 use bench_worker::traces::QuestionTrace;
 use console::{Color, Style};
+
+pub(crate) use self::overview::{Slow, overview};
 
 /// Characters of the time line where nobody knows how wide a line may be, and the fewest and most of a terminal's.
 const BAR: usize = 48;
@@ -19,19 +26,19 @@ const TIMES: usize = 25;
 
 /// What the reader has in front of him.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct Terminal {
     /// Characters of a line; `None` for a file or a pipe.
     pub width: Option<usize>,
     /// Whether it shows colours.
     pub colour: bool,
 }
 
-impl View {
+impl Terminal {
     /// Standard output of this process.
     #[must_use]
     pub(crate) fn of_this_process() -> Self {
         let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-        Self { width: columns, colour: crate::results::colour() }
+        Self { width: columns, colour: crate::out::colour() }
     }
 
     /// Characters of the time line beside names of this width.
@@ -59,7 +66,7 @@ impl View {
 
 /// All lines: a heading, the time line, one line a span, and a legend.
 #[must_use]
-pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: View) -> String {
+pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: Terminal) -> String {
     let mut lines = wrapped(&heading(trace, run), view.width);
     lines.push(match link {
         Some(link) => format!("trace {}  {link}", trace.trace_id),
@@ -252,7 +259,7 @@ fn name(trace: &QuestionTrace, span: &Span, votes: &BTreeSet<Vote>) -> String {
     clipped(&format!("{}{}{which}", "  ".repeat(depth(trace, span)), span.name), NAME)
 }
 
-fn line(trace: &QuestionTrace, span: &Span, name: &str, scale: &Scale, view: View) -> String {
+fn line(trace: &QuestionTrace, span: &Span, name: &str, scale: &Scale, view: Terminal) -> String {
     let (offset, took) = (duration(span.start_us - scale.start_us), duration(span.end_us - span.start_us));
     let [before, marks, after] = scale.bar(span);
     let marks = view.paint(&marks, span.class, span.error.is_some());
@@ -328,51 +335,6 @@ fn linked(trace: &QuestionTrace) -> Option<String> {
     ))
 }
 
-/// The slowest questions as one line each: where the time of each went.
-#[must_use]
-pub(crate) fn overview(questions: &[Slow]) -> String {
-    let longest = questions.iter().map(|slow| slow.ms).fold(0.0, f64::max).max(1e-9);
-    let width = questions.iter().map(|slow| slow.question_id.chars().count()).max().unwrap_or(0).min(NAME);
-    let line = |slow: &Slow| {
-        let mut bar = String::new();
-        let mut done = 0.0;
-        for (mark, ms) in [("▓", slow.recall_ms), ("█", slow.answer_ms), ("▒", slow.judge_ms)] {
-            done += ms;
-            let until = (done / longest * BAR as f64).round() as usize;
-            bar.push_str(&mark.repeat(until.min(BAR).saturating_sub(bar.chars().count())));
-        }
-        let kept = if slow.kept { "  trace kept" } else { "" };
-        let waits = match slow.wait_ms {
-            below if below < 1.0 => String::new(),
-            ms => format!("  {} of it waiting", duration((ms * 1e3) as i64)),
-        };
-        let time = duration((slow.ms * 1e3) as i64);
-        format!("{:width$}  {bar:BAR$}  {time:>9}{waits}{kept}", clipped(&slow.question_id, NAME)).trim_end().to_owned()
-    };
-    let mut lines: Vec<String> = questions.iter().map(line).collect();
-    lines.push("▓ recall  █ answer  ▒ judge".to_owned());
-    lines.join("\n")
-}
-
-/// A slow question, for the overview.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Slow {
-    /// The dataset's id.
-    pub question_id: String,
-    /// Own time in milliseconds.
-    pub ms: f64,
-    /// Its recall.
-    pub recall_ms: f64,
-    /// Its answer.
-    pub answer_ms: f64,
-    /// Its slowest judgement.
-    pub judge_ms: f64,
-    /// Of all that, waiting for allowances, money and repeats.
-    pub wait_ms: f64,
-    /// Whether its trace is kept.
-    pub kept: bool,
-}
-
 /// A duration for people, with three digits that matter.
 fn duration(us: i64) -> String {
     let us = us as f64;
@@ -391,131 +353,4 @@ fn clipped(text: &str, most: usize) -> String {
         return plain.into_owned();
     }
     plain.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use bench_proto::{
-        ids::TaskKey,
-        trace::{SpanId, SpanKind, TraceId},
-    };
-    use bench_worker::traces::Subject;
-
-    use super::*;
-
-    fn span(id: u8, parent: Option<u8>, name: &str, class: SpanClass, start_us: i64, end_us: i64) -> Span {
-        let id_of = |id| SpanId([0, 0, 0, 0, 0, 0, 0, id]);
-        Span {
-            trace: TraceId([1; 16]),
-            id: id_of(id),
-            parent: parent.map(id_of),
-            name: name.to_owned(),
-            class,
-            kind: SpanKind::Internal,
-            start_us,
-            end_us,
-            attributes: Vec::new(),
-            links: Vec::new(),
-            error: None,
-            session: 1,
-        }
-    }
-
-    #[test]
-    fn a_waterfall_shows_where_the_time_went() {
-        let mut refused = span(5, Some(4), "chat gpt-4o-mini", SpanClass::Call, 60_000, 65_000);
-        refused.attributes.push(("http.response.status_code", SpanValue::Int(429)));
-        let mut wait = span(6, Some(4), "retry_wait", SpanClass::Wait, 65_000, 1_000_000);
-        wait.attributes.push(("bench.reason", "asked to wait".into()));
-        let trace = QuestionTrace {
-            subject: Subject {
-                task: TaskKey::question(0, 0),
-                question_id: "conv-26:0".into(),
-                bank_id: "conv-26".into(),
-                category: "temporal".into(),
-            },
-            trace_id: "ab".repeat(16),
-            spans: vec![
-                span(1, None, "question", SpanClass::Question, 0, 2_000_000),
-                span(2, Some(1), "queue_wait", SpanClass::Queue, 0, 50_000),
-                span(3, Some(1), "recall", SpanClass::Step, 50_000, 60_000),
-                span(4, Some(1), "answer", SpanClass::Step, 60_000, 1_990_000),
-                refused,
-                wait,
-                span(7, Some(4), "chat gpt-4o-mini", SpanClass::Call, 1_000_000, 1_990_000),
-                span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 1_990_000, 2_000_000),
-            ],
-            linked: vec![(TaskKey::retain(0, 0), span(9, None, "retain", SpanClass::Run, -9_000_000, -4_000_000))],
-            workers: [(1, "worker-1".to_owned())].into(),
-            facts: None,
-        };
-        insta::assert_snapshot!(draw(&trace, "nightly", Some("https://jaeger/trace/abab"), PIPE));
-
-        let narrow = draw(&trace, "nightly", None, View { width: Some(80), colour: false });
-        let body = narrow.lines().skip(4).take(9);
-        assert!(body.clone().all(|line| line.chars().count() <= 80), "{narrow}");
-        assert!(body.clone().any(|line| line.contains("HTTP 429")), "{narrow}");
-        let wide = draw(&trace, "nightly", None, View { width: Some(400), colour: true });
-        assert!(wide.contains(&"─".repeat(BARS.1)) && wide.contains("\u{1b}[32m█"), "{wide}");
-    }
-
-    #[test]
-    fn votes_are_numbered_and_what_belongs_to_one_stands_together() {
-        let of_vote = |span: Span, vote: u64| span.with("bench.judge", 0_u64).with("bench.vote", vote);
-        let mut failed = span(9, Some(6), "chat gpt-4o-mini", SpanClass::Call, 20_000, 30_000);
-        failed.error = Some("HTTP 500".into());
-        failed = failed.with("http.response.status_code", 500_u64).with("server.address", "api.openai.com");
-        failed = failed.with("server.port", 443_u64);
-        let called = span(10, Some(6), "chat gpt-4o-mini", SpanClass::Call, 30_000, 70_000);
-        let called = called.with("http.response.status_code", 200_u64);
-        let called = called.with("server.address", "10.0.0.3").with("server.port", 8080_u64);
-        let trace = QuestionTrace {
-            subject: Subject {
-                task: TaskKey::question(0, 0),
-                question_id: "conv-26:0".into(),
-                bank_id: "conv-26".into(),
-                category: "temporal".into(),
-            },
-            trace_id: "ab".repeat(16),
-            spans: vec![
-                span(1, None, "question", SpanClass::Question, 0, 100_000),
-                span(2, Some(1), "recall", SpanClass::Step, 0, 10_000),
-                of_vote(span(3, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 0),
-                of_vote(span(4, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 1),
-                of_vote(span(5, Some(1), "judge", SpanClass::Step, 20_000, 60_000), 0),
-                of_vote(span(6, Some(1), "judge", SpanClass::Step, 20_000, 70_000), 1),
-                failed,
-                called,
-                of_vote(span(7, Some(1), "checkpoint", SpanClass::Checkpoint, 60_000, 61_000), 0),
-                of_vote(span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 70_000, 71_000), 1),
-            ],
-            linked: Vec::new(),
-            workers: [(1, "worker-1".to_owned())].into(),
-            facts: None,
-        };
-        insta::assert_snapshot!(draw(&trace, "nightly", None, PIPE));
-        assert_eq!(repeats(&trace).as_deref(), Some("1 failed call"));
-    }
-
-    const PIPE: View = View { width: None, colour: false };
-
-    #[test]
-    fn the_overview_has_one_line_a_question() {
-        let slow = |id: &str, ms, kept| Slow {
-            question_id: id.into(),
-            ms,
-            recall_ms: ms * 0.1,
-            answer_ms: ms * 0.5,
-            judge_ms: ms * 0.4,
-            wait_ms: if kept { ms * 0.8 } else { 0.0 },
-            kept,
-        };
-        insta::assert_snapshot!(overview(&[slow("conv-26:0", 12_000.0, true), slow("conv-1:17", 800.0, false)]));
-    }
-
-    #[test]
-    fn durations_keep_three_digits() {
-        let words = [0, 950, 1_500, 45_000, 999_000, 1_234_000, 90_000_000].map(duration);
-        assert_eq!(words, ["0 µs", "950 µs", "1.5 ms", "45 ms", "999 ms", "1.23 s", "1.5 min"]);
-    }
 }

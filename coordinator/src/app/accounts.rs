@@ -1,0 +1,131 @@
+//! The accounts behind a run's models: a server, a key, limits; and the parameters that are sent to it.
+
+use std::collections::BTreeMap;
+
+use bench_models::registry;
+use bench_proto::spec::RunSpec;
+use bench_settings::{Account, ApiKey, ModelRole};
+use bench_store::PaceLimits;
+use bench_systems::{embed::EmbeddingModel, vector};
+use bench_worker::transport;
+use serde_json::Value;
+
+use super::{App, Deployment};
+use crate::exit::CliError;
+
+impl App {
+    /// Parameters that are wanted of the answerer, before the model's own limits.
+    ///
+    /// # Errors
+    /// Exit 2 when the role's further parameters are no JSON object.
+    pub(crate) fn model_params(&self, role: ModelRole) -> Result<BTreeMap<String, Value>, CliError> {
+        let of = if role == ModelRole::Judge { &self.settings.judge } else { &self.settings.answerer };
+        let mut params = BTreeMap::from([
+            ("temperature".to_owned(), Value::from(of.temperature)),
+            ("max_completion_tokens".to_owned(), Value::from(of.max_output_tokens)),
+        ]);
+        if let Some(text) = &of.params {
+            let more: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|error| {
+                let role = role.name();
+                CliError::usage(format!(
+                    "{role}.params is no JSON object ({error}): write {role}.params={{\"service_tier\": \"flex\"}}"
+                ))
+            })?;
+            params.extend(more);
+        }
+        Ok(params)
+    }
+
+    /// The account of a role, usable: with a base URL, and with a key unless the server is a local one.
+    ///
+    /// # Errors
+    /// Exit 2 with the variable to set, before the first call.
+    pub(crate) fn account(&self, role: ModelRole, provider: &str, flag: &str) -> Result<registry::Account, CliError> {
+        self.usable(self.settings.account_for(role, provider), role, flag)
+    }
+
+    /// The account that embeds for a memory system.
+    ///
+    /// # Errors
+    /// As [`App::account`].
+    pub(crate) fn embedding_account(&self, model: &EmbeddingModel) -> Result<registry::Account, CliError> {
+        let account = match model.account.as_str() {
+            registry::DEFAULT_EMBEDDING_ACCOUNT => {
+                self.settings.account_named(ModelRole::Embedder, model.account.clone())
+            }
+            named => self.settings.accounts.get(named).cloned().ok_or_else(|| {
+                let known: Vec<&str> = self.settings.accounts.keys().map(String::as_str).collect();
+                CliError::usage(format!("vector.account={named}: no such account; known are {}", known.join(", ")))
+            })?,
+        };
+        self.usable(account, ModelRole::Embedder, "vector.model")
+    }
+
+    fn usable(&self, account: Account, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
+        transport::warn(&self.settings, transport::to_account(&account));
+        let base_url = account.base_url.clone().ok_or_else(|| {
+            CliError::usage(format!(
+                "{flag}: account '{}' has no base URL; set accounts.{}.base_url",
+                account.name, account.name
+            ))
+        })?;
+        let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
+        let key = account.key.secret().cloned();
+        let usable = registry::Account {
+            name: account.name.clone(),
+            base_url,
+            key,
+            limits,
+            counts_used_tokens: account.tpm_counts_used,
+        };
+        if usable.key.is_none() && !usable.is_local() {
+            return Err(CliError::usage(format!("{flag}: {}", missing_key(&account, role))));
+        }
+        Ok(usable)
+    }
+
+    /// Checks that a stored run's models can be reached from here.
+    ///
+    /// # Errors
+    /// As [`App::account`].
+    pub(crate) fn check_run_accounts(&self, spec: &RunSpec) -> Result<(), CliError> {
+        if self.deployment()? == Deployment::Cluster {
+            // the keys are with the workers
+            return Ok(());
+        }
+        self.accounts_of(spec).map(|_| ())
+    }
+
+    pub(super) fn accounts_of(&self, spec: &RunSpec) -> Result<BTreeMap<String, registry::Account>, CliError> {
+        let mut accounts = BTreeMap::new();
+        if spec.answerer.is_remote() {
+            let account = self.account(ModelRole::Answerer, &spec.answerer.provider, "--answerer")?;
+            accounts.insert(spec.answerer.account.clone(), account);
+        }
+        for judge in spec.judges.iter().filter(|judge| judge.is_remote()) {
+            accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, &judge.provider, "--judge")?);
+        }
+        if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
+            let account = self.embedding_account(&model)?;
+            accounts.entry(account.name.clone()).or_insert(account);
+        }
+        Ok(accounts)
+    }
+
+    /// Whether a key for OpenAI's own servers is set.
+    #[must_use]
+    pub(crate) fn has_openai_key(&self) -> bool {
+        matches!(self.settings.account_of(ModelRole::Answerer).key, ApiKey::Set(..))
+    }
+}
+
+/// What to do about a missing key.
+fn missing_key(account: &Account, role: ModelRole) -> String {
+    let own = format!("BENCH_{}_API_KEY", role.name().to_uppercase());
+    match &account.key {
+        ApiKey::Missing(why) => format!("account '{}' needs a key, but {why}; set it, or {own}", account.name),
+        ApiKey::None | ApiKey::Set(..) => {
+            format!("account '{}' needs a key; set {own}, or accounts.{}.api_key_env", account.name, account.name)
+        }
+    }
+}

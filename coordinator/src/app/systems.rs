@@ -1,0 +1,99 @@
+//! Memory systems as settings name them, and what they may do in this process.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bench_systems::{
+    SystemSettings, adapter,
+    policy::Policy,
+    registry::{self, Named, SYSTEMS},
+};
+use bench_worker::environment::{Rights, WorkerEnvironment};
+use serde_json::Value;
+
+use super::{App, trusted};
+use crate::exit::CliError;
+
+impl App {
+    /// The memory system that a name, or the path of an adapter file, stands for: its name and its settings. An adapter goes
+    /// with the run as a whole, so that workers need no file.
+    ///
+    /// # Errors
+    /// Exit 2: unknown names, files with mistakes, a mode that the system does not have.
+    pub(crate) fn system(&self, given: &str) -> Result<(String, BTreeMap<String, Value>), CliError> {
+        let usage = |e: String| CliError::usage(e);
+        let section = self.settings.section("system");
+        let mode = section.get("mode").and_then(Value::as_str).unwrap_or("raw");
+        if !["raw", "consolidated"].contains(&mode) {
+            return Err(usage(format!("--mode {mode}: give raw or consolidated")));
+        }
+        let (name, mut settings, consolidates) = match registry::named(given).map_err(|e| usage(e.to_string()))? {
+            Named::BuiltIn(entry) => (entry.name.to_owned(), self.system_settings(entry.name), false),
+            Named::Adapter(spec) => {
+                let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
+                let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
+                if let Some(url) = section.get("url") {
+                    settings.insert(adapter::URL.to_owned(), url.clone());
+                }
+                (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
+            }
+        };
+        if mode == "consolidated" {
+            if !consolidates {
+                return Err(usage(format!(
+                    "--mode consolidated: {name} has no consolidation of its own; use --mode raw"
+                )));
+            }
+            settings.insert(adapter::MODE.to_owned(), mode.into());
+        }
+        Ok((name, settings))
+    }
+
+    /// Settings of a built-in memory system, by their dotted names.
+    #[must_use]
+    pub(crate) fn system_settings(&self, system: &str) -> BTreeMap<String, Value> {
+        let known = SYSTEMS.iter().filter(|entry| entry.name == system).flat_map(|entry| entry.settings);
+        known
+            .filter_map(|setting| {
+                let (section, name) = setting.name.split_once('.')?;
+                Some((setting.name.to_owned(), self.settings.section(section).remove(name)?))
+            })
+            .collect()
+    }
+
+    /// Settings of a dataset's generator, without the section's name.
+    #[must_use]
+    pub(crate) fn dataset_settings(&self, dataset: &str) -> BTreeMap<String, Value> {
+        if dataset == "locomo-sim" { self.settings.section("sim") } else { BTreeMap::new() }
+    }
+
+    /// What memory systems may do in this process: what settings allow, and what a person has named here (P42).
+    #[must_use]
+    pub(crate) fn policy(&self) -> Policy {
+        trusted::added_to(Policy::new(self.settings.allow.clone()), &self.settings.home)
+    }
+
+    /// Notes that a person has named the adapter of these settings: it may do here what it says.
+    ///
+    /// # Errors
+    /// Exit 2 when that cannot be noted.
+    pub(crate) fn trust(&self, settings: &SystemSettings) -> Result<(), CliError> {
+        match self.policy().check(settings) {
+            Ok(()) => Ok(()),
+            Err(_) => trusted::add(&self.settings.home, settings),
+        }
+    }
+
+    pub(super) fn rights(&self, policy: Policy) -> Rights {
+        Rights { policy, apart: false }
+    }
+
+    /// What a check of a memory system gets: every account that has a server.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub(crate) fn environment_for_check(&self, policy: Policy) -> Result<Arc<WorkerEnvironment>, CliError> {
+        let accounts = bench_worker::environment::usable_accounts(&self.settings);
+        bench_worker::environment::environment(&self.settings, accounts, self.rights(policy))
+            .map_err(|failure| CliError::infrastructure(failure.to_string()))
+    }
+}

@@ -1,0 +1,98 @@
+//! Flags of the verbs that look around before a run: datasets, memory systems, settings, `doctor`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Flags of `doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Also ask the configured models for one token each, which proves keys and names
+    #[arg(long)]
+    pub paid: bool,
+}
+
+/// Verbs of `datasets`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum DatasetsVerb {
+    /// All datasets
+    List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// What is known about one, and what did not resolve in it
+    Show {
+        /// Dataset
+        name: String,
+        /// Read this file
+        #[arg(long, value_name = "FILE")]
+        dataset_path: Option<PathBuf>,
+    },
+    /// Download into the cache
+    Fetch {
+        /// Dataset
+        name: String,
+    },
+    /// Compare a file with the published checksum
+    Verify {
+        /// Dataset
+        name: String,
+        /// This file instead of the one that would be found
+        #[arg(long, value_name = "FILE")]
+        dataset_path: Option<PathBuf>,
+    },
+    /// Write generated data to a file that other runners can read
+    Generate {
+        /// Dataset
+        name: String,
+        /// The file
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+    },
+}
+
+/// Verbs of `systems`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SystemsVerb {
+    /// All memory systems and what they can do
+    List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// The hash by which an adapter is allowed, and the lines to set where it is to run: settings, chart, environment
+    Hash {
+        /// An adapter file, or the name of a shipped one
+        #[arg(value_name = "FILE|NAME")]
+        system: String,
+        /// Mode that it is to run in: raw or consolidated [default: raw]
+        #[arg(long, value_name = "MODE")]
+        mode: Option<String>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Drive a live memory system through everything that a run asks of it, and explain each step
+    Check {
+        /// Name of a system, or an adapter file
+        #[arg(value_name = "NAME|FILE")]
+        system: String,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Verbs of `config`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ConfigVerb {
+    /// Effective settings and where each comes from
+    Show {
+        /// Those at their defaults too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Trust ./bench.toml as it is now: until it changes, it may decide where texts and keys go and what runs
+    Trust,
+}

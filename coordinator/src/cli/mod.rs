@@ -1,0 +1,191 @@
+//! The command line: verbs, flags and their help. What each verb does is in `commands/`. Whatever is typed comes in here; out go
+//! plain structs, of which the rooms below know nothing but the fields.
+//!
+//! | module | flags of |
+//! |---|---|
+//! | this one | every verb, and the list of all |
+//! | `runs` | verbs that make, hold and follow runs |
+//! | `results` | verbs that show, compare and move results |
+//! | `before` | verbs that look around before a run |
+//! | `store` | verbs for those who operate a store or a cluster |
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+mod before;
+mod results;
+mod runs;
+mod store;
+
+pub use before::*;
+pub use results::*;
+pub use runs::*;
+pub use store::*;
+
+/// Benchmark runner for AI-agent memory systems: resumable, capped, with honest error bars.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bench-coord",
+    version = bench_worker::version::VERSION,
+    about,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    help_template = "{about}\n\n{usage-heading} {usage}\n\nMain verbs:\n  \
+        submit      plan a run, estimate it, start it\n  \
+        resume      go on with a run that was interrupted or paused\n  \
+        status      what is going on, and why nothing moves\n  \
+        report      print the result of a run again\n\n\
+        Runs:       list, watch, pause, cancel, retry\n\
+        Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
+        Before:     estimate, datasets, systems, doctor, config\n\
+         Store:      migrate, restore, gc, backup\n\
+         Cluster:    serve, dead (and the program bench-worker)\n\
+        Shell:      completions\n\n{options}\n\n\
+        First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
+        `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
+)]
+pub struct Cli {
+    /// What holds for every verb.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Flags of every verb.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GlobalArgs {
+    /// Where runs are stored: sqlite:PATH or postgres://… [env: BENCH_STORE_URL] [default: sqlite:.bench/bench.db]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
+    pub store: Option<String>,
+    /// Where tasks are queued: memory: or amqp://… [env: BENCH_QUEUE_URL]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
+    pub queue: Option<String>,
+    /// Settings file (TOML) [env: BENCH_CONFIG] [default: ./bench.toml, if any]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
+    pub config: Option<PathBuf>,
+    /// Profile in the settings file
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
+    pub profile: Option<String>,
+    /// Any setting by its dotted name; `bench-coord config show --all` lists them
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", help_heading = "Everywhere")]
+    pub set: Vec<String>,
+    /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Everywhere")]
+    pub verbose: u8,
+}
+
+impl Verb {
+    /// Whether it runs for long, with a log that machines may read.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        {
+            matches!(self, Self::Serve(_))
+        }
+        #[cfg(not(feature = "cluster"))]
+        {
+            false
+        }
+    }
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Plan a run, estimate it, start it; waits with live progress
+    Submit(Box<SubmitArgs>),
+    /// Go on with a run that was interrupted or paused
+    Resume(ResumeArgs),
+    /// Hold a run: calls in flight finish, no new ones start
+    Pause(RunArg),
+    /// End a run: what was scored stays readable
+    Cancel(CancelArgs),
+    /// Repeat what failed (infra_error) or never ran
+    Retry(RetryArgs),
+    /// What is going on, and why nothing moves
+    Status(StatusArgs),
+    /// All runs, newest first
+    List(ListArgs),
+    /// Follow a run until it comes to rest
+    Watch(WatchArgs),
+    /// Print the result of a run again, from the store
+    Report(ReportArgs),
+    /// Where a question's time went, from the stored timings
+    Trace(TraceArgs),
+    /// Score answers with a raw scorer: JSON lines in, JSON lines out
+    Score(ScoreArgs),
+    /// Grade the stored answers of a run again with other judges: a new run, nothing is asked or answered again
+    Rejudge(RejudgeArgs),
+    /// Score the stored answers of a run again with other scorers: a new run, no calls
+    Rescore(RescoreArgs),
+    /// Compare runs question by question: paired intervals, flips, cost and latency
+    Compare(CompareArgs),
+    /// Pass or fail for CI: a run against a baseline and floors
+    Gate(GateArgs),
+    /// Turn results made elsewhere into a finished run
+    Import(Box<ImportArgs>),
+    /// Questions of a run for other tools: JSON lines, CSV, Parquet
+    Export(ExportArgs),
+    /// Durable results: push, list, fetch, verify, trajectory, badge
+    #[cfg(feature = "archive")]
+    #[command(subcommand)]
+    Archive(ArchiveVerb),
+    /// Calls, tokens, dollars, minutes and interval, before paying
+    Estimate(Box<SubmitArgs>),
+    /// Datasets: list, show, fetch, verify, generate
+    #[command(subcommand)]
+    Datasets(DatasetsVerb),
+    /// Memory systems: list, check
+    #[command(subcommand)]
+    Systems(SystemsVerb),
+    /// Effective settings and where each comes from
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// The coordinator of a cluster: hands out tasks, looks after workers and runs
+    #[cfg(feature = "cluster")]
+    Serve(ServeArgs),
+    /// Ask a listener on this machine whether it is well: for the probes of containers
+    #[cfg(feature = "cluster")]
+    #[command(hide = true)]
+    Probe {
+        /// http://HOST:PORT/PATH; brings BENCH_HTTP_TOKEN or what BENCH_HTTP_TOKEN_FILE holds
+        #[arg(value_name = "URL")]
+        url: String,
+    },
+    /// Messages that no worker can read: list, show, requeue, drop
+    #[command(subcommand)]
+    Dead(DeadVerb),
+    /// Bring the store's schema and the broker's queues up to date
+    Migrate(MigrateArgs),
+    /// After a backup of the store was brought back: forget that anything came after it
+    Restore,
+    /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
+    Gc(GcArgs),
+    /// Copy a local store to one file, also while runs go on in it
+    Backup(BackupArgs),
+    /// Is everything reachable and usable?
+    Doctor(DoctorArgs),
+    /// Shell completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Display {
+    /// A bar on a terminal, plain lines elsewhere
+    Auto,
+    /// A bar
+    Bar,
+    /// Plain lines
+    Plain,
+    /// One JSON object a line, on standard error
+    JsonLines,
+    /// Nothing
+    None,
+}

@@ -1,0 +1,308 @@
+//! Flags of the verbs that make, hold and follow runs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Display, ForkFrom};
+
+/// Flags of `submit` and `estimate`.
+#[derive(Debug, Clone, Args)]
+#[command(mut_arg("json", |arg| arg.help("Print the result (or estimate) as JSON on standard output")))]
+pub struct SubmitArgs {
+    /// Which questions
+    #[command(flatten)]
+    pub sample: SampleArgs,
+    /// Memory system, or an adapter file (./mine.yaml); `bench-coord systems list` shows all [default: bm25]
+    #[arg(long, short = 'p', value_name = "NAME|FILE", help_heading = "Who")]
+    pub system: Option<String>,
+    /// What is measured of a system that consolidates: raw, or consolidated before the first question [default: raw]
+    #[arg(long, value_name = "MODE", help_heading = "Who")]
+    pub mode: Option<String>,
+    /// Who answers: extractive (no key), none, system (the memory system itself), openai:MODEL [default: extractive]
+    #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Who")]
+    pub answerer: Option<String>,
+    /// Model judge: openai:MODEL; may be repeated; without one the dataset's own scorer is the headline
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", help_heading = "Who")]
+    pub judge: Vec<String>,
+    /// Further deterministic scorers; `bench-coord score --list` shows all
+    #[arg(long, value_name = "NAME", help_heading = "Who")]
+    pub scorer: Vec<String>,
+    /// Hits per recall [default: 10 turns]
+    #[arg(long, value_name = "K", help_heading = "Who")]
+    pub top_k: Option<u32>,
+    /// Votes of the judge per answer (odd)
+    #[arg(long, value_name = "N", help_heading = "Who")]
+    pub votes: Option<u32>,
+    /// Also run the controls none, random and oracle on the same sample
+    #[arg(long, help_heading = "Who")]
+    pub controls: bool,
+    /// How much it may use
+    #[command(flatten, next_help_heading = "Limits")]
+    pub limits: LimitArgs,
+    /// What models cost that no list knows
+    #[command(flatten, next_help_heading = "Limits")]
+    pub prices: PriceArgs,
+    /// Whose stored replies are used instead of paying again: lineage, shared (all runs), off, refresh [default: lineage]
+    #[arg(long, value_name = "SCOPE", help_heading = "Limits")]
+    pub cache: Option<String>,
+    /// What it is called
+    #[command(flatten, next_help_heading = "The run")]
+    pub naming: NamingArgs,
+    /// Worker pool [default: default]
+    #[arg(long, value_name = "NAME", help_heading = "The run")]
+    pub pool: Option<String>,
+    /// Recalls made one at a time when all questions have ended, for a latency that can be compared; off: none [default: 200]
+    #[arg(long, value_name = "N|off", help_heading = "The run")]
+    pub latency_probe: Option<String>,
+    /// The same begun at these rates after that, in recalls per second
+    #[arg(long, value_name = "R[,R]", value_delimiter = ',', help_heading = "The run")]
+    pub latency_probe_rate: Vec<String>,
+    /// Go on from what another run has stored, with its settings unless flags say otherwise
+    #[arg(long, value_name = "RUN", requires = "from", help_heading = "The run")]
+    pub fork: Option<String>,
+    /// First phase that is done anew
+    #[arg(long, value_enum, value_name = "PHASE", requires = "fork", help_heading = "The run")]
+    pub from: Option<ForkFrom>,
+    /// Where people find a trace, such as `https://jaeger.example/trace/{trace_id}`: reports link kept traces there
+    #[arg(long, value_name = "URL", help_heading = "The run")]
+    pub trace_url: Option<String>,
+    /// Traces hold the texts of questions and answers
+    #[arg(long, help_heading = "The run")]
+    pub trace_content: bool,
+    /// Return at once; needs a cluster that works on it
+    #[arg(long, help_heading = "The run")]
+    pub detach: bool,
+    /// Plan and estimate, then stop
+    #[arg(long, help_heading = "The run")]
+    pub dry_run: bool,
+    /// Do not ask before an estimate above $5
+    #[arg(long, help_heading = "The run")]
+    pub yes: bool,
+    /// What is shown, and where the files go
+    #[command(flatten, next_help_heading = "Output")]
+    pub output: OutputArgs,
+}
+
+/// What a new run is called: flags of every verb that makes one.
+#[derive(Debug, Clone, Default, Args)]
+pub struct NamingArgs {
+    /// Name of the run, for people
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Tag of the run; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub tag: Vec<String>,
+    /// Id of the run; an existing one with the same fingerprint is attached to, also when several create it at once
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+}
+
+impl NamingArgs {
+    /// The id that was given.
+    ///
+    /// # Errors
+    /// Exit 2 for what is no id.
+    pub(crate) fn id(&self) -> Result<Option<bench_proto::ids::RunId>, crate::exit::CliError> {
+        let parsed = self.run_id.as_deref().map(bench_proto::ids::RunId::parse).transpose();
+        parsed.map_err(crate::exit::CliError::usage_of)
+    }
+}
+
+/// Prices of models that no list knows: flags of `submit` and `rejudge`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PriceArgs {
+    /// Price of models without a known one: dollars per million input and output tokens
+    #[arg(long, value_name = "IN,OUT")]
+    pub price: Option<String>,
+    /// Use models without a known price, counted as free
+    #[arg(long)]
+    pub unpriced_ok: bool,
+}
+
+/// How much a run may use: flags of `submit` and `resume`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LimitArgs {
+    /// Questions in flight
+    #[arg(long, value_name = "N")]
+    pub concurrency: Option<u32>,
+    /// Requests per minute for each of the run's models, for all processes and runs of the store together
+    #[arg(long, value_name = "N")]
+    pub max_rpm: Option<u64>,
+    /// The same for tokens
+    #[arg(long, value_name = "N")]
+    pub max_tpm: Option<u64>,
+    /// Hard cap on spending in dollars [default with paid models: 20]
+    #[arg(long, alias = "cost-limit", value_name = "USD")]
+    pub max_cost: Option<String>,
+    /// Hard cap on what all runs of the store spend in a UTC day, in dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost_per_day: Option<String>,
+    /// Attempts after the first [default: 6]
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+    /// How long a provider may be away while nothing else of the run can move, before the run is paused [default: 1800]
+    #[arg(long, value_name = "SECONDS")]
+    pub outage_timeout: Option<u64>,
+}
+
+/// What a verb shows that stays with a run to its end: flags of `submit`, `resume` and `retry`.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// How progress is shown
+    #[arg(long, value_enum, default_value = "auto")]
+    pub display: Display,
+    /// Where the report's files go [default: $BENCH_HOME/runs/RUN]
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+    /// Lowest allowed headline score, as a fraction: a run below it ends with exit 1
+    #[arg(long, value_name = "FRACTION")]
+    pub floor: Option<f64>,
+    /// How long a run in a cluster waits while nobody works on it, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub worker_timeout: u64,
+}
+
+/// Which dataset and which questions of it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SampleArgs {
+    /// Dataset; `bench-coord datasets list` shows all
+    #[arg(long, short = 'b', value_name = "NAME", help_heading = "Which questions")]
+    pub dataset: Option<String>,
+    /// quick (50), fair (200, stratified) or full [default: fair]
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub preset: Option<String>,
+    /// hash; astrocyte (file order, not an estimate of the full score); with --sample-total also go-lcg and astrocyte-lme, the
+    /// samples of two other harnesses
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub sampler: Option<String>,
+    /// The sampler's seed
+    #[arg(long, value_name = "TEXT", help_heading = "Which questions")]
+    pub seed: Option<String>,
+    /// The first N questions of the file (not an estimate of the full score)
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub limit: Option<u64>,
+    /// N questions per category
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub sample: Option<u64>,
+    /// Exactly N questions, spread over the categories of the whole dataset; a smaller N is part of a larger one
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub sample_total: Option<u64>,
+    /// N questions per bank, spread over its categories
+    #[arg(long, alias = "max-questions-per-conversation", value_name = "N", help_heading = "Which questions")]
+    pub per_bank: Option<u64>,
+    /// Only the first N banks
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub max_banks: Option<u64>,
+    /// Only the first N sessions of each bank
+    #[arg(long, value_name = "N", help_heading = "Which questions")]
+    pub max_sessions: Option<u32>,
+    /// Only this category; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub category: Vec<String>,
+    /// Without this category; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Which questions")]
+    pub exclude_category: Vec<String>,
+    /// Only this question; may be repeated
+    #[arg(long, value_name = "ID", help_heading = "Which questions")]
+    pub question_id: Vec<String>,
+    /// Read the dataset from this file
+    #[arg(long, value_name = "FILE", help_heading = "Which questions")]
+    pub dataset_path: Option<PathBuf>,
+    /// Accept a file with another checksum, and mark it in the report
+    #[arg(long, help_heading = "Which questions")]
+    pub allow_modified_dataset: bool,
+}
+
+/// A run.
+#[derive(Debug, Clone, Args)]
+pub struct RunArg {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+}
+
+/// Flags of `resume`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("max_cost", |arg| arg.help("New hard cap on spending in dollars")),
+    mut_arg("retries", |arg| arg.help("Attempts after the first"))
+)]
+pub struct ResumeArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// What changes for the rest of the run
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Take uncertain attempts (cut, timed out, lost with their worker) out of what counts against the cap
+    #[arg(long)]
+    pub release_uncertain: bool,
+    /// Go on with a run that was cancelled
+    #[arg(long)]
+    pub reopen: bool,
+    /// Return at once; needs a cluster that works on it
+    #[arg(long)]
+    pub detach: bool,
+    /// What is shown, and where the files go
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `cancel`.
+#[derive(Debug, Clone, Args)]
+pub struct CancelArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Drop calls in flight (booked as uncertain)
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// Flags of `retry`.
+#[derive(Debug, Clone, Args)]
+pub struct RetryArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// Only infra_error, not what never ran
+    #[arg(long)]
+    pub errors: bool,
+    /// What is shown, and where the files go
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `status`.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Run id, unique prefix, or `latest`; all open runs without one
+    pub run: Option<String>,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `list`.
+#[derive(Debug, Clone, Args)]
+pub struct ListArgs {
+    /// At most so many
+    #[arg(long, short = 'n', default_value_t = 20)]
+    pub limit: u32,
+    /// Controls too
+    #[arg(long)]
+    pub controls: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `watch`.
+#[derive(Debug, Clone, Args)]
+pub struct WatchArgs {
+    /// Run id, unique prefix, or `latest`
+    pub run: String,
+    /// How progress is shown
+    #[arg(long, value_enum, default_value = "auto")]
+    pub display: Display,
+}

@@ -1,0 +1,250 @@
+//! The forms in which results are published: which there are, and of which one a file is.
+//!
+//! A form is a file of `forms/` and a line in [`FORMS`]. A record is of a form when it has all of the form's marks, and when
+//! the form finds in it whatever [`names`] would find: so a further form never changes how a file was read before it was known.
+//! What is of no form is read by [`names`], which knows nearly every name in use.
+
+mod evermemos;
+mod grades;
+mod lines;
+mod locomo;
+mod longmemeval;
+mod mem0;
+mod names;
+mod questions;
+mod zep;
+
+use std::{fmt::Write as _, sync::LazyLock};
+
+use super::{
+    lookup::{By, Fields, Found, Place},
+    ours::{Given, Ours},
+    records::Record,
+};
+
+/// A form of results.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// What it is called in messages and in docs/IMPORT.md.
+    name: &'static str,
+    /// Who writes it, in a line.
+    about: &'static str,
+    /// Fields that every record of it has, separated by blanks.
+    marks: &'static str,
+    /// Where each of our fields lies: places separated by blanks, best first, written as in [`Place`].
+    fields: &'static [(Ours, &'static str)],
+    /// Its grades are divided by this, before `--scale`.
+    scale: f64,
+}
+
+/// The known forms, those before others that are recognised first.
+const FORMS: &[Form] = &[
+    questions::FORM,
+    longmemeval::FORM,
+    evermemos::FORM,
+    mem0::FORM,
+    zep::FORM,
+    locomo::FORM,
+    grades::FORM,
+    lines::FORM,
+];
+
+/// A form whose places have been read.
+#[derive(Debug)]
+pub(crate) struct Known {
+    form: &'static Form,
+    marks: Vec<Place>,
+    /// By [`Ours`] as a number.
+    places: [Vec<Place>; Ours::ALL.len()],
+}
+
+static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| FORMS.iter().map(Known::from_form).collect());
+static BY_NAMES: LazyLock<Known> = LazyLock::new(|| Known::from_form(&names::FORM));
+
+/// The reading of what is of no form.
+pub(crate) fn by_names() -> &'static Known {
+    &BY_NAMES
+}
+
+/// All forms, [`by_names`] last.
+pub(super) fn all() -> impl Iterator<Item = &'static Known> {
+    KNOWN.iter().chain(std::iter::once(by_names()))
+}
+
+/// The form that all records are of.
+pub(crate) fn form_of(records: &[Record], given: &Given) -> &'static Known {
+    let mut left: Vec<&'static Known> = KNOWN.iter().collect();
+    for record in records {
+        let fields = Fields::in_record(&record.fields);
+        left.retain(|form| form.is_form_of(&fields, given));
+        if left.is_empty() {
+            break;
+        }
+    }
+    left.first().copied().filter(|_| !records.is_empty()).unwrap_or_else(by_names)
+}
+
+/// The form most of whose marks a record has, and the marks that it has not.
+pub(super) fn nearest(fields: &Fields<'_>) -> Option<(&'static Known, Vec<&'static str>)> {
+    let marked = |form: &'static Known| {
+        let marks = form.form.marks.split_whitespace().zip(&form.marks);
+        let missing: Vec<&str> = marks
+            .filter(|(_, mark)| fields.find(std::slice::from_ref(*mark)).is_empty())
+            .map(|(name, _)| name)
+            .collect();
+        (missing.len() < form.marks.len()).then_some((form, missing))
+    };
+    // of equally near ones the first
+    KNOWN.iter().rev().filter_map(marked).max_by_key(|(form, missing)| {
+        let found = form.marks.len() - missing.len();
+        (found * 100 / form.marks.len(), found)
+    })
+}
+
+impl Known {
+    fn from_form(form: &'static Form) -> Self {
+        let places = |text: &str| text.split_whitespace().map(Place::read).collect();
+        let of_ours = |ours: Ours| {
+            let text = form.fields.iter().find(|(of, _)| *of == ours).map_or("", |(_, text)| text);
+            places(text)
+        };
+        Self { form, marks: places(form.marks), places: Ours::ALL.map(of_ours) }
+    }
+
+    /// What it is called in messages.
+    pub(crate) fn name(&self) -> &'static str {
+        self.form.name
+    }
+
+    /// Its marks, for a message.
+    pub(super) fn marks(&self) -> String {
+        self.form.marks.split_whitespace().collect::<Vec<_>>().join(", ")
+    }
+
+    /// What grades are divided by.
+    pub(crate) fn scale(&self) -> f64 {
+        self.form.scale
+    }
+
+    /// Where a field of ours lies in a record, best first; only there where the user has said it.
+    pub(crate) fn find<'a>(&self, fields: &Fields<'a>, given: &Given, ours: Ours) -> Vec<Found<'a>> {
+        match given.path(ours) {
+            Some(path) => {
+                let value = fields.at(path).map(std::borrow::Cow::Borrowed);
+                value.map(|value| Found { name: path.to_owned().into(), value, by: By::User }).into_iter().collect()
+            }
+            None => fields.find(&self.places[ours as usize]),
+        }
+    }
+
+    /// Whether a record has all marks.
+    pub(super) fn is_marked_in(&self, fields: &Fields<'_>) -> bool {
+        self.marks.iter().all(|mark| !fields.find(std::slice::from_ref(mark)).is_empty())
+    }
+
+    fn is_form_of(&self, fields: &Fields<'_>, given: &Given) -> bool {
+        self.is_marked_in(fields)
+            && Ours::ALL.into_iter().all(|ours| {
+                let mut by_names = by_names().find(fields, given, ours);
+                let mut names_seen = std::collections::HashSet::new();
+                by_names.retain(|found| names_seen.insert(found.name.clone()));
+                let mut mine = self.find(fields, given, ours);
+                mine.retain(|found| names_seen.contains(&found.name));
+                by_names.iter().map(|found| &found.name).eq(mine.iter().map(|found| &found.name))
+            })
+    }
+}
+
+/// All forms as `import --forms` shows them.
+pub(crate) fn listing() -> String {
+    let mut text = String::from(
+        "A file is read by the first form that all of its records are of. Places are tried from left to right:\n\
+         name, a.b (nested), *_name (the only field that ends so), name_# (numbered fields together).\n\
+         --field OURS=THEIRS says where a field lies instead.\n",
+    );
+    for Known { form, .. } in all() {
+        let marks = if form.marks.is_empty() { "what is of no other form" } else { form.marks };
+        // writing to a String cannot fail
+        let _ = write!(text, "\n{}: {}\n  {:<14}{marks}\n", form.name, form.about, "recognised by");
+        for (ours, places) in form.fields {
+            let _ = writeln!(text, "  {:<14}{}", ours.name(), places.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+        if form.scale != 1.0 {
+            let _ = writeln!(text, "  {:<14}{}", "divided by", form.scale);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn form(records: Value) -> &'static str {
+        let Value::Array(records) = records else { panic!("a list") };
+        let record = |value: Value| {
+            let Value::Object(fields) = value else { panic!("an object") };
+            Record { place: String::new(), groups: Vec::new(), fields }
+        };
+        form_of(&records.into_iter().map(record).collect::<Vec<_>>(), &Given::default()).name()
+    }
+
+    #[test]
+    fn published_files_are_of_their_forms() {
+        for (record, name) in [
+            (json!({"question_id": "conv-26:0", "answer": "x", "score": 1, "metric": "judge"}), "lines"),
+            (json!({"question_id": "a", "outcome": "scored", "scores": {"judge": 1}, "judgements": []}), "questions"),
+            (
+                json!({"question": "?", "answer": "gold", "response": "x", "category": "1", "f1_score": 0, "llm_score": 1}),
+                "mem0",
+            ),
+            (json!({"question": "?", "answer": "x", "golden_answer": 2022, "grade": true}), "zep"),
+            (json!({"question_id": "e47becba", "hypothesis": "x", "autoeval_label": {"label": true}}), "longmemeval"),
+            (
+                json!({"question": "?", "answer": "gold", "evidence": [], "category": 2, "m_prediction": "x", "m_f1": 0.5}),
+                "locomo",
+            ),
+            (json!({"sample_id": "conv-26", "qa_index": 0, "category": 2, "grades": [1, 0, 1]}), "grades"),
+            (
+                json!({"question_id": "locomo_0_qa0", "question": "?", "golden_answer": "y", "generated_answer": "x",
+                    "llm_judgments": {"judgment_1": true}, "category": "2"}),
+                "evermemos",
+            ),
+            (json!({"id": "a", "verdict": "yes"}), "names"),
+        ] {
+            assert_eq!(form(json!([record])), name, "{record}");
+        }
+    }
+
+    #[test]
+    fn a_form_reads_what_names_would_read_or_is_none_of_the_file() {
+        let mem0 = json!({"question": "?", "response": "x", "llm_score": 1});
+        assert_eq!(form(json!([mem0, {"id": "a", "verdict": "yes"}])), "names", "all records are of the form");
+        let mut more = mem0.clone();
+        more["prediction"] = json!("y");
+        assert_eq!(form(json!([more])), "names", "a field that would be read instead");
+        more = mem0.clone();
+        more["elapsed"] = json!(3);
+        assert_eq!(form(json!([more])), "mem0", "a field that nobody reads");
+        assert_eq!(form(json!([])), "names");
+    }
+
+    #[test]
+    fn all_forms_are_shown_whole() {
+        let shown = listing();
+        let page = include_str!("../../../docs/IMPORT.md");
+        for known in all() {
+            assert!(
+                page.contains(&format!("\n| `{}` |", known.name())),
+                "docs/IMPORT.md has no form '{}'",
+                known.name()
+            );
+            assert!(shown.contains(&format!("\n{}: {}", known.name(), known.form.about)), "{shown}");
+            let names_a_question = [Ours::QuestionId, Ours::Question, Ours::Index];
+            let of = |ours: Ours| !known.places[ours as usize].is_empty();
+            assert!(names_a_question.into_iter().any(of) && (of(Ours::Answer) || of(Ours::Score)), "{}", known.name());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How much a run may use, what it probes and what its traces hold, from settings.
+
+use bench_proto::{
+    probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
+    spec::Limits,
+    trace::TracePolicy,
+};
+
+use super::models::{UserPrices, price_lines};
+use crate::{app::App, exit::CliError};
+
+/// Limits of a run from settings.
+///
+/// # Errors
+/// Exit 2 for a trace URL that cannot lead to a trace.
+pub(crate) fn limits(app: &App, prices: UserPrices) -> Result<Limits, CliError> {
+    let run = &app.settings().run;
+    Ok(Limits {
+        max_cost: run.max_cost,
+        max_cost_by_phase: run.max_cost_by_phase.clone(),
+        max_cost_per_day: run.max_cost_per_day,
+        max_rpm: run.max_rpm,
+        max_tpm: run.max_tpm,
+        concurrency: run.concurrency,
+        system_parallel: None,
+        cache: run.cache,
+        retries: run.retries,
+        outage_timeout_s: run.outage_timeout,
+        pool: run.pool.clone(),
+        prices,
+        price_lines: price_lines(app)?,
+        unpriced_ok: run.unpriced_ok,
+        trace: trace_policy(app.settings())?,
+        // only runs that recall have one
+        latency_probe: ProbePlan::default(),
+    })
+}
+
+/// What a run that recalls probes when its questions have ended.
+///
+/// # Errors
+/// Exit 2 for what is no rate.
+pub(crate) fn latency_probe(app: &App) -> Result<ProbePlan, CliError> {
+    let run = &app.settings().run;
+    let rate = |text: &String| match text.trim().parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= HIGHEST_RATE => Ok(rate),
+        _ => Err(CliError::usage(format!(
+            "--latency-probe-rate {text}: give recalls per second, above 0 and at most {HIGHEST_RATE}"
+        ))),
+    };
+    let rates = run.latency_probe_rate.iter().map(rate).collect::<Result<Vec<_>, _>>()?;
+    if rates.len() > MOST_RATES {
+        return Err(CliError::usage(format!("--latency-probe-rate: give at most {MOST_RATES} rates")));
+    }
+    if run.latency_probe == 0 && !rates.is_empty() {
+        return Err(CliError::usage("--latency-probe-rate needs a probe: give --latency-probe a number of recalls"));
+    }
+    Ok(ProbePlan { recalls: run.latency_probe, rates })
+}
+
+/// What a run says about its traces.
+///
+/// # Errors
+/// Exit 2 for a URL that cannot lead to a trace.
+fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
+    let trace = &settings.trace;
+    if let Some(url) = &trace.url {
+        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
+    }
+    Ok(TracePolicy {
+        url: trace.url.clone(),
+        content: trace.content,
+        slow_ms: trace.slow.map(|slow| u64::try_from(slow.as_millis()).unwrap_or(u64::MAX)),
+        quantile: trace.quantile,
+        rate: trace.rate,
+    })
+}

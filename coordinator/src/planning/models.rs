@@ -1,0 +1,109 @@
+//! The models of a run: parameters as sent, prompts by hash, and a price for each.
+
+use std::collections::BTreeMap;
+
+use bench_grading::prompts;
+use bench_models::{capabilities, extractive, prices, registry as models};
+use bench_proto::{
+    money::PicoUsd,
+    price::ModelPrice,
+    spec::{Limits, ModelSpec},
+};
+use bench_settings::ModelRole;
+use bench_systems::vector;
+
+use crate::{app::App, cli::SubmitArgs, exit::CliError};
+
+/// Reads an amount of dollars.
+///
+/// # Errors
+/// Exit 2 naming the flag.
+pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
+    PicoUsd::parse(text.trim_start_matches('$'))
+        .ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
+}
+
+/// Prices of input and output tokens that the user gave, by model.
+pub(crate) type UserPrices = BTreeMap<String, (PicoUsd, PicoUsd)>;
+
+/// Prices that the user gave, by model: `--price` holds for every model that chats, and for one that embeds if nobody knows
+/// another price of it.
+pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<UserPrices, CliError> {
+    let Some(text) = &args.prices.price else { return Ok(BTreeMap::new()) };
+    let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
+    let run = &app.settings().run;
+    let models = std::iter::once(&run.answerer).chain(&run.judge);
+    let names = models.filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
+    let lines = Limits { price_lines: price_lines(app)?, ..Limits::default() };
+    let embeds = embedding_model(app).filter(|name| prices::price_of(name, &lines).is_none());
+    Ok(names.chain(embeds).map(|name| (name, price)).collect())
+}
+
+/// Prices of the run's models from the user's price file: they go with the run, so that all workers use the same.
+pub(super) fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
+    let settings = app.settings();
+    let Some(path) = &settings.models.price_file else { return Ok(BTreeMap::new()) };
+    let refuse = |problem: String| CliError::usage(format!("models.price_file {}: {problem}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    let table = prices::PriceTable::read(&text).map_err(refuse)?;
+    let run = &settings.run;
+    let chat = std::iter::once(&run.answerer).chain(&run.judge);
+    let names = chat.filter_map(|model| Some(model.split_once(':')?.1.to_owned())).chain(embedding_model(app));
+    Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
+}
+
+/// The embedding model that the settings' memory system calls.
+fn embedding_model(app: &App) -> Option<String> {
+    let (name, settings) = app.system(&app.settings().run.system).ok()?;
+    vector::remote_model(&name, &settings).map(|model| model.name)
+}
+
+/// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
+pub(crate) fn model_spec(
+    app: &App,
+    text: &str,
+    role: ModelRole,
+    args: &SubmitArgs,
+    priced: &Limits,
+    will_call: bool,
+) -> Result<ModelSpec, CliError> {
+    let flag = if role == ModelRole::Judge { "--judge" } else { "--answerer" };
+    let parsed = models::parse_model(text).map_err(|e| CliError::usage(format!("{flag} {text}: {e}")).because(e))?;
+    if role == ModelRole::Judge && !parsed.provider.remote {
+        return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
+    }
+    let (prompts, version) = match role {
+        ModelRole::Judge => (prompts::judge::prompt_hashes(), prompts::judge::VERSION),
+        _ if parsed.provider.remote => (prompts::answer::prompt_hashes(), prompts::answer::VERSION),
+        _ => (BTreeMap::new(), extractive::VERSION),
+    };
+    let mut spec = ModelSpec {
+        provider: parsed.provider.name.to_owned(),
+        name: parsed.model,
+        account: String::new(),
+        params: BTreeMap::new(),
+        prompts,
+        version,
+    };
+    if !parsed.provider.remote {
+        return Ok(spec);
+    }
+    spec.params = capabilities::sent_params(&spec.provider, &spec.name, &app.model_params(role)?);
+    spec.account = if will_call {
+        app.account(role, &spec.provider, flag)?.name
+    } else {
+        app.settings().account_for(role, &spec.provider).name
+    };
+    check_price(app, &spec.name, args, priced)?;
+    Ok(spec)
+}
+
+/// Refuses a model without a price, unless it may count as free.
+pub(super) fn check_price(app: &App, model: &str, args: &SubmitArgs, priced: &Limits) -> Result<(), CliError> {
+    if prices::price_of(model, priced).is_some() || args.prices.unpriced_ok || app.settings().run.unpriced_ok {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "no price is known for {model}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free"
+    )))
+}

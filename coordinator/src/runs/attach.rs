@@ -1,0 +1,76 @@
+//! P30: a submit whose run exists already attaches to it when both have the same fingerprint, and is refused otherwise.
+
+use std::sync::Arc;
+
+use bench_proto::spec::RunSpec;
+use bench_store::{RunRow, Store};
+use bench_systems::adapter::file::STARTED;
+
+use crate::{
+    app::App,
+    cli::{ResumeArgs, SubmitArgs},
+    exit::{CliError, CliResult},
+    out,
+    runs::resume::resume,
+};
+
+/// Goes on with the run that has the id of this submit, when it is the same run.
+///
+/// # Errors
+/// Exit 2 with the differences of the two fingerprints; else as [`resume`].
+pub(crate) async fn attach(
+    app: &App,
+    store: Arc<dyn Store>,
+    spec: &RunSpec,
+    existing: RunRow,
+    args: &SubmitArgs,
+) -> CliResult {
+    let differences = existing.spec.differences(spec);
+    if !differences.is_empty() {
+        let list: Vec<String> =
+            differences.iter().take(12).map(|d| format!("\n  {}: {} there, {} here", d.key, d.left, d.right)).collect();
+        let older = differences.iter().any(|d| d.key == "system.version" && lacks_start(&d.left, &d.right));
+        let why = if older {
+            "\n  (the run was made before what is started for it was a part of its fingerprint; it can be compared with runs of its time)"
+        } else {
+            ""
+        };
+        return Err(CliError::usage(format!(
+            "run {} exists with other settings; choose another --run-id, or make them equal:{}{why}",
+            existing.run_id,
+            list.concat()
+        )));
+    }
+    out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
+    let as_resume = ResumeArgs {
+        run: existing.run_id.0.clone(),
+        limits: args.limits.clone(),
+        release_uncertain: false,
+        reopen: false,
+        detach: args.detach,
+        output: args.output.clone(),
+    };
+    resume(app, store, existing, &as_resume).await
+}
+
+/// Whether two versions of an adapter's system differ in nothing but that the older one does not say what is started.
+fn lacks_start(old: &str, new: &str) -> bool {
+    let (old, new) = (old.trim_matches('"'), new.trim_matches('"'));
+    !old.contains(STARTED) && new.split_once(STARTED).is_some_and(|(said, _)| said == old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p13_a_run_of_an_earlier_release_says_why_it_is_not_gone_on_with() {
+        assert!(lacks_start("\"1+0a1b2c3d\"", "\"1+0a1b2c3d+start.ffeeddcc\""));
+        assert!(!lacks_start("\"1+0a1b2c3d\"", "\"1+99999999+start.ffeeddcc\""), "more has changed");
+        assert!(
+            !lacks_start("\"1+0a1b2c3d+start.11111111\"", "\"1+0a1b2c3d+start.ffeeddcc\""),
+            "something else is started"
+        );
+        assert!(!lacks_start("\"1.0.0\"", "\"1.1.0\""));
+    }
+}

@@ -1,0 +1,150 @@
+//! The words of an estimate: a line at the start of a run, and all of it for `estimate` and `--dry-run`.
+
+use bench_plan::{Announcement, Estimate};
+use bench_proto::money::PicoUsd;
+use serde_json::{Value, json};
+
+use super::RunEstimate;
+use crate::{
+    exit::{CliResult, Exit},
+    out::{
+        self,
+        amounts::{dollars, duration},
+    },
+};
+
+impl RunEstimate {
+    /// What it is of beside the run, to be put behind an amount; empty for a run alone.
+    #[must_use]
+    pub(crate) fn what(&self) -> String {
+        match self.controls.len() {
+            0 => String::new(),
+            1 => " with its control".to_owned(),
+            n => format!(" with its {n} controls"),
+        }
+    }
+
+    /// What canaries ask of the memory system, which may cost something where a recall does.
+    fn canaries(&self) -> Option<String> {
+        (self.canary_recalls > 0).then(|| {
+            format!(
+                "canaries: up to {} recalls of the memory system beside those of the questions",
+                self.canary_recalls
+            )
+        })
+    }
+
+    /// One or two lines for the start of a run.
+    #[must_use]
+    pub(crate) fn line(&self) -> String {
+        let interval = format!(
+            "expected 95 % interval {}; a paired comparison can detect {:.1} points",
+            half_width(&self.announcement),
+            self.announcement.detectable_points
+        );
+        let total = &self.total;
+        if total.calls == 0 {
+            return interval;
+        }
+        format!(
+            "estimate{}: {} calls, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
+            self.what(),
+            total.calls,
+            total.prompt_tokens,
+            total.completion_tokens,
+            total.expected,
+            total.worst,
+            self.cap_usd.map(|cap| format!(", cap {}", dollars(cap))).unwrap_or_default(),
+            duration(total.minutes * 60.0)
+        )
+    }
+
+    /// Prints all of it.
+    ///
+    /// # Errors
+    /// Never; the type is the verbs'.
+    pub(crate) fn print(&self, as_json: bool) -> CliResult {
+        if as_json {
+            out::json(&self.json())
+        } else {
+            out::result(&self.text())
+        }
+        Ok(Exit::Done)
+    }
+
+    fn json(&self) -> Value {
+        let phases: Vec<_> = self
+            .total
+            .phases
+            .iter()
+            .map(|p| {
+                json!({
+                    "phase": p.phase, "calls": p.calls, "prompt_tokens": p.prompt_tokens,
+                    "completion_tokens": p.completion_tokens, "minutes": p.minutes,
+                    "usd": {"low": p.low.usd(), "expected": p.expected.usd(), "worst": p.worst.usd()},
+                })
+            })
+            .collect();
+        let mut all = totals(&self.total);
+        all["questions"] = json!(self.questions);
+        all["usd_cap"] = json!(self.cap_usd);
+        all["canary_recalls"] = json!(self.canary_recalls);
+        all["phases"] = json!(phases);
+        all["interval"] = json!(self.announcement);
+        all["measured"] = totals(&self.estimate);
+        all["controls"] = self.controls.iter().map(|(name, e)| (name.clone(), totals(e))).collect();
+        all
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![format!("{} questions", self.questions)];
+        for p in &self.estimate.phases {
+            let of = calls(p.calls, p.prompt_tokens, p.completion_tokens, [p.low, p.expected, p.worst]);
+            lines.push(format!("  {:<7} {of}", p.phase.name()));
+        }
+        let of = |e: &Estimate| calls(e.calls, e.prompt_tokens, e.completion_tokens, [e.low, e.expected, e.worst]);
+        for (name, estimate) in &self.controls {
+            lines.push(format!("  control {name}: {}", of(estimate)));
+        }
+        if self.total.calls == 0 {
+            lines.push("  no model calls: free".to_owned());
+        } else {
+            let cap = self.cap_usd.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
+            lines.push(format!("  total{}: {}{cap}", self.what(), of(&self.total)));
+        }
+        lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
+        lines.push(format!("  about {}", duration(self.total.minutes * 60.0)));
+        lines.push(format!("  95 % interval to expect: {}", half_width(&self.announcement)));
+        lines.push(format!(
+            "  smallest difference a paired comparison finds: {:.1} points",
+            self.announcement.detectable_points
+        ));
+        lines.join("\n")
+    }
+}
+
+/// What a run needs as JSON.
+fn totals(e: &Estimate) -> Value {
+    json!({
+        "calls": e.calls,
+        "prompt_tokens": e.prompt_tokens,
+        "completion_tokens": e.completion_tokens,
+        "usd": {"low": e.low.usd(), "expected": e.expected.usd(), "worst": e.worst.usd()},
+        "minutes": e.minutes,
+    })
+}
+
+/// What a phase or a run needs in words; `usd`: low, expected, worst.
+fn calls(calls: u64, prompt: u64, completion: u64, usd: [PicoUsd; 3]) -> String {
+    let [low, expected, worst] = usd;
+    format!("{calls} calls, {prompt} prompt and {completion} completion tokens, {low} to {worst}, expected {expected}")
+}
+
+fn half_width(a: &Announcement) -> String {
+    match a.clustered_points {
+        Some((narrow, wide)) => {
+            format!("± {narrow:.1} to {wide:.1} points for conversations like these (± {:.1} naive)", a.naive_points)
+        }
+        None => format!("± {:.1} points naive; fewer than three banks give no clustered interval", a.naive_points),
+    }
+}

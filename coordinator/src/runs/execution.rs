@@ -1,0 +1,100 @@
+//! A run that was put into state `running`, with the controls that go with it, from there to its rest.
+
+use std::{sync::Arc, time::Duration};
+
+use bench_proto::ids::RunNo;
+use bench_store::{RunRow, Store};
+use tokio::task::JoinHandle;
+
+use crate::{
+    app::App,
+    cli::OutputArgs,
+    exit::{CliError, CliResult},
+    planning::{PlannedRun, planner::Planner},
+    runs::{
+        client::spawn_planner,
+        controls,
+        ending::{RunEnd, detached},
+        executor::{RunExecutor, Watching},
+        resume::planner_if_missing,
+    },
+};
+
+/// How often a plan that another process writes is looked at.
+const LOOK_AT_PLAN: Duration = Duration::from_millis(250);
+
+/// A run that is about to be executed.
+pub(crate) struct Execution<'a> {
+    /// Settings of this process.
+    pub app: &'a App,
+    /// The store.
+    pub store: &'a Arc<dyn Store>,
+    /// The run, in state `running`.
+    pub run: &'a RunRow,
+    /// Who executes it.
+    pub executor: &'a RunExecutor,
+    /// What writes its plan, where somebody has to.
+    pub planner: Option<Planner>,
+    /// What it was planned from, when that was in this process: its controls need no second reading of the dataset.
+    pub planned: Option<&'a PlannedRun>,
+}
+
+impl Execution<'_> {
+    /// Executes the run until it is at rest, or looks on while a cluster does; in this process its controls follow it.
+    ///
+    /// # Errors
+    /// What that meets; everything stays resumable.
+    pub(crate) async fn execute_to_rest(self, output: &OutputArgs) -> Result<RunEnd, CliError> {
+        let plans_of_controls = self.plans_of_controls().await?;
+        let Self { app, store, run, executor, planner, planned } = self;
+        let interrupts = app.interrupts();
+        let watching = Watching::new(output, &interrupts);
+        let end = executor.execute(app, store, run, planner, &watching).await?;
+        tracing::debug!("run at rest");
+        controls::planned(plans_of_controls).await?;
+        if end == RunEnd::Finished && !executor.is_cluster() {
+            controls::execute(app, store, run, planned, &watching).await?;
+        }
+        Ok(end)
+    }
+
+    /// Leaves the run to a cluster (`--detach`) as soon as nothing is undone that only a client can do: all plans are written.
+    ///
+    /// # Errors
+    /// Exit 3 with the way back to the run, always; before that what writing the plans meets.
+    pub(crate) async fn leave_to_cluster(self, json: bool) -> CliResult {
+        let plans_of_controls = self.plans_of_controls().await?;
+        plan_fully(self.app, self.store, self.run.run_no, self.planner).await?;
+        controls::planned(plans_of_controls).await?;
+        detached(self.run, json)
+    }
+
+    /// In a cluster a control may begin when nobody looks on any more: its plan is written beside that of the run.
+    async fn plans_of_controls(&self) -> Result<Vec<JoinHandle<Result<(), CliError>>>, CliError> {
+        match self.executor.is_cluster() {
+            true => controls::plan_missing(self.app, self.store, self.run.run_no, self.planned).await,
+            false => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Writes the rest of a run's plan, or waits for whoever does, and takes over when that one is gone.
+async fn plan_fully(
+    app: &App,
+    store: &Arc<dyn Store>,
+    run: RunNo,
+    mut planner: Option<Planner>,
+) -> Result<(), CliError> {
+    loop {
+        if let Some(planner) = planner {
+            let written = spawn_planner(Arc::clone(store), planner).await;
+            return written.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))?;
+        }
+        let row = store.run(run).await?;
+        if row.planned {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_AT_PLAN).await;
+        planner = planner_if_missing(app, store.as_ref(), &row).await?;
+    }
+}

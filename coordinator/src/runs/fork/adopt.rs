@@ -1,0 +1,174 @@
+//! What a fork takes over of its source: banks, and the steps of questions up to its phase. Repeating it changes nothing.
+
+use std::collections::HashMap;
+
+use bench_proto::{
+    call::{Phase, Usage},
+    facts::QuestionFacts,
+    failure::Failure,
+    ids::{RunId, TaskKey},
+    money::PicoUsd,
+    served::ServedNote,
+    step::{StepFacts, StepNo, StepText, Timing},
+};
+use bench_store::{AdoptedQuestion, BankRow, NewBank, RunRow, SERVED_EVENT, Store};
+use bench_worker::banks::BankData;
+
+use super::{FORK_EVENT, TEXTS_AT_ONCE};
+use crate::{cli::ForkFrom, exit::CliError, results};
+
+/// Takes over again what a fork that was killed while it was being made has not yet; false when the run is no fork.
+///
+/// # Errors
+/// Exit 2 when its source is gone.
+pub(crate) async fn adopt_again(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
+    let events = store.events(run.run_no).await?;
+    let Some(said) = events.iter().find(|event| event.kind == FORK_EVENT) else { return Ok(false) };
+    let (word, id) = said.message.split_once(' ').unwrap_or_default();
+    let from = match word {
+        "recall" => ForkFrom::Recall,
+        "answer" => ForkFrom::Answer,
+        _ => ForkFrom::Judge,
+    };
+    let source = store.run_by_id(&RunId(id.to_owned())).await?;
+    let source =
+        source.ok_or_else(|| CliError::usage(format!("run {id}, from which {} was forked, is gone", run.run_id)))?;
+    adopt(store, run, &source, from).await?;
+    Ok(true)
+}
+
+/// Copies what is known of the models behind the steps that are taken over. Idempotent.
+async fn adopt_notes(store: &dyn Store, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+    let there = store.events(run.run_no).await?;
+    for event in store.events(source.run_no).await?.into_iter().filter(|event| event.kind == SERVED_EVENT) {
+        let Ok(note) = serde_json::from_str::<ServedNote>(&event.message) else { continue };
+        let is_taken_over = match from {
+            ForkFrom::Recall => note.phase == Phase::Retain,
+            ForkFrom::Answer => matches!(note.phase, Phase::Retain | Phase::Recall),
+            ForkFrom::Judge => note.phase != Phase::Judge,
+        };
+        if is_taken_over && !there.iter().any(|known| (&known.kind, &known.message) == (&event.kind, &event.message)) {
+            store.add_event(run.run_no, SERVED_EVENT, &event.message).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies banks and steps, bank by bank. Idempotent.
+pub(super) async fn adopt(store: &dyn Store, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+    adopt_notes(store, run, source, from).await?;
+    for row in store.banks(source.run_no, None).await? {
+        let bank_no = row.bank_no;
+        let bank = NewBank {
+            bank_no,
+            bank_id: row.bank_id.clone(),
+            content: row.content,
+            questions: row.questions,
+            gold: row.gold,
+            segments: row.segments.clone(),
+        };
+        let questions = adopted(store, source, row, from).await?;
+        store.adopt(run.run_no, &[bank], &questions).await?;
+    }
+    store.finish_plan(run.run_no).await?;
+    Ok(())
+}
+
+/// The questions of a bank with what is taken over of each.
+async fn adopted(
+    store: &dyn Store,
+    source: &RunRow,
+    row: BankRow,
+    from: ForkFrom,
+) -> Result<Vec<AdoptedQuestion>, CliError> {
+    let bank_no = row.bank_no;
+    let bank = BankData::read(store, row).await?;
+    let mut facts: HashMap<TaskKey, QuestionFacts> = results::facts_of_bank(store, source.run_no, &bank).await?;
+    let keys: Vec<TaskKey> = bank.questions().iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
+    let mut texts: HashMap<TaskKey, Vec<(StepNo, StepText)>> = HashMap::new();
+    for part in keys.chunks(TEXTS_AT_ONCE) {
+        for (task, step, text) in store.question_texts(source.run_no, part).await? {
+            texts.entry(task).or_default().push((step, text));
+        }
+    }
+    let adopt = |task: TaskKey| {
+        let stored = texts.remove(&task).unwrap_or_default();
+        AdoptedQuestion { task, steps: steps(facts.remove(&task), stored, from) }
+    };
+    Ok(keys.into_iter().map(adopt).collect())
+}
+
+/// The steps of a question up to the phase, made again from its facts and texts.
+fn steps(
+    facts: Option<QuestionFacts>,
+    texts: Vec<(StepNo, StepText)>,
+    from: ForkFrom,
+) -> Vec<(StepNo, StepFacts, Option<StepText>)> {
+    let needed = match from {
+        ForkFrom::Recall => return Vec::new(),
+        ForkFrom::Answer => StepNo::RECALL,
+        ForkFrom::Judge => StepNo::ANSWER,
+    };
+    let Some(facts) = facts else {
+        return vec![failed(Failure::permanent("not_run", "the run that this one was forked from did not run it"))];
+    };
+    if texts.iter().all(|(step, _)| *step != needed) {
+        let gone = || Failure::permanent("no_answer", "the run that this one was forked from holds no answer to it");
+        return vec![failed(facts.failure.clone().unwrap_or_else(gone))];
+    }
+    texts
+        .into_iter()
+        .filter(|(step, _)| *step <= needed)
+        .filter_map(|(step, text)| Some((step, step_facts(&facts, step, &text)?, Some(text))))
+        .collect()
+}
+
+fn step_facts(facts: &QuestionFacts, step: StepNo, text: &StepText) -> Option<StepFacts> {
+    let timing = |us: Option<u64>| Timing {
+        started_us: facts.times.started_us,
+        total_us: us.unwrap_or(0),
+        attempts: 1,
+        ..Timing::default()
+    };
+    match text {
+        StepText::Recalled { hits } => Some(StepFacts::Recalled {
+            generation: 1,
+            hits: u32::try_from(hits.len()).unwrap_or(u32::MAX),
+            effective_k: u32::try_from(hits.len()).unwrap_or(u32::MAX),
+            context_bytes: facts.context_bytes.unwrap_or_else(|| {
+                if facts.empty_context { 0 } else { hits.iter().map(|h| h.text.len() as u64).sum::<u64>().max(1) }
+            }),
+            top1_score: facts.top1_score,
+            retrieval: facts.retrieval.clone().unwrap_or_default(),
+            usage: saved(&facts.usage.recall),
+            timing: timing(facts.times.recall_us),
+        }),
+        StepText::Answered { .. } => Some(StepFacts::Answered {
+            finish: "stop".to_owned(),
+            usage: saved(&facts.usage.answer),
+            timing: timing(facts.times.answer_us),
+        }),
+        StepText::Judged { .. } => {
+            debug_assert!(step > StepNo::ANSWER);
+            None
+        }
+    }
+}
+
+fn failed(failure: Failure) -> (StepNo, StepFacts, Option<StepText>) {
+    (StepNo::FAILED, StepFacts::Failed { failure, usage: Usage::default(), timing: Timing::default() }, None)
+}
+
+/// Usage of another run, as if served from the call store: nothing is paid for it here.
+fn saved(usage: &Usage) -> Usage {
+    Usage {
+        calls: 0,
+        cached_calls: usage.calls + usage.cached_calls,
+        retries: 0,
+        rate_limited: 0,
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        cost: PicoUsd(0),
+        saved: usage.cost.saturating_add(usage.saved),
+    }
+}

@@ -1,0 +1,32 @@
+//! What happens to one run, below the verbs: planned and estimated, executed until it is at rest, taken up again, forked.
+//!
+//! In come a verb's flags and the settings of the process ([`App`](crate::app::App)); out go rows of the store, the files of a
+//! report, and the exit code of the verb. Start reading at `commands/submit.rs`, which names the six steps, then [`executor`].
+//!
+//! | module | question |
+//! |---|---|
+//! | [`estimate`] | what will it cost, and how exact will it be? |
+//! | [`start`] | may it start, and does the person agree? |
+//! | [`takers`] | would anybody run its memory system? |
+//! | [`attach`] | what if a run of this id exists already? |
+//! | [`execution`] | how does it come to its rest, and what goes with it? |
+//! | [`executor`] | who executes it: this process or a cluster? |
+//! | [`local`] | how does this process execute it? |
+//! | [`client`] | how is it followed while a cluster executes it? |
+//! | [`controls`] | which runs go with it, and when do they start? |
+//! | [`ending`] | what is said at its rest, and with which exit code? |
+//! | [`resume`] | how does it go on after a stop? |
+//! | [`fork`] | how does a new run take over what it has stored? |
+
+pub(crate) mod attach;
+pub(crate) mod client;
+pub(crate) mod controls;
+pub(crate) mod ending;
+pub(crate) mod estimate;
+pub(crate) mod execution;
+pub(crate) mod executor;
+pub(crate) mod fork;
+pub(crate) mod local;
+pub(crate) mod resume;
+pub(crate) mod start;
+pub(crate) mod takers;

@@ -1,0 +1,91 @@
+//! Before a run starts: what is refused, and what the person is asked.
+
+use std::io::IsTerminal;
+
+use bench_proto::{ids::RunId, spec::RunSpec};
+use bench_store::NewRun;
+
+use crate::{
+    app::Deployment,
+    cli::{NamingArgs, SubmitArgs},
+    exit::CliError,
+    out::{self, amounts::dollars},
+    planning::DEFAULT_CAP,
+    runs::{estimate::RunEstimate, executor::RunExecutor},
+    standing::current_user,
+};
+
+/// Estimates above this are confirmed on a terminal.
+const CONFIRM_ABOVE_USD: f64 = 5.0;
+
+/// Refuses `--detach` where a run lives in the process that submitted it.
+///
+/// # Errors
+/// Exit 2 with the reason.
+pub(crate) fn check_detach(detach: bool, place: Deployment) -> Result<(), CliError> {
+    if detach && place == Deployment::Local {
+        return Err(CliError::usage(
+            "--detach needs a cluster that works on the run: with the in-process queue memory: the run would end with this command; leave --detach out",
+        ));
+    }
+    Ok(())
+}
+
+/// Asks or refuses before money is spent, see docs/CLI.md.
+pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &SubmitArgs) -> Result<(), CliError> {
+    let (expected, what) = (estimate.expected_usd(), estimate.what());
+    if expected == 0.0 {
+        return Ok(());
+    }
+    let limit = spec.limits.max_cost.unwrap_or(DEFAULT_CAP);
+    let (above, usd, cap) = (expected > limit.usd(), dollars(expected), dollars(limit.usd()));
+    if args.limits.max_cost.is_some() {
+        if above {
+            out::note(&format!(
+                "the estimate of {usd}{what} is above the cap of {cap}: the run will pause there and can be resumed"
+            ));
+        }
+        return Ok(());
+    }
+    if args.yes {
+        return Ok(());
+    }
+    let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !terminal {
+        if above {
+            return Err(CliError::usage(format!(
+                "the estimate of {usd}{what} is above the default cap of {cap}: set --max-cost, or --yes to start and pause at the cap"
+            )));
+        }
+        return Ok(());
+    }
+    if expected > CONFIRM_ABOVE_USD {
+        out::note(&format!("this run is estimated at {usd}{what} (cap {cap}). Start it? [y/N]"));
+        // Ctrl-C is heard meanwhile
+        let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
+        let line = line.ok().flatten().unwrap_or_default();
+        if !matches!(line.trim(), "y" | "Y" | "yes") {
+            return Err(CliError::usage("not started; --yes starts without asking"));
+        }
+    }
+    Ok(())
+}
+
+/// A run of its own lineage and without controls, to be created under the names that were given.
+#[must_use]
+pub(crate) fn new_run(run_id: &RunId, naming: &NamingArgs, spec: RunSpec, executor: &RunExecutor) -> NewRun {
+    NewRun {
+        run_id: run_id.clone(),
+        name: naming.name.clone(),
+        tags: naming.tag.clone(),
+        user: current_user(),
+        spec,
+        lineage: run_id.0.clone(),
+        control_of: None,
+        domain: executor.domain().to_owned(),
+        imported: false,
+        code_version: bench_worker::version::VERSION.to_owned(),
+        group: None,
+        waits: false,
+    }
+}
