@@ -220,6 +220,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
         return Ok(());
     }
     // who names an adapter on the command line lets it run here
+    app.begin_home(false);
     app.trust(settings)?;
     let policy = Arc::new(app.policy());
     let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());

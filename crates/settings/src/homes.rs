@@ -9,7 +9,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{own::OwnList, own::identity, private};
+use crate::{
+    own::{OwnList, identity},
+    private,
+};
 
 /// Name of the list.
 const LIST: &str = "homes";
@@ -29,29 +32,25 @@ struct Noted {
 }
 
 impl Noted {
+    /// A home as it is now, whichever way leads to it.
     fn of(home: &Path) -> io::Result<Self> {
+        let path = fs::canonicalize(home)?;
+        let name = path.to_str().ok_or_else(|| io::Error::other(format!("{} is no text", path.display())))?;
         Ok(Self {
-            home: full_path(home)?,
-            folder: identity(home).unwrap_or_default(),
-            store: identity(&home.join(STORE)),
+            home: name.to_owned(),
+            folder: identity(&path).unwrap_or_default(),
+            store: identity(&path.join(STORE)),
         })
     }
 }
 
-/// The home as it is known under every way to it.
-fn full_path(home: &Path) -> io::Result<String> {
-    let path = fs::canonicalize(home)?;
-    let unwritable = || io::Error::other(format!("{} is no text", path.display()));
-    path.to_str().map(str::to_owned).ok_or_else(unwritable)
-}
-
-/// What a home is to this user: the very folder, for lists of what is trusted in it.
+/// A home by its full path and the very folder behind it, for lists of what is trusted in it.
 ///
 /// # Errors
 /// When it is not there.
 pub fn identity_of(home: &Path) -> io::Result<(String, String)> {
-    let noted = Noted::of(&fs::canonicalize(home)?)?;
-    Ok((noted.home, noted.folder))
+    let now = Noted::of(home)?;
+    Ok((now.home, now.folder))
 }
 
 /// The store in a home.
@@ -66,7 +65,9 @@ pub fn is_strange(home: &Path) -> bool {
     OwnList::named(LIST).map_or_else(|| holds_something(home), |list| is_strange_to(&list, home))
 }
 
-fn holds_something(home: &Path) -> bool {
+/// Whether a home holds anything that is acted on.
+#[must_use]
+pub fn holds_something(home: &Path) -> bool {
     [STORE, SYSTEMS].iter().any(|name| fs::symlink_metadata(home.join(name)).is_ok())
 }
 
@@ -74,7 +75,7 @@ fn is_strange_to(list: &OwnList, home: &Path) -> bool {
     if !holds_something(home) {
         return false;
     }
-    let Ok(now) = fs::canonicalize(home).and_then(|home| Noted::of(&home)) else { return true };
+    let Ok(now) = Noted::of(home) else { return true };
     let noted = list.lines().unwrap_or_default();
     let noted = noted.iter().filter_map(|line| serde_json::from_str::<Noted>(line).ok());
     let same = |noted: Noted| match &now.store {
@@ -92,14 +93,14 @@ fn is_strange_to(list: &OwnList, home: &Path) -> bool {
 pub fn note(home: &Path, with_store: bool) -> io::Result<()> {
     private::create_folder(home)?;
     if with_store {
-        private::append(&store_in(home))?;
+        drop(private::append(&store_in(home))?);
     }
     let list = OwnList::named(LIST).ok_or_else(|| io::Error::other("this user has no home folder"))?;
     note_in(&list, home)
 }
 
 fn note_in(list: &OwnList, home: &Path) -> io::Result<()> {
-    let noted = Noted::of(&fs::canonicalize(home)?)?;
+    let noted = Noted::of(home)?;
     let line = serde_json::to_string(&noted)?;
     list.change(|lines| {
         lines.retain(|line| serde_json::from_str::<Noted>(line).is_ok_and(|old| old.home != noted.home));

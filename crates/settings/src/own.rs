@@ -47,7 +47,7 @@ impl OwnList {
         if !link.is_file() {
             return Err("it is no file".to_owned());
         }
-        let read = || {
+        let read = || -> io::Result<Option<String>> {
             let mut file = File::open(&self.0)?;
             let about = file.metadata()?;
             let ours = (about.dev(), about.ino()) == (link.dev(), link.ino()) && private::is_own(&about);
@@ -60,7 +60,7 @@ impl OwnList {
         match read() {
             Ok(Some(text)) => Ok(text.lines().map(str::to_owned).collect()),
             Ok(None) => Err("it is somebody else's, or others may read or write it; chmod 600 when it is yours".into()),
-            Err::<_, io::Error>(error) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
         }
     }
 

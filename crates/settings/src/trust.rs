@@ -67,7 +67,8 @@ impl Found<'_> {
     fn line(&self) -> io::Result<String> {
         let path = fs::canonicalize(self.path)?;
         let text = path.to_str().filter(|text| !text.contains(char::is_control));
-        let text = text.ok_or_else(|| io::Error::other(format!("{:?} has no name that is a line of text", self.path)))?;
+        let text =
+            text.ok_or_else(|| io::Error::other(format!("{:?} has no name that is a line of text", self.path)))?;
         Ok(format!("{}  {text}", Sha256Hash::of(self.text.as_bytes()).hex()))
     }
 }
@@ -103,7 +104,10 @@ pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Option<Vec<ShownS
     let settings = settings.collect();
     let list = OwnList::named(LIST).ok_or_else(|| Problem::NoPlaceForTrust { path: shown.clone() })?;
     let remembered = Found { path: &shown, text: &text }.line().and_then(|line| remember(&list, line));
-    remembered.map_err(|error| Problem::NotRemembered { path: list.path().display().to_string(), reason: error.to_string() })?;
+    remembered.map_err(|error| Problem::NotRemembered {
+        path: list.path().display().to_string(),
+        reason: error.to_string(),
+    })?;
     Ok(Some(settings))
 }
 
