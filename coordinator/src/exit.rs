@@ -3,6 +3,7 @@
 use std::{error::Error, fmt};
 
 use bench_datasets::DatasetError;
+use bench_grading::prompts::ProfileError;
 use bench_store::StoreError;
 use bench_worker::engine::StartError;
 
@@ -121,6 +122,12 @@ impl From<StoreError> for CliError {
 
 impl From<DatasetError> for CliError {
     fn from(error: DatasetError) -> Self {
+        Self::usage_of(error)
+    }
+}
+
+impl From<ProfileError> for CliError {
+    fn from(error: ProfileError) -> Self {
         Self::usage_of(error)
     }
 }

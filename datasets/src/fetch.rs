@@ -3,21 +3,26 @@
 use std::{path::Path, time::Duration};
 
 use crate::{
-    DatasetError, Manifest, OnProgress,
+    DatasetError, Manifest, OnProgress, SourceFile,
     incoming::{Incoming, Problem},
 };
 
 /// No byte for this long is a failure: downloads are small, a hanging one is to be reported.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Downloads the published file to a place, whatever is there already.
+/// Downloads a published file to a place, whatever is there already.
 ///
 /// Works with and without a runtime around it: the transfer has a thread and a runtime of its own.
 ///
 /// # Errors
 /// When the file cannot be had or is not the published one. Nothing is left behind then.
-pub(crate) fn fetch(manifest: &Manifest, path: &Path, on_progress: OnProgress<'_>) -> Result<(), DatasetError> {
-    fetch_from(manifest.source, manifest.bytes, manifest.sha256, path, on_progress)
+pub(crate) fn fetch(
+    manifest: &Manifest,
+    file: &SourceFile,
+    path: &Path,
+    on_progress: OnProgress<'_>,
+) -> Result<(), DatasetError> {
+    fetch_from(&manifest.url_of(file), file.bytes, file.sha256(), path, on_progress)
 }
 
 /// As [`fetch`], from any URL.

@@ -4,14 +4,23 @@
 //! file. Only data that this project generates is in its repository.
 
 mod checksum;
+#[cfg(test)]
+mod conformance;
+#[cfg(any(test, feature = "example"))]
+mod example;
 mod fetch;
 mod incoming;
+// so far only the example has such files
+#[cfg(any(test, feature = "example"))]
+mod json_lines;
+mod loaded;
 mod locate;
 mod locomo;
 mod locomo_sim;
 mod manage;
 mod mirror;
 mod registry;
+mod sources;
 mod whole_file;
 
 use std::{
@@ -37,15 +46,11 @@ pub struct Manifest {
     pub version: &'static str,
     /// Licence, as an SPDX id where there is one.
     pub licence: &'static str,
-    /// Where it comes from (a URL), or "generated".
+    /// Where it comes from: the URL of its file, the URL of a folder (with `/` at the end) that holds its files, or "generated".
     pub source: &'static str,
-    /// File below `$BENCH_DATASETS_DIR/<name>/`; empty for generated data.
-    pub file: &'static str,
-    /// sha256 of the published file; empty for generated data.
-    pub sha256: &'static str,
-    /// Size of the published file in bytes.
-    pub bytes: u64,
-    /// Questions per category in the published file (for generated data: with default settings).
+    /// Its files; none for generated data.
+    pub files: &'static [SourceFile],
+    /// Questions per category in the published files (for generated data: with default settings).
     pub categories: &'static [(&'static str, u64)],
     /// Banks.
     pub banks: u64,
@@ -59,12 +64,52 @@ pub struct Manifest {
     pub scorers: &'static [&'static str],
     /// Version of the loader: raised whenever what it makes of the same file changes.
     pub loader_version: u32,
+    /// Section of the settings that are its own (`sim` of `sim.seed`); empty when it has none.
+    pub section: &'static str,
+}
+
+impl Manifest {
+    /// Whether it is made by a generator of this project, not read from files.
+    #[must_use]
+    pub fn is_generated(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Where one of its files is downloaded from.
+    fn url_of(&self, file: &SourceFile) -> String {
+        if self.source.ends_with('/') { format!("{}{}", self.source, file.path) } else { self.source.to_owned() }
+    }
+}
+
+/// A published file of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct SourceFile {
+    /// Its path below `$BENCH_DATASETS_DIR/<dataset>/`.
+    pub path: &'static str,
+    /// sha256 of its published versions; the first is the one that is downloaded.
+    pub sha256s: &'static [&'static str],
+    /// Size of the first version in bytes.
+    pub bytes: u64,
+}
+
+impl SourceFile {
+    /// sha256 of the version that is downloaded.
+    #[must_use]
+    pub fn sha256(&self) -> &'static str {
+        self.sha256s.first().copied().unwrap_or_default()
+    }
+
+    /// Whether a file with this sha256 is a published one.
+    #[must_use]
+    pub fn is_published(&self, sha256: &str) -> bool {
+        self.sha256s.contains(&sha256)
+    }
 }
 
 /// How to find and read a dataset.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OpenOptions {
-    /// `--dataset-path`: exactly this file.
+    /// `--dataset-path`: exactly this file, or the folder of a dataset of several files.
     pub path: Option<PathBuf>,
     /// `$BENCH_DATASETS_DIR`: looked at before the cache.
     pub datasets_dir: Option<PathBuf>,

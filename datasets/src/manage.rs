@@ -23,8 +23,8 @@ pub fn list() -> impl Iterator<Item = &'static Manifest> {
 pub struct Details {
     /// What is known about it.
     pub manifest: &'static Manifest,
-    /// The file that would be read; absent when there is none yet, and for generated data.
-    pub file: Option<PathBuf>,
+    /// The files that would be read; none when one of them is not there yet, and for generated data.
+    pub files: Vec<PathBuf>,
     /// What was read; absent when there is no file yet.
     pub content: Option<Content>,
 }
@@ -50,20 +50,20 @@ pub struct Content {
     pub notes: Vec<String>,
 }
 
-/// Manifest, file and content of a dataset. Never downloads; a file with another checksum is shown as modified.
+/// Manifest, files and content of a dataset. Never downloads; a file with another checksum is shown as modified.
 ///
 /// # Errors
 /// Unknown names, settings that do not exist, files that cannot be read.
 pub fn show(name: &str, options: &OpenOptions) -> Result<Details, DatasetError> {
-    let DatasetEntry { manifest, open } = find(name)?;
-    let file = if manifest.file.is_empty() { None } else { locate::find(manifest, options) };
-    let content = if manifest.file.is_empty() || file.is_some() {
+    let DatasetEntry { manifest, open, .. } = find(name)?;
+    let files: Option<Vec<PathBuf>> = manifest.files.iter().map(|file| locate::find(manifest, file, options)).collect();
+    let content = if files.is_some() {
         let options = OpenOptions { allow_modified: true, allow_download: false, ..options.clone() };
         Some(count(&*open(&options, &|_, _| ())?)?)
     } else {
         None
     };
-    Ok(Details { manifest, file, content })
+    Ok(Details { manifest, files: files.unwrap_or_default(), content })
 }
 
 fn count(dataset: &dyn Dataset) -> Result<Content, DatasetError> {
@@ -107,37 +107,42 @@ pub struct Verification {
     pub ok: bool,
 }
 
-/// Hashes the given file, or the one that is found, and compares it with the manifest. Never downloads.
+/// Hashes the given files, or those that are found, and compares them with the manifest. Never downloads.
 ///
 /// # Errors
 /// Unknown names, generated datasets, and files that are not there or cannot be read. Another checksum is no error here.
-pub fn verify(name: &str, options: &OpenOptions) -> Result<Verification, DatasetError> {
+pub fn verify(name: &str, options: &OpenOptions) -> Result<Vec<Verification>, DatasetError> {
     let manifest = published(name, "verify")?;
     let options = OpenOptions { allow_download: false, ..options.clone() };
-    let path = locate::find_or_fetch(manifest, &options, &|_, _| ())?;
-    let (bytes, sha256) = checksum::of_file(&path)?;
-    let ok = sha256 == manifest.sha256;
-    let (expected_bytes, expected_sha256) = (manifest.bytes, manifest.sha256);
-    Ok(Verification { name: manifest.name, path, bytes, expected_bytes, sha256, expected_sha256, ok })
+    let verified = manifest.files.iter().map(|file| {
+        let path = locate::find_or_fetch(manifest, file, &options, &|_, _| ())?;
+        let (bytes, sha256) = checksum::of_file(&path)?;
+        let ok = file.is_published(&sha256);
+        let (expected_bytes, expected_sha256) = (file.bytes, file.sha256());
+        Ok(Verification { name: manifest.name, path, bytes, expected_bytes, sha256, expected_sha256, ok })
+    });
+    verified.collect()
 }
 
-/// Downloads a dataset into the cache, unless the published file is there already; returns its path. Blocks.
+/// Downloads a dataset into the cache, except the published files that are there already; returns their paths. Blocks.
 ///
 /// # Errors
 /// Unknown names, generated datasets, and downloads that fail.
-pub fn fetch(name: &str, options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<PathBuf, DatasetError> {
+pub fn fetch(name: &str, options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Vec<PathBuf>, DatasetError> {
     let manifest = published(name, "fetch")?;
-    let cached = locate::cache_path(manifest, options);
-    if cached.is_file() && checksum::of_file(&cached)?.1 == manifest.sha256 {
-        return Ok(cached);
-    }
-    crate::fetch::fetch(manifest, &cached, on_progress)?;
-    Ok(cached)
+    let fetched = manifest.files.iter().map(|file| {
+        let cached = locate::cache_path(manifest, file, options);
+        if !cached.is_file() || !file.is_published(&checksum::of_file(&cached)?.1) {
+            crate::fetch::fetch(manifest, file, &cached, on_progress)?;
+        }
+        Ok(cached)
+    });
+    fetched.collect()
 }
 
 fn published(name: &str, verb: &str) -> Result<&'static Manifest, DatasetError> {
     let manifest = find(name)?.manifest;
-    if manifest.file.is_empty() {
+    if manifest.is_generated() {
         let text = format!(
             "dataset '{name}' is generated, there is nothing to {verb}; `bench-coord datasets generate` writes it to a file"
         );
@@ -165,8 +170,8 @@ pub struct Generated {
 /// # Errors
 /// Unknown names, datasets that are not generated, settings that do not exist, and a path that cannot be written.
 pub fn generate(name: &str, options: &OpenOptions, path: &Path) -> Result<Generated, DatasetError> {
-    let DatasetEntry { manifest, open } = find(name)?;
-    if !manifest.file.is_empty() {
+    let DatasetEntry { manifest, open, .. } = find(name)?;
+    if !manifest.is_generated() {
         let text = format!("dataset '{name}' is not generated; `bench-coord datasets fetch {name}` downloads it");
         return Err(DatasetError::Setting(text));
     }
@@ -213,8 +218,8 @@ mod tests {
 
         let options = OpenOptions { allow_modified: false, ..options };
         assert!(matches!(open("locomo", &options, &|_, _| ()), Err(DatasetError::Checksum { .. })));
-        let verification = verify("locomo", &options).expect("hashes");
-        assert!(!verification.ok && verification.sha256 == generated.sha256);
+        let verified = verify("locomo", &options).expect("hashes");
+        assert!(!verified[0].ok && verified[0].sha256 == generated.sha256);
         let shown = show("locomo", &options).expect("shows").content.expect("a file");
         assert!(shown.modified && shown.banks == 3);
     }
@@ -222,7 +227,7 @@ mod tests {
     #[test]
     fn show_counts_what_is_there() {
         let names: Vec<&str> = list().map(|manifest| manifest.name).collect();
-        assert_eq!(names, ["locomo", "locomo-sim"]);
+        assert_eq!(names, ["locomo", "locomo-sim", "example"]);
         let shown = show("locomo-sim", &OpenOptions::default()).expect("shows");
         let content = shown.content.expect("generated data is always there");
         assert_eq!((content.banks, content.entries, content.turns), (10, 272, 5_882));
@@ -234,7 +239,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         let nowhere = OpenOptions { cache_dir: folder.path().to_owned(), allow_download: true, ..Default::default() };
         let shown = show("locomo", &nowhere).expect("shows the manifest");
-        assert_eq!((shown.file, shown.content), (None, None));
+        assert_eq!((shown.files, shown.content), (vec![], None));
         assert!(matches!(verify("locomo", &nowhere), Err(DatasetError::NotFound(_))), "verify never downloads");
     }
 
@@ -261,9 +266,9 @@ mod tests {
             return;
         }
         let options = OpenOptions { cache_dir: root.clone(), ..Default::default() };
-        assert_eq!(fetch("locomo", &options, &|_, _| ()).expect("is there"), root.join("locomo/locomo10.json"));
-        let verification = verify("locomo", &options).expect("hashes");
-        assert!(verification.ok && verification.bytes == verification.expected_bytes);
+        assert_eq!(fetch("locomo", &options, &|_, _| ()).expect("is there"), [root.join("locomo/locomo10.json")]);
+        let verified = verify("locomo", &options).expect("hashes");
+        assert!(verified[0].ok && verified[0].bytes == verified[0].expected_bytes);
         let content = show("locomo", &options).expect("shows").content.expect("is there");
         assert_eq!((content.entries, content.turns, content.notes.len()), (272, 5_882, 3));
     }

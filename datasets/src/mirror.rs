@@ -22,19 +22,20 @@ pub struct Wanted {
     sha256: Option<&'static str>,
 }
 
-/// What a mirror is asked for before the dataset is opened; `None` when the file is here, was named, or is generated.
+/// What a mirror is asked for before the dataset is opened: nothing when its files are here, were named, or are generated.
 ///
 /// # Errors
 /// Unknown names.
-pub fn wanted(name: &str, options: &OpenOptions) -> Result<Option<Wanted>, DatasetError> {
+pub fn wanted(name: &str, options: &OpenOptions) -> Result<Vec<Wanted>, DatasetError> {
     let manifest = find(name)?.manifest;
-    if manifest.file.is_empty() || locate::find(manifest, options).is_some() {
-        return Ok(None);
-    }
-    let (bytes, sha256) =
-        if options.allow_modified { (MOST_BYTES, None) } else { (manifest.bytes, Some(manifest.sha256)) };
-    let object = format!("{}/{}", manifest.name, manifest.file);
-    Ok(Some(Wanted { object, path: locate::cache_path(manifest, options), bytes, sha256 }))
+    let missing = manifest.files.iter().filter(|file| locate::find(manifest, file, options).is_none());
+    let wanted = missing.map(|file| {
+        let (bytes, sha256) =
+            if options.allow_modified { (MOST_BYTES, None) } else { (file.bytes, Some(file.sha256())) };
+        let object = format!("{}/{}", manifest.name, file.path);
+        Wanted { object, path: locate::cache_path(manifest, file, options), bytes, sha256 }
+    });
+    Ok(wanted.collect())
 }
 
 impl Wanted {
@@ -104,21 +105,23 @@ mod tests {
     #[test]
     fn only_what_is_nowhere_here_is_wanted() {
         let root = tempfile::tempdir().expect("temporary folder");
-        let asked = |options: &OpenOptions| wanted("locomo", options).expect("known").map(|wanted| wanted.object);
+        let asked = |options: &OpenOptions| -> Vec<String> {
+            wanted("locomo", options).expect("known").into_iter().map(|wanted| wanted.object).collect()
+        };
         let mut here = options(root.path(), false);
-        assert_eq!(asked(&here), Some("locomo/locomo10.json".to_owned()));
-        assert_eq!(wanted("locomo-sim", &here).expect("known"), None, "generated");
+        assert_eq!(asked(&here), ["locomo/locomo10.json"]);
+        assert_eq!(wanted("locomo-sim", &here).expect("known"), [], "generated");
         here.path = Some(root.path().join("named.json"));
-        assert_eq!(asked(&here), None, "named");
+        assert!(asked(&here).is_empty(), "named");
         assert!(wanted("nothing", &here).is_err());
     }
 
     #[test]
     fn another_file_is_taken_only_when_that_is_allowed() {
         let root = tempfile::tempdir().expect("temporary folder");
-        let cached = locate::cache_path(&MANIFEST, &options(root.path(), false));
+        let cached = locate::cache_path(&MANIFEST, &MANIFEST.files[0], &options(root.path(), false));
         let bring = |allow: bool, bytes: &[u8], announced: u64| -> Result<(), DatasetError> {
-            let wanted = wanted("locomo", &options(root.path(), allow))?.expect("is nowhere");
+            let [wanted] = &wanted("locomo", &options(root.path(), allow))?[..] else { panic!("one file is nowhere") };
             let mut arrival = wanted.receive("s3://b/d", announced)?;
             arrival.write(bytes)?;
             arrival.keep()

@@ -1,7 +1,12 @@
 //! The datasets, by name.
 
-use bench_proto::nearest::{did_you_mean, nearest};
+use bench_proto::{
+    nearest::{did_you_mean, nearest},
+    profile::Profile,
+};
 
+#[cfg(any(test, feature = "example"))]
+use crate::example;
 use crate::{Dataset, DatasetError, Manifest, OnProgress, OpenOptions, locomo, locomo_sim};
 
 /// Opens a dataset: finds, checks and reads a file, or sets up a generator.
@@ -11,14 +16,32 @@ pub type Open = fn(&OpenOptions, OnProgress<'_>) -> Result<Box<dyn Dataset>, Dat
 pub struct DatasetEntry {
     /// What is known about it.
     pub manifest: &'static Manifest,
+    /// Its [`Profile`] as TOML.
+    pub profile: &'static str,
     /// Opens it.
     pub open: Open,
 }
 
+impl DatasetEntry {
+    /// How its questions are put, graded and counted.
+    ///
+    /// # Errors
+    /// When its text is no profile, which the tests of this crate rule out.
+    pub fn profile(&self) -> Result<Profile, DatasetError> {
+        toml::from_str(self.profile).map_err(|error| DatasetError::Broken {
+            path: self.manifest.name.to_owned(),
+            place: "profile".to_owned(),
+            problem: error.to_string(),
+        })
+    }
+}
+
 /// All datasets: one line each.
 pub const DATASETS: &[DatasetEntry] = &[
-    DatasetEntry { manifest: &locomo::MANIFEST, open: locomo::open },
-    DatasetEntry { manifest: &locomo_sim::MANIFEST, open: locomo_sim::open },
+    DatasetEntry { manifest: &locomo::MANIFEST, profile: locomo::PROFILE, open: locomo::open },
+    DatasetEntry { manifest: &locomo_sim::MANIFEST, profile: locomo::PROFILE, open: locomo_sim::open },
+    #[cfg(any(test, feature = "example"))]
+    DatasetEntry { manifest: &example::MANIFEST, profile: example::PROFILE, open: example::open },
 ];
 
 /// The entry of a name.
@@ -73,11 +96,12 @@ mod tests {
                 "{name}"
             );
             assert!(manifest.abstention_phrases.iter().all(|phrase| *phrase == phrase.to_lowercase()), "{name}");
-            if manifest.file.is_empty() {
-                assert_eq!((manifest.source, manifest.sha256, manifest.bytes), ("generated", "", 0), "{name}");
-            } else {
-                assert!(manifest.source.starts_with("https://") && manifest.bytes > 0, "{name}");
-                assert!(manifest.sha256.len() == 64 && hex::decode(manifest.sha256).is_ok(), "{name}");
+            assert!(manifest.is_generated() == (manifest.source == "generated"), "{name}");
+            assert!(manifest.is_generated() || manifest.source.starts_with("https://"), "{name}");
+            assert!(manifest.files.len() < 2 || manifest.source.ends_with('/'), "{name}: its source is a folder");
+            for file in manifest.files {
+                let is_hash = |hash: &&str| hash.len() == 64 && hex::decode(hash).is_ok();
+                assert!(file.bytes > 0 && !file.sha256s.is_empty() && file.sha256s.iter().all(is_hash), "{file:?}");
             }
         }
     }

@@ -20,6 +20,7 @@ pub mod outage;
 pub mod policy;
 pub mod price;
 pub mod probe;
+pub mod profile;
 pub mod redact;
 pub mod retrieval;
 pub mod served;

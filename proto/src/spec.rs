@@ -12,6 +12,7 @@ use crate::{
     money::PicoUsd,
     price::ModelPrice,
     probe::ProbePlan,
+    profile::Profile,
 };
 
 /// Version of [`RunSpec`] as stored.
@@ -71,6 +72,9 @@ pub struct DatasetSpec {
     pub banks: u64,
     /// Sessions in the whole dataset.
     pub sessions: u64,
+    /// How its questions are put, graded and counted; runs that store none have [`Profile::implied`].
+    #[serde(default = "Profile::implied", skip_serializing_if = "Profile::is_implied")]
+    pub profile: Profile,
     /// `--dataset-path`: where a resumed run looks for the file again; not part of the fingerprint.
     #[serde(default)]
     pub path: Option<std::path::PathBuf>,
@@ -296,6 +300,9 @@ impl RunSpec {
         for (key, value) in &self.dataset.settings {
             put(format!("dataset.settings.{key}"), value.clone());
         }
+        for (key, value) in self.profile_parts() {
+            put(format!("dataset.profile.{key}"), value);
+        }
         put("sample.signature".into(), self.sample.signature.clone().into());
         put("sample.max_sessions".into(), self.sample.max_sessions.into());
         put("system.name".into(), self.system.name.clone().into());
@@ -323,6 +330,24 @@ impl RunSpec {
         }
         for scorer in &self.scorers {
             put(format!("scorers.{}", scorer.name), scorer.version.into());
+        }
+        parts
+    }
+
+    /// What of the profile can change a score beside the prompts, which are told by their hashes: which category is graded by
+    /// which rubric, and which count. Nothing for the profile that older runs imply, so that theirs stay what they were.
+    fn profile_parts(&self) -> BTreeMap<String, Value> {
+        let profile = &self.dataset.profile;
+        let mut parts = BTreeMap::new();
+        if profile.is_implied() {
+            return parts;
+        }
+        parts.insert("headline.without".to_owned(), profile.headline.without.clone().into());
+        if !self.judges.is_empty() {
+            let by_category = profile.categories.iter().map(|(name, rules)| (format!("rubric.{name}"), &rules.rubric));
+            let by_gold = [("criteria", &profile.by_gold.criteria), ("abstain", &profile.by_gold.abstain)];
+            let by_gold = by_gold.map(|(kind, rubric)| (format!("rubric_by_gold.{kind}"), rubric));
+            parts.extend(by_category.chain(by_gold).map(|(key, rubric)| (key, rubric.clone().into())));
         }
         parts
     }
@@ -434,6 +459,7 @@ impl TracePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::CategoryRules;
 
     const GOLDEN: &str = include_str!("../golden/run_spec.v1.json");
 
@@ -451,6 +477,23 @@ mod tests {
             assert_eq!(&again[key.as_str()], value, "{key}");
         }
         assert_eq!(spec.fingerprint().hex(), "07c5a320922759d7a0e5eaee0d0749ad739b2853ca4be889d6a22fb6847e6f11");
+    }
+
+    #[test]
+    fn p13_a_profile_is_stored_and_counts_where_it_is_not_the_implied_one() {
+        assert!(golden().dataset.profile.is_implied());
+        let mut own = golden();
+        own.dataset.profile.headline.without = vec!["trap".into()];
+        own.dataset.profile.categories.insert("trap".into(), CategoryRules::default());
+        let stored = serde_json::to_string(&own).expect("serialises");
+        assert_eq!(serde_json::from_str::<RunSpec>(&stored).expect("a spec"), own);
+        let differences = golden().differences(&own);
+        let is_of_profile = |d: &Difference| d.key.starts_with("dataset.profile.");
+        assert!(differences.iter().all(is_of_profile) && differences.len() == 9, "{differences:?}");
+        let mut unjudged = [golden(), own];
+        unjudged.iter_mut().for_each(|spec| spec.judges.clear());
+        let keys: Vec<String> = unjudged[0].differences(&unjudged[1]).into_iter().map(|d| d.key).collect();
+        assert_eq!(keys, ["dataset.profile.headline.without"]);
     }
 
     #[test]

@@ -22,6 +22,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::profile::Part;
+
 pub use memory::{
     BankLeak, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
     RetrievalSummary,
@@ -35,7 +37,7 @@ pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLi
 pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
     Agreement, AnswerKeyScore, CategoryScore, ControlScore, Estimator, Headline, Interval, MetricScore, Outcomes,
-    PartScore, WorstQuestion,
+    PartScore, TotalScore, WorstQuestion,
 };
 pub use settings::{DatasetSummary, SampleSummary, SpecSummary};
 pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQuestion};
@@ -43,8 +45,8 @@ pub use usage::{Booked, GroupSummary, UsageFigures, UsageSummary, UsageTotal};
 
 /// Version of [`Summary`] as written.
 pub const REPORT_SCHEMA_VERSION: u32 = 3;
-/// The category whose questions have no answer in the conversation; LoCoMo is published with and without it.
-pub const ADVERSARIAL: &str = "adversarial";
+/// What the total that has a key of its own ([`Summary::without_adversarial`]) leaves out.
+const ADVERSARIAL: &str = "adversarial";
 /// Label of reports whose answers come from the built-in extractive answerer.
 pub const LABEL_DEMO_ANSWERER: &str = "demo answerer";
 /// Label of reports over a dataset file that is not the published one.
@@ -74,6 +76,9 @@ pub struct Summary {
     /// The headline metric without the category `adversarial`, when the sample has that category among others.
     #[serde(default)]
     pub without_adversarial: Option<PartScore>,
+    /// The headline metric over other parts of the categories, as the dataset's profile wants them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub totals: Vec<TotalScore>,
     /// The headline metric by a corrected answer key; absent unless a report was asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_key: Option<AnswerKeyScore>,
@@ -146,6 +151,33 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// sha256 over the sorted (question id, outcome, scores), see [`crate::digest`].
     pub result_digest: String,
+}
+
+impl Summary {
+    /// The totals beside the headline: that of LoCoMo, which has a key of its own, and the others in the order of the profile.
+    #[must_use]
+    pub fn all_totals(&self) -> Vec<(Part, &PartScore)> {
+        let of_locomo = self.without_adversarial.iter().map(|score| (without_adversarial(), score));
+        of_locomo.chain(self.totals.iter().map(|total| (total.part.clone(), &total.score))).collect()
+    }
+
+    /// The part of the categories that the headline is about.
+    #[must_use]
+    pub fn headline_part(&self) -> Part {
+        Part { without: self.headline.without.clone() }
+    }
+}
+
+/// Splits totals into the one with a key of its own and the others.
+#[must_use]
+pub fn keyed_totals(totals: Vec<TotalScore>) -> (Option<PartScore>, Vec<TotalScore>) {
+    let (of_locomo, others): (Vec<_>, Vec<_>) =
+        totals.into_iter().partition(|total| total.part == without_adversarial());
+    (of_locomo.into_iter().next().map(|total| total.score), others)
+}
+
+fn without_adversarial() -> Part {
+    Part { without: vec![ADVERSARIAL.to_owned()] }
 }
 
 #[cfg(test)]

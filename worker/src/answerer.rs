@@ -47,18 +47,21 @@ pub(crate) enum Answerer {
 pub(crate) struct ChatAnswerer {
     caller: RunCaller,
     spec: ModelSpec,
+    style: String,
 }
 
 impl Answerer {
-    /// The answerer that a run names.
-    pub(crate) fn build(callers: &RunCallers<'_>, spec: &ModelSpec) -> Result<Self, Failure> {
+    /// The answerer that a run names, told to answer in a style's rules.
+    pub(crate) fn build(callers: &RunCallers<'_>, spec: &ModelSpec, style: &str) -> Result<Self, Failure> {
         Ok(match spec.provider.as_str() {
             "none" => Self::None,
             "system" => Self::System,
             "extractive" => Self::Extractive,
-            _ => {
-                Self::Chat(Box::new(ChatAnswerer { caller: callers.caller(spec, Phase::Answer)?, spec: spec.clone() }))
-            }
+            _ => Self::Chat(Box::new(ChatAnswerer {
+                caller: callers.caller(spec, Phase::Answer)?,
+                spec: spec.clone(),
+                style: style.to_owned(),
+            })),
         })
     }
 
@@ -102,8 +105,8 @@ impl Answerer {
                 Ok(local(extracted.answer, extracted.citations))
             }
             Self::Chat(chat) => {
-                let ChatAnswerer { caller, spec } = chat.as_ref();
-                let request = chat_request(spec, answer_prompt(question, hits, bank), None, MAX_ANSWER_TOKENS);
+                let ChatAnswerer { caller, spec, style } = chat.as_ref();
+                let request = chat_request(spec, answer_prompt(style, question, hits, bank), None, MAX_ANSWER_TOKENS);
                 let asked = AskedFor { task, question_id: &question.question_id, draw: 0, trace: None };
                 let called = caller.call(asked, &request, &usable_answer).await?;
                 let mut timing = called.timing;
@@ -124,9 +127,9 @@ impl Answerer {
     }
 }
 
-/// The messages of an answer: hits grouped under the dates of their sessions.
+/// The messages of an answer in a style's rules: hits grouped under the dates of their sessions.
 #[must_use]
-pub fn answer_prompt(question: &Question, hits: &[RetrievedHit], bank: &BankContent) -> Messages {
+pub fn answer_prompt(style: &str, question: &Question, hits: &[RetrievedHit], bank: &BankContent) -> Messages {
     let time_of = |session_id: &str| session_time(bank, session_id);
     // built-in systems put the session's date before each hit, the prompt puts it above all of them
     let undated = |hit: &RetrievedHit| {
@@ -137,6 +140,7 @@ pub fn answer_prompt(question: &Question, hits: &[RetrievedHit], bank: &BankCont
     let hits: Vec<RetrievedHit> = hits.iter().map(undated).collect();
     let context = prompts::answer::group_by_session(&hits, time_of);
     prompts::answer::answer_messages(&AnswerInput {
+        style,
         question: &question.text,
         asked_at: question.time_text.as_deref(),
         context: &context,

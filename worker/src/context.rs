@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-use bench_grading::scorers::{self, Scorer};
+use bench_grading::{
+    prompts,
+    scorers::{self, Scorer},
+};
 use bench_models::{
     budget::reservations::Reservations,
     routes::{Needs, Routes},
@@ -156,7 +159,10 @@ impl RunContext {
         };
         let system = if refused.is_some() { system } else { Guarded::around(system, around) };
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
-        let answerer = Answerer::build(&callers, &spec.answerer)?;
+        let profile = &spec.dataset.profile;
+        prompts::check(profile, None, !spec.judges.is_empty()).map_err(|e| cannot(e.to_string()))?;
+        let style = prompts::answer::style_rules(profile).map_err(|e| cannot(e.to_string()))?;
+        let answerer = Answerer::build(&callers, &spec.answerer, style)?;
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
             system,

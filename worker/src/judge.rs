@@ -6,6 +6,7 @@ use bench_proto::{
     call::{CallRecord, Phase, Usage},
     dataset::{GoldRecord, Question},
     failure::Failure,
+    profile::Profile,
     spec::ModelSpec,
     step::Timing,
 };
@@ -50,16 +51,19 @@ impl Judge {
         &self.name
     }
 
-    /// Casts one vote on an answer.
+    /// Casts one vote on an answer, by the rubric that the dataset's profile has for the question.
     pub(crate) async fn judge(
         &self,
         task: &ClaimedTask,
+        profile: &Profile,
         question: &Question,
         gold: &GoldRecord,
         answer: &str,
     ) -> Result<Judged, TaskEnd> {
         let vote = task.task.vote();
-        let messages = prompts::judge::judge_messages(&JudgeInput::of(question, Some(&gold.gold), answer));
+        let input = JudgeInput::of(profile, question, Some(&gold.gold), answer)
+            .map_err(|e| Failure::permanent("no_rubric", e.to_string()))?;
+        let messages = prompts::judge::judge_messages(&input);
         let schema = ReplySchema { name: verdict::SCHEMA_NAME.to_owned(), schema: verdict::schema() };
         let mut request = chat_request(&self.spec, messages, Some(schema), MAX_JUDGEMENT_TOKENS);
         if vote > 0 {

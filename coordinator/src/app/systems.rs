@@ -60,10 +60,11 @@ impl App {
             .collect()
     }
 
-    /// Settings of a dataset's generator, without the section's name.
+    /// Settings of a dataset's own section, without its name; none for a dataset without one, and for unknown names.
     #[must_use]
     pub(crate) fn dataset_settings(&self, dataset: &str) -> BTreeMap<String, Value> {
-        if dataset == "locomo-sim" { self.settings.section("sim") } else { BTreeMap::new() }
+        let section = bench_datasets::find(dataset).map_or("", |entry| entry.manifest.section);
+        if section.is_empty() { BTreeMap::new() } else { self.settings.section(section) }
     }
 
     /// What memory systems may do in this process: what settings allow, and what a person has named here (P42).

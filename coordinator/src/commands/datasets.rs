@@ -26,31 +26,37 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
             Ok(Exit::Done)
         }
         DatasetsVerb::Fetch { name } => {
-            let path = if app.settings().datasets_url.is_some() {
+            let paths = if app.settings().datasets_url.is_some() {
                 mirror::bring(app, name, &options(app, name, None), &|_, _| ()).await?;
-                blocking(app, name, None, |name, options| bench_datasets::verify(name, &options)).await?.path
+                let verified =
+                    blocking(app, name, None, |name, options| bench_datasets::verify(name, &options)).await?;
+                verified.into_iter().map(|file| file.path).collect()
             } else {
                 blocking(app, name, None, |name, options| bench_datasets::fetch(name, &options, &|_, _| ())).await?
             };
-            out::note(&format!("{name} is here: {}", path.display()));
+            for path in paths {
+                out::note(&format!("{name} is here: {}", path.display()));
+            }
             Ok(Exit::Done)
         }
         DatasetsVerb::Verify { name, dataset_path } => {
-            let found =
+            let verified =
                 blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::verify(name, &options))
                     .await?;
-            if found.ok {
+            for found in verified {
+                if !found.ok {
+                    return Err(CliError::usage(format!(
+                        "{} is not the published {name}: sha256 is {} ({} bytes), expected {} ({} bytes)",
+                        found.path.display(),
+                        found.sha256,
+                        found.bytes,
+                        found.expected_sha256,
+                        found.expected_bytes
+                    )));
+                }
                 out::result(&format!("{} is the published {name}, sha256 {}", found.path.display(), found.sha256));
-                return Ok(Exit::Done);
             }
-            Err(CliError::usage(format!(
-                "{} is not the published {name}: sha256 is {} ({} bytes), expected {} ({} bytes)",
-                found.path.display(),
-                found.sha256,
-                found.bytes,
-                found.expected_sha256,
-                found.expected_bytes
-            )))
+            Ok(Exit::Done)
         }
         DatasetsVerb::Generate { name, output } => {
             let output = output.clone();
@@ -120,12 +126,9 @@ fn text_of(details: &Details) -> String {
         format!("{} {}: {}", manifest.name, manifest.version, manifest.description),
         format!("  licence {}, source {}", manifest.licence, manifest.source),
     ];
-    match (&details.file, &details.content) {
-        (Some(file), _) => lines.push(format!("  file {}", file.display())),
-        (None, None) => {
-            lines.push("  not on this machine yet: submit or `bench-coord datasets fetch` downloads it".to_owned())
-        }
-        (None, Some(_)) => {}
+    lines.extend(details.files.iter().map(|file| format!("  file {}", file.display())));
+    if details.content.is_none() {
+        lines.push("  not on this machine yet: submit or `bench-coord datasets fetch` downloads it".to_owned());
     }
     if let Some(content) = &details.content {
         lines.push(format!(

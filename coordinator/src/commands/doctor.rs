@@ -59,12 +59,12 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
     }
     let runs = app.home().join("runs");
     line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
-    for entry in bench_datasets::DATASETS.iter().filter(|d| !d.manifest.file.is_empty()) {
-        let place = app
-            .datasets_dir()
-            .map(|dir| dir.join(entry.manifest.name).join(entry.manifest.file))
-            .filter(|path| path.exists());
-        let cached = app.home().join("datasets").join(entry.manifest.name).join(entry.manifest.file);
+    for (entry, file) in
+        bench_datasets::DATASETS.iter().flat_map(|entry| entry.manifest.files.iter().map(move |file| (entry, file)))
+    {
+        let place =
+            app.datasets_dir().map(|dir| dir.join(entry.manifest.name).join(file.path)).filter(|path| path.exists());
+        let cached = app.home().join("datasets").join(entry.manifest.name).join(file.path);
         let found = place.or_else(|| cached.exists().then_some(cached));
         let detail = match (found, &app.settings().datasets_url) {
             (Some(path), _) => path.display().to_string(),

@@ -58,7 +58,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         .collect::<Result<Vec<&'static dyn Scorer>, _>>()
         .map_err(|e| CliError::usage(e.to_string()))?;
     let dataset_spec =
-        DatasetSpec { path: args.sample.dataset_path.clone(), ..planning::dataset_spec(dataset.as_ref(), &sample) };
+        DatasetSpec { path: args.sample.dataset_path.clone(), ..planning::dataset_spec(dataset.as_ref(), &sample)? };
     let system = SystemSpec {
         name: system_of(args, answers),
         version: IMPORTED_SYSTEM.to_owned(),
@@ -109,6 +109,7 @@ async fn sample(app: &App, args: &ImportArgs, dataset: &Arc<dyn Dataset>, lines:
     } else if args.sample.preset.is_none() && request.preset.is_some() {
         request.preset = Some(bench_plan::Preset::Full);
     }
+    request.sizes = planning::preset_sizes(dataset.manifest().name)?;
     planning::take_sample(dataset, request).await
 }
 

@@ -119,7 +119,7 @@ mod tests {
             (json!({"question_id": "a", "weight": 2}), "it has the marks of form 'lines'; try --field score=weight ("),
             (json!({"asked": "who?", "said": "x"}), "try --field question=asked --field answer=said ("),
             (
-                json!({"query no": "x-1", "m": {"f 1": 0.5}, "idx": 3}),
+                json!({"query no": "x-1", "m": {"f 1": 0.5}}),
                 "try --field 'question_id=query no' --field 'score=m.f 1' (",
             ),
             (json!({}), "--field OURS=THEIRS says where a field lies (import --forms"),

@@ -14,7 +14,7 @@ mod names;
 mod questions;
 mod zep;
 
-use std::{fmt::Write as _, sync::LazyLock};
+use std::{borrow::Cow, collections::HashSet, fmt::Write as _, sync::LazyLock};
 
 use super::{
     lookup::{By, Fields, Found, Place},
@@ -130,7 +130,7 @@ impl Known {
     pub(crate) fn find<'a>(&self, fields: &Fields<'a>, given: &Given, ours: Ours) -> Vec<Found<'a>> {
         match given.path(ours) {
             Some(path) => {
-                let value = fields.at(path).map(std::borrow::Cow::Borrowed);
+                let value = fields.at(path).map(Cow::Borrowed);
                 value.map(|value| Found { name: path.to_owned().into(), value, by: By::User }).into_iter().collect()
             }
             None => fields.find(&self.places[ours as usize]),
@@ -142,16 +142,17 @@ impl Known {
         self.marks.iter().all(|mark| !fields.find(std::slice::from_ref(mark)).is_empty())
     }
 
+    /// Whether a record has all marks, and each field is found where [`by_names`] finds it.
     fn is_form_of(&self, fields: &Fields<'_>, given: &Given) -> bool {
-        self.is_marked_in(fields)
-            && Ours::ALL.into_iter().all(|ours| {
-                let mut by_names = by_names().find(fields, given, ours);
-                let mut names_seen = std::collections::HashSet::new();
-                by_names.retain(|found| names_seen.insert(found.name.clone()));
-                let mut mine = self.find(fields, given, ours);
-                mine.retain(|found| names_seen.contains(&found.name));
-                by_names.iter().map(|found| &found.name).eq(mine.iter().map(|found| &found.name))
-            })
+        let same = |ours| {
+            let mut by_names: Vec<_> =
+                by_names().find(fields, given, ours).into_iter().map(|found| found.name).collect();
+            let mut seen = HashSet::new();
+            by_names.retain(|name| seen.insert(name.clone()));
+            let mine = self.find(fields, given, ours).into_iter().map(|found| found.name);
+            mine.filter(|name| seen.contains(name)).eq(by_names)
+        };
+        self.is_marked_in(fields) && Ours::ALL.into_iter().all(same)
     }
 }
 
@@ -163,17 +164,37 @@ pub(crate) fn listing() -> String {
          --field OURS=THEIRS says where a field lies instead.\n",
     );
     for Known { form, .. } in all() {
-        let marks = if form.marks.is_empty() { "what is of no other form" } else { form.marks };
         // writing to a String cannot fail
-        let _ = write!(text, "\n{}: {}\n  {:<14}{marks}\n", form.name, form.about, "recognised by");
+        let _ = writeln!(text, "\n{}: {}", form.name, form.about);
+        let marks = if form.marks.is_empty() { "nothing: it is what is of no other form" } else { form.marks };
+        text += &row("recognised by", marks, if form.marks.is_empty() { " " } else { ", " });
         for (ours, places) in form.fields {
-            let _ = writeln!(text, "  {:<14}{}", ours.name(), places.split_whitespace().collect::<Vec<_>>().join(" "));
+            text += &row(ours.name(), places, ", ");
         }
         if form.scale != 1.0 {
-            let _ = writeln!(text, "  {:<14}{}", "divided by", form.scale);
+            text += &row("divided by", &form.scale.to_string(), " ");
         }
     }
     text
+}
+
+/// A name, and words behind it in lines that fit a page.
+fn row(name: &str, words: &str, between: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut row = format!("  {name:<14}");
+    let mut width = row.len();
+    for (at, word) in words.split_whitespace().enumerate() {
+        if at > 0 {
+            row += between;
+        }
+        if width + word.len() > WIDTH {
+            row = format!("{}\n{:16}", row.trim_end(), "");
+            width = 16;
+        }
+        row += word;
+        width += word.len() + between.len();
+    }
+    row + "\n"
 }
 
 #[cfg(test)]

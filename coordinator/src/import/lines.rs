@@ -13,6 +13,7 @@ use super::{
     fields::{self, Line},
     forms::{self, Known},
     grades::{Grade, Reading},
+    lookup::Fields,
     ours::{Given, Ours},
     read,
     records::{Record, Search},
@@ -61,8 +62,7 @@ pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_b
 
 /// A field that the user names and that no record has is a mistake, not a field that is empty everywhere.
 fn check_given(records: &[Record], given: &Given) -> Result<(), ImportError> {
-    let is_in =
-        |path: &str| records.iter().any(|record| super::lookup::Fields::in_record(&record.fields).at(path).is_some());
+    let is_in = |path: &str| records.iter().any(|record| Fields::in_record(&record.fields).at(path).is_some());
     // a missing grade is a mistake in each record, and named there
     let mut others = given.paths().filter(|(ours, _)| *ours != Ours::Score);
     match others.find(|(_, path)| !is_in(path)) {

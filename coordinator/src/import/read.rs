@@ -384,9 +384,9 @@ mod tests {
         let alone = read("a.jsonl", b"{\"question_id\": \"nobody\", \"score\": 1}\n").expect("reads");
         assert_eq!(alone[0].place, "line 1", "a line is a line, also when it is alone");
         assert_eq!(message(b" \n"), "no lines");
-        assert!(message(b"{\"a\": {\"b\": 1}}").contains("try --field score=b"));
-        let nearest = message(b"{\"runs\": [{\"asked\": \"who?\", \"points\": 1}], \"n\": 1, \"m\": 2, \"o\": 3}");
-        assert!(nearest.contains("try --field question=asked --field score=points"), "{nearest}");
+        assert!(message(b"{\"a\": {\"b\": 1}}").contains("try --field score=a.b"));
+        let nearest = message(b"{\"runs\": [{\"asked\": \"who?\", \"weight\": 1}], \"n\": 1, \"m\": 2, \"o\": 3}");
+        assert!(nearest.contains("try --field question=asked --field score=weight"), "{nearest}");
         assert!(message(b"{\"a\": 1}}").contains("trailing") || message(b"{\"a\": 1}}").contains("expected"));
     }
 

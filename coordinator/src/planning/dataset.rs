@@ -10,6 +10,7 @@ use bench_datasets::{Dataset, OpenOptions};
 use bench_plan::{Preset, Sample, SampleRequest, Sampler};
 use bench_proto::{
     nearest::{did_you_mean, nearest},
+    profile::PresetSizes,
     spec::DatasetSpec,
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -92,6 +93,7 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
     let known = Sampler::ALL.map(Sampler::name);
     Ok(SampleRequest {
         preset,
+        sizes: PresetSizes::default(),
         sampler: Sampler::from_name(&run.sampler).ok_or_else(|| unknown("sampler", &run.sampler, &known))?,
         seed: run.seed.clone(),
         limit: run.limit,
@@ -104,6 +106,14 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
         exclude_categories: run.exclude_category.clone(),
         question_ids: args.question_id.clone(),
     })
+}
+
+/// Sizes of the presets for a dataset.
+///
+/// # Errors
+/// Exit 2 for unknown names.
+pub(crate) fn preset_sizes(dataset: &str) -> Result<PresetSizes, CliError> {
+    Ok(bench_datasets::find(dataset)?.profile()?.presets)
 }
 
 /// An unknown name with its nearest neighbour.
@@ -129,10 +139,12 @@ pub(crate) async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleReque
 }
 
 /// The dataset's part of a spec.
-#[must_use]
-pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
+///
+/// # Errors
+/// Exit 2 when its profile is broken.
+pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> Result<DatasetSpec, CliError> {
     let manifest = dataset.manifest();
-    DatasetSpec {
+    Ok(DatasetSpec {
         name: manifest.name.to_owned(),
         version: manifest.version.to_owned(),
         sha256: dataset.sha256().to_owned(),
@@ -143,6 +155,7 @@ pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpe
         population: sample.population.by_category.clone(),
         banks: sample.population.banks,
         sessions: sample.population.entries,
+        profile: bench_datasets::find(manifest.name)?.profile()?,
         path: None,
-    }
+    })
 }

@@ -1,11 +1,17 @@
 //! Datasets from an object store of one's own (`BENCH_DATASETS_URL`), in place of their source: machines without a way out have
 //! them this way. What is wanted, and whether it is the right file, is decided in `bench_datasets`.
 
+#[cfg(feature = "archive")]
+use bench_datasets::Wanted;
 use bench_datasets::{OnProgress, OpenOptions};
+#[cfg(feature = "archive")]
+use bench_report::archive::{ArchiveError, Place};
+#[cfg(feature = "archive")]
+use bench_worker::transport;
 
 use crate::{app::App, exit::CliError};
 
-/// Brings a dataset's file into the cache when it is on no folder of this machine and a store of one's own is named.
+/// Brings a dataset's files into the cache when they are on no folder of this machine and a store of one's own is named.
 ///
 /// # Errors
 /// Exit 2 for a URL that names no store and for files that are not there or not the published ones.
@@ -16,21 +22,30 @@ pub(crate) async fn bring(
     options: &OpenOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<(), CliError> {
-    use bench_report::archive::{ArchiveError, Place};
-    use bench_worker::transport;
-
     let Some(url) = &app.settings().datasets_url else { return Ok(()) };
     if !url.contains("://") {
         return Err(CliError::usage(format!(
             "{url} is no URL of an object store (s3://BUCKET/PATH, gs://…, az://…); a folder is named by BENCH_DATASETS_DIR"
         )));
     }
-    let Some(wanted) = bench_datasets::wanted(name, options)? else { return Ok(()) };
+    let wanted = bench_datasets::wanted(name, options)?;
+    if wanted.is_empty() {
+        return Ok(());
+    }
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     transport::warn(app.settings(), transport::to_objects("datasets", url));
     let place =
         Place::open(url, environment).map_err(|e| CliError::usage(format!("BENCH_DATASETS_URL: {e}")).because(e))?;
+    for wanted in &wanted {
+        receive(&place, wanted, on_progress).await?;
+    }
+    Ok(())
+}
+
+/// Brings one file.
+#[cfg(feature = "archive")]
+async fn receive(place: &Place, wanted: &Wanted, on_progress: OnProgress<'_>) -> Result<(), CliError> {
     let source = format!("{}/{}", place.describe(), wanted.object);
     let failed = |error: ArchiveError| match error {
         // its own text speaks of an archive

@@ -23,7 +23,7 @@ pub(crate) mod self_check;
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_grading::scorers;
+use bench_grading::{prompts, scorers};
 use bench_models::{prices, registry as providers};
 use bench_plan::{Sample, SampledBank, bank_order};
 use bench_proto::{
@@ -35,9 +35,9 @@ use bench_settings::{ModelRole, RunSettings};
 use bench_systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
 
 pub(crate) use self::{
-    dataset::{dataset_spec, open_dataset, sample_request, take_sample},
+    dataset::{dataset_spec, open_dataset, preset_sizes, sample_request, take_sample},
     limits::{latency_probe, limits},
-    models::{UserPrices, model_spec, parse_usd, user_prices},
+    models::{UserPrices, add_prompts, model_spec, parse_usd, user_prices},
 };
 use self::{models::check_price, planner::Planner};
 use crate::{
@@ -120,7 +120,7 @@ pub(crate) fn banks_in_order(sample: &Sample) -> Vec<SampledBank> {
 pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> Result<PlannedRun, CliError> {
     let settings = app.settings();
     // names are cheap to check and come first; the dataset may have to be downloaded
-    let request = sample_request(app, &args.sample)?;
+    let mut request = sample_request(app, &args.sample)?;
     let name = settings.run.dataset.clone().ok_or_else(|| {
         CliError::usage("no dataset: give --dataset locomo-sim (generated, no download), --dataset locomo, or see `bench-coord datasets list`")
     })?;
@@ -140,8 +140,8 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         }
         check_price(app, &model.name, args, &priced)?;
     }
-    let answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &priced, will_call)?;
-    let judges = settings
+    let mut answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &priced, will_call)?;
+    let mut judges = settings
         .run
         .judge
         .iter()
@@ -150,7 +150,13 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
 
     let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
+    request.sizes = preset_sizes(&name)?;
     let sample = take_sample(&dataset, request).await?;
+    let dataset_spec = dataset_spec(dataset.as_ref(), &sample)?;
+    let profile = &dataset_spec.profile;
+    prompts::check(profile, sample.spec.by_category.keys().map(String::as_str), !judges.is_empty())?;
+    add_prompts(&mut answerer, ModelRole::Answerer, profile)?;
+    judges.iter_mut().try_for_each(|judge| add_prompts(judge, ModelRole::Judge, profile))?;
     let mut scorers = scorer_specs(dataset.manifest().scorers, &[])?;
     scorers.extend(more_scorers.into_iter().filter(|s| dataset.manifest().scorers.iter().all(|name| *name != s.name)));
     if !capabilities.banks && sample.spec.banks > 1 {
@@ -161,7 +167,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     }
     let spec = RunSpec {
         spec_version: SPEC_VERSION,
-        dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec(dataset.as_ref(), &sample) },
+        dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec },
         sample: sample.spec.clone(),
         system: SystemSpec {
             name: system_name,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use bench_grading::prompts;
+use bench_grading::prompts::{self, ProfileError};
 use bench_models::{capabilities, extractive, prices, registry as models};
 use bench_proto::{
     money::PicoUsd,
     price::ModelPrice,
+    profile::Profile,
     spec::{Limits, ModelSpec},
 };
 use bench_settings::ModelRole;
@@ -58,7 +59,8 @@ fn embedding_model(app: &App) -> Option<String> {
     vector::remote_model(&name, &settings).map(|model| model.name)
 }
 
-/// The spec of a model in a role: parameters as sent, prompts by hash; a missing key or price is found here.
+/// The spec of a model in a role with its parameters as sent, and without its prompts ([`add_prompts`]); a missing key or price is
+/// found here.
 pub(crate) fn model_spec(
     app: &App,
     text: &str,
@@ -72,17 +74,17 @@ pub(crate) fn model_spec(
     if role == ModelRole::Judge && !parsed.provider.remote {
         return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
     }
-    let (prompts, version) = match role {
-        ModelRole::Judge => (prompts::judge::prompt_hashes(), prompts::judge::VERSION),
-        _ if parsed.provider.remote => (prompts::answer::prompt_hashes(), prompts::answer::VERSION),
-        _ => (BTreeMap::new(), extractive::VERSION),
+    let version = match role {
+        ModelRole::Judge => prompts::judge::VERSION,
+        _ if parsed.provider.remote => prompts::answer::VERSION,
+        _ => extractive::VERSION,
     };
     let mut spec = ModelSpec {
         provider: parsed.provider.name.to_owned(),
         name: parsed.model,
         account: String::new(),
         params: BTreeMap::new(),
-        prompts,
+        prompts: BTreeMap::new(),
         version,
     };
     if !parsed.provider.remote {
@@ -96,6 +98,20 @@ pub(crate) fn model_spec(
     };
     check_price(app, &spec.name, args, priced)?;
     Ok(spec)
+}
+
+/// Notes the hashes of the prompts that a model will be given for questions of a dataset.
+///
+/// # Errors
+/// A rubric or an answer style that this build does not have.
+pub(crate) fn add_prompts(model: &mut ModelSpec, role: ModelRole, profile: &Profile) -> Result<(), ProfileError> {
+    if model.is_remote() {
+        model.prompts = match role {
+            ModelRole::Judge => prompts::judge::prompt_hashes(profile)?,
+            _ => prompts::answer::prompt_hashes(profile)?,
+        };
+    }
+    Ok(())
 }
 
 /// Refuses a model without a price, unless it may count as free.

@@ -2,7 +2,7 @@
 
 use bench_grading::scorers::{
     registry,
-    self_check::{CheckCase, conversation_text, self_check},
+    self_check::{CheckCase, check_answers, conversation_text, self_check},
 };
 
 use crate::{
@@ -38,7 +38,7 @@ impl SelfCheckResult {
 pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
     let dataset = std::sync::Arc::clone(&planned.dataset);
     let banks: Vec<_> = planned.banks_in_order().into_iter().take(MAX_BANKS).collect();
-    let scorers = planned.spec.scorers.clone();
+    let (scorers, known) = (planned.spec.scorers.clone(), planned.spec.dataset.profile.checks.clone());
     let max_sessions = planned.spec.sample.max_sessions;
     let checked = tokio::task::spawn_blocking(move || {
         let mut conversations = Vec::new();
@@ -50,6 +50,7 @@ pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliErro
         let mut problems = Vec::new();
         for spec in &scorers {
             let scorer = registry::find(&spec.name).map_err(CliError::usage_of)?;
+            problems.extend(check_answers(scorer, &known));
             problems
                 .extend(self_check(scorer, conversations.iter().map(|(text, parts)| (text, cases(parts)))).reasons());
         }

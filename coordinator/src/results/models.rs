@@ -23,7 +23,7 @@ pub(super) fn fill(summary: &mut Summary, spec: &RunSpec, events: &[RunEvent]) {
     let models = models(spec, &notes);
     summary.warnings.extend(models.iter().filter_map(several));
     summary.models = Some(models);
-    let known = prompts::texts();
+    let known = prompts::texts(&spec.dataset.profile);
     for (name, sha256) in &summary.spec.prompts {
         // the text of a hash that this build has no prompt for is not known
         let text = known.get(sha256).map(|of| PromptText { system: of.system.clone(), user: of.user.clone() });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bench_grading::prompts::{answer, judge::Rubric};
+use bench_grading::prompts::answer;
 use bench_proto::{
     dataset::{GoldRecord, Question},
     facts::{Outcome, QuestionFacts},
@@ -128,7 +128,7 @@ fn prompts_of(run: &RunRow, question: &Question, gold: Option<&GoldRecord>, line
         let name = answer::prompt_name(!question.choices.is_empty(), !line.retrieved.is_empty());
         add("answerer", &run.spec.answerer, name);
     }
-    let rubric = Rubric::of(&question.category, gold.map(|gold| &gold.gold)).name();
+    let rubric = run.spec.dataset.profile.rubric(&question.category, gold.map(|gold| &gold.gold)).unwrap_or_default();
     for (role, judge) in run.spec.judge_plan().metrics.iter().zip(&run.spec.judges) {
         if line.judgements.iter().any(|judgement| judgement.judge == judge.display()) {
             add(role, judge, rubric);

@@ -11,6 +11,7 @@ use bench_proto::{
     facts::QuestionFacts,
     ids::{TaskKey, TaskKind},
     money::PicoUsd,
+    profile::Profile,
     step::StepText,
     summary::{ControlScore, GroupSummary, Summary},
 };
@@ -193,10 +194,10 @@ async fn instrument(store: &dyn Store, run: &RunRow, controls: &[RunRow]) -> Res
     let named = |name: &str| controls.iter().chain([run]).find(|row| row.spec.system.name == name);
     let (Some(none), Some(oracle)) = (named("none"), named("oracle")) else { return Ok(None) };
     let metric = run.spec.headline_metric();
-    let read = async |row: &RunRow, counts: fn(&QuestionFacts) -> bool| -> Result<RunFacts, CliError> {
+    let read = async |row: &RunRow, counts: fn(&Profile, &QuestionFacts) -> bool| -> Result<RunFacts, CliError> {
         let new = || RunFacts::new(&metric, 1);
         let add = |part: &mut RunFacts, facts: QuestionFacts| {
-            if counts(&facts) {
+            if counts(&row.spec.dataset.profile, &facts) {
                 part.add(&facts);
             }
         };

@@ -10,7 +10,7 @@ use crate::{
     cli::{OutputArgs, ResumeArgs, SampleArgs},
     exit::{CliError, CliResult},
     out,
-    planning::{accounts, banks_in_order, dataset_spec, open_dataset, parse_usd, planner::Planner, take_sample},
+    planning::{accounts, banks_in_order, open_dataset, parse_usd, planner::Planner, take_sample},
     results::{self, run_folder},
     runs::{
         client::has_planner,
@@ -159,9 +159,7 @@ async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planne
     let request = serde_json::from_value(spec.sample.request.clone())
         .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")).because(e))?;
     let sample = take_sample(&dataset, request).await?;
-    if sample.spec.signature != spec.sample.signature
-        || dataset_spec(dataset.as_ref(), &sample).sha256 != spec.dataset.sha256
-    {
+    if sample.spec.signature != spec.sample.signature || dataset.sha256() != spec.dataset.sha256 {
         return Err(CliError::usage(format!(
             "the dataset found now is not the one that run {} began with (sha256 {} then); give the same file",
             run.run_id, spec.dataset.sha256

@@ -5,7 +5,8 @@ use bench_proto::{
     ids::{TaskKey, TaskKind},
     step::{StepFacts, StoredStep, Timing},
     summary::{
-        DatasetSummary, Estimator, MetricScore, PhaseSeconds, REPORT_SCHEMA_VERSION, SpecSummary, Summary, UsageSummary,
+        DatasetSummary, Estimator, MetricScore, PhaseSeconds, REPORT_SCHEMA_VERSION, SpecSummary, Summary,
+        UsageSummary, keyed_totals,
     },
 };
 
@@ -196,6 +197,8 @@ impl Aggregator {
 
         let outcomes = sections::outcomes(questions);
         let categories = sections::categories(input, questions);
+        let profile = &input.spec.dataset.profile;
+        let counted = sections::part_of(&categories, &profile.headline);
         let sampling = Sampling {
             estimator: if sample.stratified && !sample.census { Estimator::Weighted } else { Estimator::Mean },
             by_chance: sample.sampler == "hash",
@@ -213,13 +216,13 @@ impl Aggregator {
             .map(|(i, metric)| {
                 let other_cells = if i == 0 { Vec::new() } else { cells_by(metric) };
                 let cells = if i == 0 { &headline_cells } else { &other_cells };
-                metric_score(metric, cells, &categories, sampling, input.pass_threshold)
+                metric_score(metric, cells, (&categories, &counted), sampling, input.pass_threshold)
             })
             .collect();
-        let headline =
-            sections::headline(&self.headline_metric, &headline_cells, &categories, sampling, input.stats_seed);
-        let without_adversarial =
-            sections::without_adversarial(&self.headline_metric, &headline_cells, &categories, sampling);
+        let part = (&profile.headline, counted.as_slice());
+        let headline = sections::headline(&self.headline_metric, &headline_cells, part, sampling, input.stats_seed);
+        let totals = sections::totals(&self.headline_metric, &headline_cells, &categories, sampling, profile);
+        let (without_adversarial, totals) = keyed_totals(totals);
         let agreements = sections::agreements(input, &self.votes, questions);
         let warnings = sections::warnings(input, &outcomes, &headline, scores.first(), &agreements);
         let bank_name = |number| {
@@ -242,6 +245,7 @@ impl Aggregator {
             labels: sections::labels(input),
             headline,
             without_adversarial,
+            totals,
             models: None,
             answer_key: None,
             scores,

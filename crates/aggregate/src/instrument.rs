@@ -3,10 +3,10 @@
 //!
 //! If grades have nothing to do with memory, the two grades of a question may be exchanged, whatever bank it is of: questions
 //! are the units here, and the test is the paired t test (Student 1908), one-sided, t = d̄ / (s_d / √n) with n − 1 degrees of
-//! freedom. Adversarial questions are left out (their evidence misleads by design, and who knows nothing is right), and so
-//! are questions for which the oracle had nothing.
+//! freedom. Questions of unanswerable categories are left out (their evidence misleads by design, and who knows nothing is
+//! right), and so are questions for which the oracle had nothing.
 
-use bench_proto::{facts::QuestionFacts, summary::ADVERSARIAL};
+use bench_proto::{facts::QuestionFacts, profile::Profile};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::{
@@ -52,14 +52,14 @@ impl Instrument {
 
 /// Whether a question of `none` counts.
 #[must_use]
-pub fn counts_of_none(facts: &QuestionFacts) -> bool {
-    facts.category != ADVERSARIAL
+pub fn counts_of_none(profile: &Profile, facts: &QuestionFacts) -> bool {
+    !profile.is_unanswerable(&facts.category)
 }
 
 /// Whether a question of `oracle` counts: it was given something.
 #[must_use]
-pub fn counts_of_oracle(facts: &QuestionFacts) -> bool {
-    facts.category != ADVERSARIAL && facts.retrieval.is_some() && !facts.empty_context
+pub fn counts_of_oracle(profile: &Profile, facts: &QuestionFacts) -> bool {
+    !profile.is_unanswerable(&facts.category) && facts.retrieval.is_some() && !facts.empty_context
 }
 
 /// One-sided p of a mean above 0. Without any spread a difference is certain, and none is none.

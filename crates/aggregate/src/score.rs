@@ -193,27 +193,28 @@ fn clustered(design: &Design, estimator: Estimator, naive: Option<&Interval>) ->
     (Some(interval), few)
 }
 
-/// All totals of one metric.
+/// All totals of one metric: figures for each category, totals over those that count.
 pub(crate) fn metric_score(
     metric: &str,
     cells: &[Cell],
-    categories: &[Category],
+    (categories, counted): (&[Category], &[Category]),
     sampling: Sampling,
     pass_threshold: f64,
 ) -> MetricScore {
-    let total = estimate(cells, categories, sampling);
-    let all = Tally::of(cells);
+    let total = estimate(cells, counted, sampling);
+    let all = Tally::of(counted.iter().flat_map(|category| of_category(cells, category.number)));
     let by_category: Vec<CategoryScore> = categories.iter().map(|category| category_score(cells, category)).collect();
-    let values: Vec<f64> = by_category.iter().filter_map(|category| category.value).collect();
+    let counts = |score: &&CategoryScore| counted.iter().any(|category| category.name == score.category);
+    let values: Vec<f64> = by_category.iter().filter(counts).filter_map(|category| category.value).collect();
     let weighted = Sampling { estimator: Estimator::Weighted, ..sampling };
     MetricScore {
         metric: metric.to_owned(),
         micro: all.mean(),
         macro_: (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64),
-        weighted: if sampling.census && all.n == categories.iter().map(|c| c.asked).sum::<u64>() {
+        weighted: if sampling.census && all.n == counted.iter().map(|c| c.asked).sum::<u64>() {
             all.mean() // the same number by definition: no second rounding
         } else {
-            estimate(cells, categories, weighted).value
+            estimate(cells, counted, weighted).value
         },
         ci95: total.ci95,
         naive_ci95: total.naive_ci95,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use bench_proto::{
     digest::ResultDigest,
     facts::Outcome,
+    profile::{Part, Profile},
     summary::{
-        ADVERSARIAL, Agreement, CanarySummary, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET,
-        LatencyCurves, LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary,
+        Agreement, CanarySummary, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencyCurves,
+        LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
     },
 };
 
@@ -125,14 +126,20 @@ pub(crate) fn metric_names(input: &AggregateInput, headline: &str, questions: &Q
     names
 }
 
+/// The categories of a part.
+pub(crate) fn part_of(categories: &[Category], part: &Part) -> Vec<Category> {
+    categories.iter().filter(|category| part.counts(&category.name)).cloned().collect()
+}
+
+/// The headline over its part of the categories.
 pub(crate) fn headline(
     metric: &str,
     cells: &[Cell],
-    categories: &[Category],
+    (part, counted): (&Part, &[Category]),
     sampling: Sampling,
     seed: u64,
 ) -> Headline {
-    let total = estimate(cells, categories, sampling);
+    let total = estimate(cells, counted, sampling);
     let bootstrap = match &total.design {
         Some(design) if design.one_score_per_cluster => {
             Err("every bank has one question: nothing is clustered".to_owned())
@@ -146,6 +153,7 @@ pub(crate) fn headline(
     };
     Headline {
         metric: metric.to_owned(),
+        without: part.without.clone(),
         value: total.value,
         estimator: sampling.estimator,
         n: total.n,
@@ -162,30 +170,35 @@ pub(crate) fn headline(
     }
 }
 
-/// The headline without the category `adversarial`, when it is one of several.
-pub(crate) fn without_adversarial(
+/// The totals that the profile wants beside the headline, where they are about other categories of the sample than it is.
+pub(crate) fn totals(
     metric: &str,
     cells: &[Cell],
     categories: &[Category],
     sampling: Sampling,
-) -> Option<PartScore> {
-    let rest: Vec<Category> = categories.iter().filter(|category| category.name != ADVERSARIAL).cloned().collect();
-    if rest.is_empty() || rest.len() == categories.len() {
-        return None;
-    }
-    let part = estimate(cells, &rest, sampling);
-    Some(PartScore {
-        metric: metric.to_owned(),
-        value: part.value,
-        estimator: sampling.estimator,
-        n: part.n,
-        population: part.population,
-        clusters: part.clusters as u64,
-        ci95: part.ci95,
-        naive_ci95: part.naive_ci95,
-        benchmark_ci95: part.benchmark_ci95,
-        strict: part.strict,
-    })
+    profile: &Profile,
+) -> Vec<TotalScore> {
+    let counted = part_of(categories, &profile.headline);
+    let parts = profile.totals.iter().map(|part| (part, part_of(categories, part)));
+    let other = parts.filter(|(_, covered)| !covered.is_empty() && *covered != counted);
+    other
+        .map(|(part, covered)| {
+            let total = estimate(cells, &covered, sampling);
+            let score = PartScore {
+                metric: metric.to_owned(),
+                value: total.value,
+                estimator: sampling.estimator,
+                n: total.n,
+                population: total.population,
+                clusters: total.clusters as u64,
+                ci95: total.ci95,
+                naive_ci95: total.naive_ci95,
+                benchmark_ci95: total.benchmark_ci95,
+                strict: total.strict,
+            };
+            TotalScore { part: part.clone(), score }
+        })
+        .collect()
 }
 
 pub(crate) fn run_summary(
@@ -207,7 +220,10 @@ pub(crate) fn run_summary(
         ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
         ("effective_k", verdict::effective_k(input.effective_k, top_k)),
         ("k_served", verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_entries(), bounded)),
-        ("one_answer", verdict::one_answer(answer_variety(questions), input.empty_context_expected)),
+        (
+            "one_answer",
+            verdict::one_answer(answer_variety(questions, &input.spec.dataset.profile), input.empty_context_expected),
+        ),
         ("banks_ready", verdict::banks_ready(&questions.banks, &sums.proofs)),
         ("banks_apart", verdict::banks_apart(canaries, &input.canaries)),
         ("nothing_lost", verdict::nothing_lost(canaries, &input.canaries)),
@@ -239,8 +255,8 @@ pub(crate) fn mean_in_order(figures: &mut [f64]) -> Option<f64> {
 }
 
 /// How often the most common answer that is no abstention occurs, how many answers there are, and whether they differ at all.
-fn answer_variety(questions: &Questions) -> Variety {
-    let adversarial = questions.categories.iter().position(|name| name == ADVERSARIAL);
+fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
+    let unanswerable: Vec<bool> = questions.categories.iter().map(|name| profile.is_unanswerable(name)).collect();
     let mut variety = Variety { all_same: true, ..Variety::default() };
     let mut first = None;
     // sorted, not counted by hash: a map of a million answers would be the largest thing in memory
@@ -248,7 +264,7 @@ fn answer_variety(questions: &Questions) -> Variety {
     for row in questions.unordered().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
         variety.answers += 1;
         variety.all_same &= *first.get_or_insert(row.answer_hash) == row.answer_hash;
-        variety.should_differ |= Some(usize::from(row.category)) != adversarial;
+        variety.should_differ |= unanswerable.get(usize::from(row.category)) != Some(&true);
         if row.outcome == Outcome::Scored {
             scored.push(row.answer_hash);
         }

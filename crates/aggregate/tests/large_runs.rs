@@ -50,6 +50,7 @@ fn input(n: u64) -> AggregateInput {
             population: counts.clone(),
             banks: n / 200,
             sessions: n / 8,
+            profile: bench_proto::profile::Profile::implied(),
             path: None,
         },
         sample: SampleSpec {

@@ -26,5 +26,5 @@ pub use error::SampleError;
 pub use estimate::{CallProfile, Estimate, EstimateInput, PhaseCalls, PhaseEstimate, TokenGuess, TokenPrice, estimate};
 pub use request::{Preset, SampleRequest, Sampler};
 pub use sample::{Population, Sample, SampledBank};
-pub use sampling::{FAIR_PER_BANK, QUICK_SIZE, SAMPLER_VERSION, Sampling, sample};
+pub use sampling::{SAMPLER_VERSION, Sampling, sample};
 pub use segments::{Segment, segments};

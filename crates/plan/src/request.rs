@@ -2,15 +2,16 @@
 
 use std::fmt;
 
+use bench_proto::profile::PresetSizes;
 use serde::{Deserialize, Serialize};
 
 /// A named sample; each is contained in the next, so that a grown run keeps every paid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
-    /// 50 questions that touch as many (bank, category) cells as they can.
+    /// 50 questions, or as many as the dataset's profile says, that touch as many (bank, category) cells as they can.
     Quick,
-    /// 20 questions per bank, spread over its categories.
+    /// 20 questions per bank, or as many as the dataset's profile says, spread over its categories.
     Fair,
     /// Every question.
     Full,
@@ -105,6 +106,9 @@ pub struct SampleRequest {
     /// A named sample. The caller leaves it out when a stronger setting (`--per-bank` on the command line over a
     /// preset in a file) replaces it.
     pub preset: Option<Preset>,
+    /// Sizes of the named samples, as the dataset's profile has them.
+    #[serde(skip_serializing_if = "PresetSizes::is_default")]
+    pub sizes: PresetSizes,
     /// Order inside a cell.
     pub sampler: Sampler,
     /// Seed of [`Sampler::Hash`], and of [`Sampler::GoLcg`], where it is a number (0 when none is given).
@@ -116,7 +120,7 @@ pub struct SampleRequest {
     /// `--sample-total`: so many questions over the whole dataset, spread over its categories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_total: Option<u64>,
-    /// `--per-bank`: as `fair`, with this number in place of 20.
+    /// `--per-bank`: as `fair`, with this number in place of the preset's.
     pub per_bank: Option<u64>,
     /// `--max-banks`: the first banks only.
     pub max_banks: Option<u64>,

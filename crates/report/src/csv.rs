@@ -34,7 +34,7 @@ const HEADER: [&str; 20] = [
 #[derive(Default)]
 struct Row<'a> {
     metric: &'a str,
-    scope: &'a str,
+    scope: String,
     n: u64,
     population: Option<u64>,
     clusters: Option<u64>,
@@ -68,8 +68,8 @@ impl Cells {
     }
 }
 
-/// All scores as CSV with a header. Scopes are `headline`, `without_adversarial`, `micro`, `macro`, `weighted` and
-/// `category:<name>`; values are fractions, unrounded.
+/// All scores as CSV with a header. Scopes are `headline`, further totals such as `without_adversarial`, `micro`, `macro`,
+/// `weighted` and `category:<name>`; values are fractions, unrounded.
 ///
 /// # Errors
 /// Never for writing to memory.
@@ -96,7 +96,7 @@ fn rows(summary: &Summary) -> Vec<Row<'_>> {
     let headline = &summary.headline;
     let mut rows = vec![Row {
         metric: &headline.metric,
-        scope: "headline",
+        scope: "headline".to_owned(),
         n: headline.n,
         population: headline.population,
         clusters: Some(headline.clusters),
@@ -107,17 +107,17 @@ fn rows(summary: &Summary) -> Vec<Row<'_>> {
         strict: headline.strict,
         coverage: summary.outcomes.coverage,
     }];
-    rows.extend(summary.without_adversarial.as_ref().map(|part| Row {
-        metric: &part.metric,
-        scope: "without_adversarial",
-        n: part.n,
-        population: part.population,
-        clusters: Some(part.clusters),
-        value: part.value,
-        ci95: part.ci95.as_ref(),
-        naive: part.naive_ci95.as_ref(),
-        benchmark: part.benchmark_ci95.as_ref(),
-        strict: part.strict,
+    rows.extend(summary.all_totals().into_iter().map(|(part, total)| Row {
+        metric: &total.metric,
+        scope: part.word(),
+        n: total.n,
+        population: total.population,
+        clusters: Some(total.clusters),
+        value: total.value,
+        ci95: total.ci95.as_ref(),
+        naive: total.naive_ci95.as_ref(),
+        benchmark: total.benchmark_ci95.as_ref(),
+        strict: total.strict,
         coverage: None,
     }));
     rows.extend(summary.scores.iter().flat_map(metric_rows));
@@ -126,10 +126,16 @@ fn rows(summary: &Summary) -> Vec<Row<'_>> {
 
 fn metric_rows(score: &MetricScore) -> impl Iterator<Item = Row<'_>> {
     let totals = [("micro", score.micro), ("macro", score.macro_), ("weighted", score.weighted)];
-    let totals = totals.map(|(scope, value)| Row { metric: &score.metric, scope, n: score.n, value, ..Row::default() });
+    let totals = totals.map(|(scope, value)| Row {
+        metric: &score.metric,
+        scope: scope.to_owned(),
+        n: score.n,
+        value,
+        ..Row::default()
+    });
     let categories = score.by_category.iter().map(|category| Row {
         metric: &score.metric,
-        scope: &category.category,
+        scope: format!("category:{}", category.category),
         n: category.n,
         population: category.population,
         clusters: Some(category.clusters),
@@ -146,7 +152,6 @@ fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
     let whole = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
     let low = |interval: Option<&Interval>| number(interval.map(|i| i.low));
     let high = |interval: Option<&Interval>| number(interval.map(|i| i.high));
-    let is_category = !matches!(row.scope, "headline" | "without_adversarial" | "micro" | "macro" | "weighted");
     [
         summary.run.id.clone(),
         summary.dataset.name.clone(),
@@ -155,7 +160,7 @@ fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
         summary.spec.answerer.clone(),
         summary.spec.judge.clone().unwrap_or_default(),
         row.metric.to_owned(),
-        if is_category { format!("category:{}", row.scope) } else { row.scope.to_owned() },
+        row.scope.clone(),
         row.n.to_string(),
         whole(row.population),
         whole(row.clusters),

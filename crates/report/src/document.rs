@@ -6,7 +6,12 @@ mod retrieval;
 mod run;
 mod usage;
 
-use bench_proto::summary::{AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Summary};
+use std::collections::BTreeSet;
+
+use bench_proto::{
+    profile::Part,
+    summary::{AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Summary},
+};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -113,7 +118,7 @@ fn estimator_words(headline: &Headline) -> String {
     }
 }
 
-/// The number, its intervals, coverage and strict score, and the totals with and without adversarial questions.
+/// The number, its intervals, coverage and strict score, and the totals over other parts of the categories.
 fn result(summary: &Summary) -> Vec<Block> {
     let (headline, outcomes) = (&summary.headline, &summary.outcomes);
     let how = |interval: &Option<bench_proto::summary::Interval>, note: &Option<String>| {
@@ -164,11 +169,16 @@ fn result(summary: &Summary) -> Vec<Block> {
         table(&["", "Value", "How"], rows),
         Block::Text([words::LIKE_THESE, words::THIS_BENCHMARK, words::STRICT].join(" ")),
     ];
-    if let Some(rest) = &summary.without_adversarial {
-        blocks.push(Block::Text(
-            "Published totals differ in whether they count adversarial questions, so both are printed.".to_owned(),
-        ));
-        blocks.push(totals(headline, rest));
+    if !headline.without.is_empty() {
+        let left_out = headline.without.join(", ");
+        blocks.push(Block::Text(format!(
+            "The score leaves {left_out} questions out; their figures stand among the categories."
+        )));
+    }
+    let others = summary.all_totals();
+    if !others.is_empty() {
+        blocks.push(Block::Text(totals_words(summary, &others)));
+        blocks.push(totals(summary, &others));
     }
     blocks.extend(summary.answer_key.as_ref().map(answer_key));
     blocks
@@ -194,30 +204,42 @@ fn answer_key(key: &AnswerKeyScore) -> Block {
     ))
 }
 
-fn totals(all: &Headline, rest: &PartScore) -> Block {
-    let name = |population: Option<u64>, words: &str| {
-        population.map_or_else(|| words.to_owned(), |n| format!("{words} ({})", count(n)))
+/// Why there is more than one total: what they differ in.
+fn totals_words(summary: &Summary, others: &[(Part, &PartScore)]) -> String {
+    let left_out = others.iter().flat_map(|(part, _)| &part.without).chain(&summary.headline.without);
+    let differing: Vec<&str> = left_out.map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect();
+    let printed = if others.len() == 1 { "both" } else { "all of them" };
+    format!(
+        "Published totals differ in whether they count {} questions, so {printed} are printed.",
+        differing.join(", ")
+    )
+}
+
+fn totals(summary: &Summary, others: &[(Part, &PartScore)]) -> Block {
+    let name = |population: Option<u64>, part: &Part| {
+        population.map_or_else(|| part.name(), |n| format!("{} ({})", part.name(), count(n)))
     };
-    let rows = vec![
+    let all = &summary.headline;
+    let mut rows = vec![vec![
+        name(all.population, &summary.headline_part()),
+        percent_or_none(all.value),
+        interval(all.ci95.as_ref()),
+        interval(all.benchmark_ci95.as_ref()),
+        interval(all.naive_ci95.as_ref()),
+        percent_or_none(all.strict),
+        count(all.n),
+    ]];
+    rows.extend(others.iter().map(|(part, score)| {
         vec![
-            name(all.population, "all categories"),
-            percent_or_none(all.value),
-            interval(all.ci95.as_ref()),
-            interval(all.benchmark_ci95.as_ref()),
-            interval(all.naive_ci95.as_ref()),
-            percent_or_none(all.strict),
-            count(all.n),
-        ],
-        vec![
-            name(rest.population, "without adversarial"),
-            percent_or_none(rest.value),
-            interval(rest.ci95.as_ref()),
-            interval(rest.benchmark_ci95.as_ref()),
-            interval(rest.naive_ci95.as_ref()),
-            percent_or_none(rest.strict),
-            count(rest.n),
-        ],
-    ];
+            name(score.population, part),
+            percent_or_none(score.value),
+            interval(score.ci95.as_ref()),
+            interval(score.benchmark_ci95.as_ref()),
+            interval(score.naive_ci95.as_ref()),
+            percent_or_none(score.strict),
+            count(score.n),
+        ]
+    }));
     table(&["Questions", ">Score", ">Like these 95 %", ">This benchmark 95 %", ">Naive 95 %", ">Strict", ">n"], rows)
 }
 

@@ -65,13 +65,10 @@ fn scores(summary: &Summary) -> TestSuite {
         case
     };
     let all = line(headline.value, headline.ci95.as_ref(), headline.naive_ci95.as_ref());
-    suite.add_test_case(scored("all categories", headline.n, all));
-    if let Some(part) = &summary.without_adversarial {
-        suite.add_test_case(scored(
-            "without adversarial",
-            part.n,
-            line(part.value, part.ci95.as_ref(), part.naive_ci95.as_ref()),
-        ));
+    suite.add_test_case(scored(&summary.headline_part().name(), headline.n, all));
+    for (part, total) in summary.all_totals() {
+        let line = line(total.value, total.ci95.as_ref(), total.naive_ci95.as_ref());
+        suite.add_test_case(scored(&part.name(), total.n, line));
     }
     for category in summary.scores.iter().take(1).flat_map(|score| &score.by_category) {
         let line = line(category.value, category.ci95.as_ref(), category.naive_ci95.as_ref());

@@ -13,16 +13,17 @@ pub(crate) mod write;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fs,
     path::{Path, PathBuf},
 };
 
-use bench_proto::dataset::{
-    Bank, BankContent, BankOutline, Gold, GoldRecord, Question, QuestionOutline, Session, StreamEntry, Turn,
-};
+use bench_proto::dataset::{Bank, BankContent, Gold, GoldRecord, Question, Session, StreamEntry, Turn};
 use serde_json::Value;
 
-use crate::{Dataset, DatasetError, Manifest, OnProgress, OpenOptions, checksum, locate};
+use crate::{
+    Dataset, DatasetError, Manifest, OnProgress, OpenOptions, SourceFile,
+    loaded::{Loaded, count},
+    sources,
+};
 use evidence::Place;
 use schema::{Answer, Category, Conversation, Qa, Sample};
 
@@ -33,9 +34,11 @@ pub(crate) static MANIFEST: Manifest = Manifest {
     version: "2024-08-12",
     licence: "CC-BY-NC-4.0",
     source: "https://raw.githubusercontent.com/snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/locomo10.json",
-    file: "locomo10.json",
-    sha256: "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
-    bytes: 2_805_274,
+    files: &[SourceFile {
+        path: "locomo10.json",
+        sha256s: &["79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4"],
+        bytes: 2_805_274,
+    }],
     categories: CATEGORIES,
     banks: 10,
     sessions: 272,
@@ -43,7 +46,11 @@ pub(crate) static MANIFEST: Manifest = Manifest {
     abstention_phrases: ABSTENTION_PHRASES,
     scorers: &["locomo-f1"],
     loader_version: 1,
+    section: "",
 };
+
+/// LoCoMo's profile, which LoCoMo-sim shares.
+pub(crate) const PROFILE: &str = include_str!("profile.toml");
 
 /// Questions of each category, in the order of LoCoMo's numbers 1 to 5.
 pub(crate) const CATEGORIES: &[(&str, u64)] =
@@ -52,95 +59,19 @@ pub(crate) const CATEGORIES: &[(&str, u64)] =
 /// The two phrases of the official scorer.
 pub(crate) const ABSTENTION_PHRASES: &[&str] = &["no information available", "not mentioned"];
 
-/// A LoCoMo file that was read.
-#[derive(Debug)]
-pub(crate) struct Locomo {
-    sha256: String,
-    modified: bool,
-    banks: Vec<Bank>,
-    notes: Vec<String>,
-}
-
 /// Finds, checks and reads the file.
 pub(crate) fn open(options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
     if let Some(key) = options.settings.keys().next() {
         return Err(DatasetError::Setting(format!("dataset 'locomo' has no setting '{key}': it has none; remove it")));
     }
-    let path = locate::find_or_fetch(&MANIFEST, options, on_progress)?;
-    Ok(Box::new(Locomo::read(&path, options.allow_modified)?))
-}
-
-impl Locomo {
-    fn read(path: &Path, allow_modified: bool) -> Result<Self, DatasetError> {
-        let content = fs::read(path).map_err(|source| DatasetError::io(path, source))?;
-        let sha256 = checksum::of_bytes(&content);
-        let modified = sha256 != MANIFEST.sha256;
-        if modified && !allow_modified {
-            return Err(DatasetError::Checksum {
-                name: MANIFEST.name.to_owned(),
-                path: path.display().to_string(),
-                found: sha256,
-                expected: MANIFEST.sha256.to_owned(),
-            });
-        }
-        let samples = parse(path, &content)?;
-        let mut reader = Reader { path: path.to_owned(), notes: Vec::new() };
-        let banks = reader.banks(samples)?;
-        Ok(Self { sha256, modified, banks, notes: reader.notes })
+    let sources = sources::read(&MANIFEST, options, on_progress)?;
+    let (mut banks, mut notes) = (Vec::new(), Vec::new());
+    for (path, content) in &sources.files {
+        let mut reader = Reader { path: path.clone(), notes: Vec::new() };
+        banks.extend(reader.banks(parse(path, content)?)?);
+        notes.extend(reader.notes);
     }
-
-    fn bank_ref(&self, bank: usize) -> Result<&Bank, DatasetError> {
-        self.banks.get(bank).ok_or_else(|| DatasetError::no_bank(MANIFEST.name, bank, self.banks.len()))
-    }
-}
-
-impl Dataset for Locomo {
-    fn manifest(&self) -> &'static Manifest {
-        &MANIFEST
-    }
-
-    fn sha256(&self) -> &str {
-        &self.sha256
-    }
-
-    fn is_modified(&self) -> bool {
-        self.modified
-    }
-
-    fn settings(&self) -> BTreeMap<String, Value> {
-        BTreeMap::new()
-    }
-
-    fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    fn bank_count(&self) -> usize {
-        self.banks.len()
-    }
-
-    fn outline(&self, bank: usize) -> Result<BankOutline, DatasetError> {
-        let bank = self.bank_ref(bank)?;
-        let questions = bank.questions.iter().map(|question| QuestionOutline {
-            question_id: question.question_id.clone(),
-            category: question.category.clone(),
-            ask_after: question.ask_after,
-        });
-        Ok(BankOutline {
-            bank_id: bank.content.bank_id.clone(),
-            entries: count(bank.content.entries.len()),
-            turns: count(bank.content.entries.iter().map(StreamEntry::turns).sum()),
-            questions: questions.collect(),
-        })
-    }
-
-    fn bank(&self, bank: usize) -> Result<Bank, DatasetError> {
-        self.bank_ref(bank).cloned()
-    }
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+    Ok(Box::new(Loaded::new(&MANIFEST, &sources, banks, notes)))
 }
 
 /// Reads the JSON. The path of a broken field costs time to track, so it is looked for only after a failure.

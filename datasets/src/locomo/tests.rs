@@ -1,10 +1,11 @@
 //! The loader on a small file with every oddity of the published one, and on the published one where it is at hand.
 
-use std::{collections::HashSet, path::PathBuf};
+use std::{collections::HashSet, fs, path::PathBuf};
 
 use serde_json::json;
 
 use super::*;
+use crate::{DatasetEntry, checksum};
 
 /// Two conversations of this test's own making, with everything that is odd about the published file.
 fn odd_file() -> Value {
@@ -154,7 +155,10 @@ fn outlines_agree_with_banks() {
 fn another_checksum_is_refused_or_marked() {
     let text = odd_file().to_string();
     let Err(DatasetError::Checksum { found, expected, .. }) = open_text(&text, false) else { panic!("not refused") };
-    assert_eq!((found.as_str(), expected.as_str()), (&*checksum::of_bytes(text.as_bytes()), MANIFEST.sha256));
+    assert_eq!(
+        (found.as_str(), expected.as_str()),
+        (&*checksum::of_bytes(text.as_bytes()), MANIFEST.files[0].sha256())
+    );
     let dataset = open_text(&text, true).expect("allowed");
     assert!(dataset.is_modified());
     assert_eq!(dataset.sha256(), found);
@@ -253,7 +257,7 @@ fn the_published_file_is_read_whole() {
     let dataset =
         open(&OpenOptions { path: Some(path), ..Default::default() }, &|_, _| ()).expect("the published file");
     assert!(!dataset.is_modified());
-    assert_eq!((dataset.sha256(), dataset.bank_count()), (MANIFEST.sha256, 10));
+    assert_eq!((dataset.sha256(), dataset.bank_count()), (MANIFEST.files[0].sha256(), 10));
     let banks: Vec<Bank> = (0..10).map(|bank| dataset.bank(bank).expect("a bank")).collect();
 
     let ids: Vec<&str> = banks.iter().map(|bank| bank.content.bank_id.as_str()).collect();
@@ -352,4 +356,12 @@ fn the_published_oddities_are_repaired() {
     let question =
         |id: &str| banks.iter().flat_map(|bank| &bank.questions).find(|q| q.question_id == id).expect("an id");
     assert!(question("conv-30:22").text.ends_with(' ') && find("conv-30:37").gold.text().starts_with(' '));
+}
+
+/// LoCoMo's profile is not written into specs, so that they and their fingerprints stay what they were. When this fails and the
+/// change is meant, new runs of LoCoMo store their profile and differ from older ones.
+#[test]
+fn the_profile_is_the_one_that_stored_runs_imply() {
+    let profile = crate::find(MANIFEST.name).and_then(DatasetEntry::profile).expect("it is a profile");
+    assert_eq!(profile, bench_proto::profile::Profile::implied());
 }

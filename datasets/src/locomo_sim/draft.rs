@@ -125,17 +125,17 @@ impl Draft {
         self.told[who] += 1;
         let mut text = String::with_capacity(said.len() + 96);
         if self.rng.chance(40) {
-            text.push_str(&fill(self.rng.word(smalltalk::OPENERS), &[("o", &self.names[1 - who])]));
+            text.push_str(&fill(self.rng.word(&smalltalk::TABLE.openers), &[("o", &self.names[1 - who])]));
             text.push(' ');
         }
         if self.rng.chance(35) {
-            text.push_str(self.rng.word(smalltalk::LEADS));
+            text.push_str(self.rng.word(&smalltalk::TABLE.leads));
             text.push(' ');
         }
         text.push_str(said);
         if self.rng.chance(45) {
             text.push(' ');
-            text.push_str(self.rng.word(smalltalk::TAILS));
+            text.push_str(self.rng.word(&smalltalk::TABLE.tails));
         }
         self.facts.push(Fact { scene, turn, text, caption });
         Some(fact)

@@ -33,9 +33,7 @@ pub(crate) static MANIFEST: Manifest = Manifest {
     version: "1",
     licence: "Apache-2.0",
     source: "generated",
-    file: "",
-    sha256: "",
-    bytes: 0,
+    files: &[],
     categories: locomo::CATEGORIES,
     banks: 10,
     sessions: 272,
@@ -43,6 +41,7 @@ pub(crate) static MANIFEST: Manifest = Manifest {
     abstention_phrases: locomo::ABSTENTION_PHRASES,
     scorers: &["locomo-f1"],
     loader_version: GENERATOR_VERSION,
+    section: "sim",
 };
 
 /// The generator with its settings.

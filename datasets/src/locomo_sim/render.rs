@@ -106,8 +106,8 @@ fn render_turn(draft: &Draft, rng: &mut Rng, number: usize, scene: &Scene, turn:
     let other = draft.names[1 - who].as_str();
     let (text, caption) = match scene.turns[turn] {
         Some(fact) => (draft.facts[fact].text.clone(), draft.facts[fact].caption.clone()),
-        None if turn == 0 => (edge(rng, smalltalk::GREETINGS, other), None),
-        None if turn + 1 == scene.turns.len() => (edge(rng, smalltalk::FAREWELLS, other), None),
+        None if turn == 0 => (edge(rng, &smalltalk::TABLE.greetings, other), None),
+        None if turn + 1 == scene.turns.len() => (edge(rng, &smalltalk::TABLE.farewells, other), None),
         None => (small_talk(rng, other), None),
     };
     let caption = caption.or_else(|| rng.chance(CAPTIONS).then(|| image(rng)));
@@ -117,15 +117,15 @@ fn render_turn(draft: &Draft, rng: &mut Rng, number: usize, scene: &Scene, turn:
 /// Greeting or farewell, mostly with a word about life.
 fn edge(rng: &mut Rng, list: &[&'static str], other: &str) -> String {
     let text = fill(rng.word(list), &[("o", other)]);
-    if rng.chance(25) { text } else { format!("{text} {}.", rng.word(smalltalk::MIDDLES)) }
+    if rng.chance(25) { text } else { format!("{text} {}.", rng.word(&smalltalk::TABLE.middles)) }
 }
 
 fn small_talk(rng: &mut Rng, other: &str) -> String {
-    let opener = fill(rng.word(smalltalk::OPENERS), &[("o", other)]);
-    format!("{opener} {}{}", rng.word(smalltalk::MIDDLES), rng.word(smalltalk::CLOSERS))
+    let opener = fill(rng.word(&smalltalk::TABLE.openers), &[("o", other)]);
+    format!("{opener} {}{}", rng.word(&smalltalk::TABLE.middles), rng.word(&smalltalk::TABLE.closers))
 }
 
 fn image(rng: &mut Rng) -> String {
-    let values = [("k", rng.word(smalltalk::THINGS)), ("v", rng.word(smalltalk::LIGHTS))];
-    fill(rng.word(smalltalk::CAPTIONS), &values)
+    let values = [("k", rng.word(&smalltalk::TABLE.things)), ("v", rng.word(&smalltalk::TABLE.lights))];
+    fill(rng.word(&smalltalk::TABLE.captions), &values)
 }

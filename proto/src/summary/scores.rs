@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::profile::Part;
+
 /// How the questions of the sample ended: four disjoint classes that sum to `sample`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcomes {
@@ -57,6 +59,9 @@ pub struct Interval {
 pub struct Headline {
     /// Its metric: the first judge's, else the first scorer's.
     pub metric: String,
+    /// Categories that it leaves out, as the dataset's profile says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// Score over scored and abstained questions.
     pub value: Option<f64>,
     /// How it was made.
@@ -117,7 +122,18 @@ pub struct PartScore {
     pub strict: Option<f64>,
 }
 
-/// All totals of one metric.
+/// A total over a part of the categories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TotalScore {
+    /// The part.
+    #[serde(flatten)]
+    pub part: Part,
+    /// Its score.
+    #[serde(flatten)]
+    pub score: PartScore,
+}
+
+/// All totals of one metric. Categories that the headline leaves out count in `by_category` alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricScore {
     /// Its name.

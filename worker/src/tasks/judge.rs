@@ -21,7 +21,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, 
     };
     let judge = context.judge(task.task.judge_no()).ok_or_else(|| missing("the judge"))?;
     let entered = context.enter(At::Judges);
-    let mut judged = judge.judge(&task, question, gold, answer).await?;
+    let mut judged = judge.judge(&task, &context.row().spec.dataset.profile, question, gold, answer).await?;
     judged.timing.in_flight = entered.in_flight;
     drop(entered);
     let record = StepRecord {

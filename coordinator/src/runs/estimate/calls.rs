@@ -1,6 +1,7 @@
 //! What a call of each model is expected to need: tokens, price, time and limits, from prices, accounts and calls that the store
 //! has seen.
 
+use bench_grading::prompts::answer::style_rules;
 use bench_models::{capabilities, prices, tokens::Encoding};
 use bench_plan::{CallProfile, TokenGuess, TokenPrice};
 use bench_proto::{
@@ -172,7 +173,8 @@ pub(super) fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGu
     let Some(question) = question else { return TokenGuess::default() };
     let content =
         bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
-    let empty = counting.message_tokens(model, &answer_prompt_of(&question, &[], &content));
+    let style = style_rules(&planned.spec.dataset.profile).unwrap_or_default();
+    let empty = counting.message_tokens(model, &answer_prompt_of(style, &question, &[], &content));
     let average = tokens.div_ceil(turns.max(1));
     let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>()
         / (planned.sample.banks.len() as u64).max(1);

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use bench_grading::prompts::judge::{JudgeInput, judge_messages};
+use bench_grading::prompts::{
+    answer::style_rules,
+    judge::{JudgeInput, judge_messages},
+};
 use bench_plan::{TokenGuess, announce_spec};
 use bench_proto::{
     ids::TaskKey,
@@ -36,6 +39,8 @@ pub(crate) async fn estimate_fork(
     let (mut answered, mut judged) = (Measured::default(), vec![Measured::default(); spec.judges.len()]);
     let mut asked = 0;
     if answers || !spec.judges.is_empty() {
+        let profile = &spec.dataset.profile;
+        let style = style_rules(profile)?;
         let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
         for row in spread(&banks, effort.banks) {
             let bank = BankData::read(store, row.clone()).await?;
@@ -46,12 +51,15 @@ pub(crate) async fn estimate_fork(
                 asked += 1;
                 let gold = bank.gold(&question.question_id).map(|gold| &gold.gold);
                 if let Some(hits) = stored.hits.remove(key).filter(|_| answers) {
-                    let messages = answer_prompt(question, &hits, &bank.content);
+                    let messages = answer_prompt(style, question, &hits, &bank.content);
                     answered.add(counting.message_tokens(&spec.answerer.name, &messages));
                 }
                 // a fork that answers anew gets answers of about the same length
                 let answer = stored.answers.remove(key).unwrap_or_else(|| stand_in(gold));
-                let messages = judge_messages(&JudgeInput::of(question, gold, &answer));
+                if spec.judges.is_empty() {
+                    continue;
+                }
+                let messages = judge_messages(&JudgeInput::of(profile, question, gold, &answer)?);
                 for (judge, measured) in spec.judges.iter().zip(&mut judged) {
                     measured.add(counting.message_tokens(&judge.name, &messages));
                 }

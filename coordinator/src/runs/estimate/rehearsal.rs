@@ -5,12 +5,14 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use bench_grading::prompts::{
     Messages,
+    answer::style_rules,
     judge::{JudgeInput, judge_messages},
 };
 use bench_plan::TokenGuess;
 use bench_proto::{
     dataset::{Bank, Gold},
     ids::Sha256Hash,
+    spec::RunSpec,
 };
 use bench_systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector};
 use bench_worker::answerer::answer_prompt;
@@ -135,14 +137,16 @@ pub(crate) async fn rehearse(
                 && spec.answerer.is_remote()
                 // a system that panics fails its questions, not their estimate
                 && let Ok(Some(messages)) =
-                    AssertUnwindSafe(answer_messages(system.as_ref(), &place, &bank, *index, spec.system.top_k))
+                    AssertUnwindSafe(answer_messages(system.as_ref(), spec, &place, &bank, *index))
                         .catch_unwind()
                         .await
             {
                 answers.add(count(&spec.answerer.name, &messages));
             }
             let gold = bank.gold.get(*index as usize).map(|gold| &gold.gold);
-            let messages = judge_messages(&JudgeInput::of(question, gold, &stand_in(gold)));
+            let stand_in = stand_in(gold);
+            let Ok(input) = JudgeInput::of(&spec.dataset.profile, question, gold, &stand_in) else { continue };
+            let messages = judge_messages(&input);
             for (judge, measured) in spec.judges.iter().zip(&mut judged) {
                 measured.add(count(&judge.name, &messages));
             }
@@ -181,10 +185,10 @@ pub(crate) fn stand_in(gold: Option<&Gold>) -> String {
 
 async fn answer_messages(
     system: &dyn MemorySystem,
+    spec: &RunSpec,
     place: &BankRef,
     bank: &Bank,
     index: u32,
-    k: u32,
 ) -> Option<Messages> {
     let question = bank.questions.get(index as usize)?;
     let gold = bank.gold.get(index as usize);
@@ -193,13 +197,14 @@ async fn answer_messages(
         question_id: &question.question_id,
         text: &question.text,
         time_text: question.time_text.as_deref(),
-        k,
+        k: spec.system.top_k,
         visible_entries: question.ask_after.min(u32::try_from(content.entries.len()).unwrap_or(u32::MAX)),
         evidence: system.capabilities().sees_gold.then(|| gold.map_or(&[][..], |gold| gold.evidence_turns.as_slice())),
         ..RecallQuery::default()
     };
     let recall = system.recall(place, &query).await.ok()?;
-    Some(answer_prompt(question, &recall.hits, content))
+    let style = style_rules(&spec.dataset.profile).ok()?;
+    Some(answer_prompt(style, question, &recall.hits, content))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The settings of a fork: those of its source with what flags change.
 
+use bench_grading::prompts;
 use bench_proto::spec::{Limits, RunSpec};
 use bench_settings::ModelRole;
 
@@ -33,6 +34,7 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: 
             return Err(refused("--answerer"));
         }
         spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app, args)?)?;
+        planning::add_prompts(&mut spec.answerer, ModelRole::Answerer, &spec.dataset.profile)?;
     }
     if from != ForkFrom::Judge && spec.answerer.provider == ANSWERS_ITSELF {
         return Err(CliError::usage(format!(
@@ -61,6 +63,9 @@ fn regrade(app: &App, args: &SubmitArgs, priced: &Limits, spec: &mut RunSpec) ->
         let judge =
             |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, priced, will_call(app, args)?);
         spec.judges = args.judge.iter().map(judge).collect::<Result<_, _>>()?;
+        let profile = &spec.dataset.profile;
+        prompts::check(profile, spec.sample.by_category.keys().map(String::as_str), true)?;
+        spec.judges.iter_mut().try_for_each(|judge| planning::add_prompts(judge, ModelRole::Judge, profile))?;
         spec.votes = args.votes.unwrap_or(1);
         spec.headline = None;
     } else if let Some(votes) = args.votes {

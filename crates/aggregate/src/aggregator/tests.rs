@@ -45,6 +45,7 @@ pub(crate) fn spec(n: u64) -> RunSpec {
             population: CATEGORIES.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
             banks: 10,
             sessions: 272,
+            profile: bench_proto::profile::Profile::implied(),
             path: None,
         },
         sample: SampleSpec {

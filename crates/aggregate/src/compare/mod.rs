@@ -104,7 +104,8 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     let estimator = estimator(a.spec, b.spec);
     let populations = &a.spec.dataset.population;
     let means = Means { estimator, populations, categories: facts.categories };
-    let all = paired_difference(&means, &facts.pairs, options.tolerance);
+    let counted = facts.counted(&a.spec.dataset.profile.headline);
+    let all = paired_difference(&means, &counted, options.tolerance);
     let mut by_category: Vec<CategoryDifference> = facts
         .by_category()
         .into_iter()
@@ -120,7 +121,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     for (category, p_holm) in by_category.iter_mut().zip(holm::adjusted(&p_values)) {
         category.paired.p_holm = p_holm;
     }
-    let (bootstrap_ci95, bootstrap_note) = difference::bootstrap(&means, &facts.pairs, options.seed);
+    let (bootstrap_ci95, bootstrap_note) = difference::bootstrap(&means, &counted, options.seed);
     let settings = fingerprints::comparability(
         &RunSettings { spec: a.spec, imported: a.imported },
         &RunSettings { spec: b.spec, imported: b.imported },
@@ -137,7 +138,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
             ));
         }
     }
-    if facts.pairs.is_empty() {
+    if counted.is_empty() {
         reasons.push(format!("no question has a score by '{metric}' in both runs"));
     }
     let mut notes = settings.notes;
@@ -159,7 +160,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         differences: settings.differences,
         independent,
         verdict: all.verdict,
-        mcnemar: mcnemar::test(facts.pairs.iter().map(|pair| (pair.a, pair.b)), options.pass_threshold),
+        mcnemar: mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), options.pass_threshold),
         paired: all,
         bootstrap_ci95,
         bootstrap_note,

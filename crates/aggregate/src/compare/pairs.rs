@@ -1,10 +1,11 @@
 //! The questions of two runs, joined by id, in few bytes.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use bench_proto::{
     comparison::Unpaired,
     facts::QuestionFacts,
+    profile::Part,
     retrieval::{RetrievalMetrics, cutoffs},
     step::{RankHits, Retrieval},
 };
@@ -288,6 +289,15 @@ impl<'a> PairedFacts<'a> {
         let recall = |x: f32, y: f32| (!x.is_nan() && !y.is_nan()).then(|| pair(f64::from(x), f64::from(y)));
         self.turn_recall.extend(recall(a.turn_recall, b.turn_recall));
         self.session_recall.extend(recall(a.session_recall, b.session_recall));
+    }
+
+    /// The pairs that count in the headline.
+    pub(crate) fn counted(&self, headline: &Part) -> Cow<'_, [Pair]> {
+        if headline.is_whole() {
+            return Cow::Borrowed(&self.pairs);
+        }
+        let counts: Vec<bool> = self.categories.iter().map(|name| headline.counts(name)).collect();
+        Cow::Owned(self.pairs.iter().filter(|pair| counts[usize::from(pair.category)]).copied().collect())
     }
 
     /// The pairs of each category, in the order of their names.

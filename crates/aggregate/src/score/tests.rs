@@ -86,14 +86,14 @@ fn weighted_scores_match_statsmodels() {
 fn categories_use_clusters_too() {
     // sm.OLS(s[cat == 2], np.ones(111)).fit(cov_type='cluster', cov_kwds={'groups': cl[cat == 2]}, use_t=True).conf_int()
     let (cells, categories) = binary();
-    let score = metric_score("m", &cells, &categories, MEAN, 0.5);
+    let score = metric_score("m", &cells, (&categories, &categories), MEAN, 0.5);
     let category = &score.by_category[2];
     assert_eq!((category.n, category.clusters, category.min, category.max), (111, 10, Some(0.0), Some(1.0)));
     near(category.ci95.as_ref(), 0.622_931_199_841_411_8, 0.800_492_223_582_012_4);
     assert_eq!(score.pass_rate, score.micro, "for shares they are the same");
     assert_eq!(score.weighted, score.micro, "on a full run");
     let (cells, categories) = graded();
-    let category = &metric_score("m", &cells, &categories, MEAN, 0.5).by_category[2];
+    let category = &metric_score("m", &cells, (&categories, &categories), MEAN, 0.5).by_category[2];
     near(category.ci95.as_ref(), 0.425_853_903_076_617_4, 0.566_578_529_355_815_1);
 }
 
@@ -158,7 +158,7 @@ fn intervals_are_clipped() {
 fn nothing_scored_is_null_and_never_zero() {
     let total = one_category(&[]);
     assert_eq!((total.value, total.ci95, total.naive_ci95, total.benchmark_ci95), (None, None, None, None));
-    let score = metric_score("m", &[], &[], MEAN, 0.5);
+    let score = metric_score("m", &[], (&[], &[]), MEAN, 0.5);
     assert_eq!((score.micro, score.macro_, score.weighted, score.pass_rate), (None, None, None, None));
 }
 

@@ -10,6 +10,7 @@ mod cluster;
 mod dashboards;
 mod datasets;
 mod embeddings;
+mod example;
 mod forks;
 mod full_disk;
 mod groups;

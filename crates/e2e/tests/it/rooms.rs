@@ -14,7 +14,6 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ("bench-settings", &["accounts", "layers", "view"], "the effective view is made of the layers, and accounts are a part of it that is read from them"),
     ("bench-settings", &["process", "trust"], "what a process reads is trusted or not before it is a setting"),
     ("bench-sim", &["config", "error", "fault", "limit", "outage"], "the file of the server describes its faults and limits, and each checks its own part of it"),
-    ("bench-coord", &["app", "cluster", "dispatch", "results"], "what verbs share is not yet below them"),
 ];
 
 /// Room → rooms that it imports, each with a path that does it.
@@ -216,7 +215,7 @@ fn circles(arrows: &Arrows) -> BTreeSet<BTreeSet<String>> {
         let back = |other: &&String| reach.get(other).is_some_and(|known| known.contains(*room));
         reach[*room].iter().filter(back).cloned().collect::<BTreeSet<_>>()
     };
-    reach.keys().map(|room| circle(room)).filter(|circle| circle.len() > 1).collect()
+    reach.keys().map(circle).filter(|circle| circle.len() > 1).collect()
 }
 
 #[test]

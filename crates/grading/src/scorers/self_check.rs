@@ -3,10 +3,13 @@
 //! The gold as the scorer uses it must score 1, the empty answer 0, and the whole conversation as the answer less than
 //! one half on average. No calls are made. Golds whose raw text scores below 1 are worth a note, not a failure.
 
-use bench_proto::dataset::{BankContent, Gold, StreamEntry};
+use bench_proto::{
+    dataset::{BankContent, Gold, StreamEntry},
+    profile::GraderCheck,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{ScoreCase, Scorer, category::Category};
+use super::{ScoreCase, Scorer};
 
 /// The whole conversation as an answer must stay below this mean score.
 pub const CONVERSATION_LIMIT: f64 = 0.5;
@@ -157,12 +160,27 @@ pub fn self_check<'a, T: AsRef<str>, C: AsRef<[CheckCase<'a>]>>(
     report
 }
 
-/// The gold's text as an answer would say it: unanswerable questions expect the abstention.
+/// Holds a scorer to the answers of a dataset's profile whose scores are known: what differs, one line each.
+#[must_use]
+pub fn check_answers(scorer: &dyn Scorer, checks: &[GraderCheck]) -> Vec<String> {
+    let of_scorer = checks.iter().filter(|check| check.scorer == scorer.name());
+    of_scorer
+        .filter_map(|check| {
+            let case = ScoreCase { prediction: &check.answer, gold: Some(&check.gold), category: &check.category };
+            let score = scorer.score(&case);
+            if score.is_some_and(|score| (score - check.score).abs() <= TOLERANCE) {
+                return None;
+            }
+            let scored = score.map_or_else(|| "has no score".to_owned(), |score| format!("scores {score:.3}"));
+            let (scorer, answer, must) = (&check.scorer, &check.answer, check.score);
+            Some(format!("self-check: {scorer}: the answer '{answer}' {scored} in {}, not {must:.3}", check.category))
+        })
+        .collect()
+}
+
+/// The gold's text as an answer would say it: where there is none, the abstention is expected.
 fn gold_text(case: &CheckCase<'_>) -> String {
-    match case.gold {
-        Some(gold) if case.category != Category::Adversarial.name() => gold.text(),
-        _ => Gold::Abstain.text(),
-    }
+    case.gold.unwrap_or(&Gold::Abstain).text()
 }
 
 /// A bank's whole conversation as one text.
@@ -192,7 +210,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::scorers::{locomo_f1, reference, registry::SCORERS};
+    use crate::scorers::{category::Category, locomo_f1, reference, registry::SCORERS};
 
     fn text(gold: &str) -> Gold {
         Gold::Text(gold.to_owned())
@@ -281,6 +299,27 @@ mod tests {
             ],
         };
         assert_eq!(conversation_text(&content), "8 May\nAnn: Hi\nBob paints");
+    }
+
+    #[test]
+    fn answers_of_known_score_are_held() {
+        let check = |answer: &str, gold: Gold, score| GraderCheck {
+            scorer: "locomo-f1".to_owned(),
+            category: "fact".to_owned(),
+            gold,
+            answer: answer.to_owned(),
+            score,
+        };
+        let checks = [
+            check("a blue car", text("blue car"), 1.0),
+            check("blue", text("blue car"), 1.0),
+            check("blue", Gold::Rubric(vec![]), 0.0),
+            GraderCheck { scorer: "exact".to_owned(), ..check("blue", text("red"), 1.0) },
+        ];
+        insta::assert_snapshot!(check_answers(&locomo_f1::OFFICIAL, &checks).join("\n"), @r"
+        self-check: locomo-f1: the answer 'blue' scores 0.667 in fact, not 1.000
+        self-check: locomo-f1: the answer 'blue' has no score in fact, not 0.000
+        ");
     }
 
     type Question = (String, &'static str, Option<Gold>);

@@ -178,6 +178,7 @@ fn spec(n: u32, variant: u32) -> RunSpec {
             population: population.clone(),
             banks: u64::from(n.div_ceil(PER_BANK)),
             sessions: u64::from(n / 8),
+            profile: bench_proto::profile::Profile::implied(),
             path: None,
         },
         sample: SampleSpec {

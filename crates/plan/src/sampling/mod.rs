@@ -31,10 +31,6 @@ use total::Total;
 
 /// Version of the samplers: raised whenever a request would choose other questions or list them otherwise.
 pub const SAMPLER_VERSION: u32 = 1;
-/// Questions per bank of the preset `fair`.
-pub const FAIR_PER_BANK: u64 = 20;
-/// Largest size of the preset `quick`.
-pub const QUICK_SIZE: usize = 50;
 
 /// How the questions are chosen, step 4 of [`SampleRequest`].
 #[derive(Debug)]
@@ -227,7 +223,7 @@ impl Sampling {
                     );
                 }
                 Selection::Quick(quick) => {
-                    keep_first(cell, quota(FAIR_PER_BANK, categories.len()));
+                    keep_first(cell, quota(u64::from(self.request.sizes.fair_per_bank), categories.len()));
                     quick.offer(category, size, cell, id);
                 }
                 Selection::PerCategory(count, firsts) => {
@@ -381,13 +377,14 @@ fn selection(request: &SampleRequest) -> Result<Selection, SampleError> {
     if let Some(total) = request.sample_total {
         return Ok(Selection::Total(Total::new(total, sampler, seed)));
     }
+    let fair = Selection::PerBank(u64::from(request.sizes.fair_per_bank));
     Ok(match (request.preset, request.per_bank, request.sample_per_category) {
         (_, Some(per_bank), _) => Selection::PerBank(per_bank),
         (_, _, Some(count)) => Selection::PerCategory(count, Vec::new()),
-        (Some(Preset::Quick), ..) => Selection::Quick(Quick::default()),
-        (Some(Preset::Fair), ..) => Selection::PerBank(FAIR_PER_BANK),
+        (Some(Preset::Quick), ..) => Selection::Quick(Quick::new(request.sizes.quick as usize)),
+        (Some(Preset::Fair), ..) => fair,
         (Some(Preset::Full), ..) => Selection::All,
         (None, ..) if request.limit.is_some() || !request.question_ids.is_empty() => Selection::All,
-        (None, ..) => Selection::PerBank(FAIR_PER_BANK),
+        (None, ..) => fair,
     })
 }

@@ -57,7 +57,7 @@ struct Hero {
     about: Word,
     how: String,
     strict: Word,
-    without: String,
+    totals: String,
 }
 
 /// A figure with its name, and what it is made of.
@@ -137,8 +137,9 @@ fn hero(summary: &Summary) -> Hero {
         }
         (None, note) => ("no interval".to_owned(), Word::plain(note.as_deref().unwrap_or_default())),
     };
-    let without = summary.without_adversarial.as_ref().and_then(|part| part.value);
-    let without = without.map(|value| format!(" · without adversarial {}", percent_or_none(Some(value))));
+    let totals = summary.all_totals().into_iter();
+    let totals =
+        totals.filter_map(|(part, score)| Some(format!(" · {} {}", part.name(), percent_or_none(Some(score.value?)))));
     Hero {
         value: percent_or_none(headline.value),
         picture: svg::range(headline.value, headline.ci95.as_ref(), headline.naive_ci95.as_ref()),
@@ -146,7 +147,7 @@ fn hero(summary: &Summary) -> Hero {
         about,
         how,
         strict: Word::explained(format!("strict {}", percent_or_none(headline.strict)), words::STRICT),
-        without: without.unwrap_or_default(),
+        totals: totals.collect(),
     }
 }
 

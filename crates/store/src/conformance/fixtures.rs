@@ -41,6 +41,7 @@ pub fn spec() -> RunSpec {
             population: BTreeMap::from([("single-hop".into(), 4)]),
             banks: 1,
             sessions: 2,
+            profile: bench_proto::profile::Profile::implied(),
             path: None,
         },
         sample: SampleSpec {

@@ -7,7 +7,7 @@ use crate::{
     locomo::schema::Category,
     locomo_sim::{
         draft::{Asked, Draft},
-        tables::singles::{SINGLES, Single, key_forms},
+        tables::singles::{self, Single, key_forms},
     },
 };
 
@@ -26,7 +26,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, mut swaps: Vec<Swap>) -
     }
 
     let mut unknown: Vec<(usize, &'static Single, &'static str)> = Vec::new();
-    for single in SINGLES {
+    for single in &singles::TABLE.singles {
         let nobody = single.keys.iter().filter(|key| {
             !draft.claims.contains(&(0, single.id, **key)) && !draft.claims.contains(&(1, single.id, **key))
         });
@@ -41,7 +41,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, mut swaps: Vec<Swap>) -
             continue;
         };
         let who = draft.rng.below(2);
-        let template = draft.rng.word(single.asks);
+        let template = draft.rng.word(&single.asks);
         draft.asked.push(Asked {
             category: Category::Adversarial,
             text: draft.ask(template, who, &[("k", key_forms(key).1)]),

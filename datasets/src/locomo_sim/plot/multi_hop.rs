@@ -9,8 +9,8 @@ use crate::{
     locomo_sim::{
         draft::{Draft, fill},
         tables::{
-            pairs::{BRIDGES, CHANGES, INTRODUCTIONS, RELATIONS},
-            sets::{SETS, Set},
+            pairs,
+            sets::{self, Set},
             words::{Pool, with_article},
         },
     },
@@ -39,7 +39,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
     let (bridges, changes) = (share(BRIDGE), share(CHANGE));
     let lists = questions.checked_sub(both + more + counts + bridges + changes)?;
 
-    let mut kinds: Vec<&'static Set> = SETS.iter().collect();
+    let mut kinds: Vec<&'static Set> = sets::TABLE.sets.iter().collect();
     draft.rng.shuffle(&mut kinds);
     let (pairs, others) = kinds.split_at_checked(both + more)?;
     let mut told = Vec::new();
@@ -125,7 +125,7 @@ fn compared(draft: &mut Draft, set: &'static Set) -> Option<(Told, Told)> {
 }
 
 fn ask_list(draft: &mut Draft, list: &Told, swaps: &mut Vec<Swap>) {
-    let template = draft.rng.word(list.set.asks);
+    let template = draft.rng.word(&list.set.asks);
     let text = draft.ask(template, list.who, &[]);
     let gold = Gold::Text(list.values.join(", "));
     draft.push(CATEGORY, text, gold.clone(), list.facts.clone());
@@ -142,21 +142,21 @@ fn ask_count(draft: &mut Draft, list: &Told) {
 fn bridge(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     let who = draft.speaker();
     let relation = loop {
-        let relation = draft.rng.word(RELATIONS);
+        let relation = draft.rng.word(&pairs::TABLE.relations);
         if draft.claim((who, "relation", relation)) {
             break relation;
         }
     };
-    let bridge = draft.rng.pick(BRIDGES);
+    let bridge = draft.rng.pick(&pairs::TABLE.bridges);
     draft.claim((who, bridge.id, relation));
     let (person, value) = (draft.value(Pool::Person)?, draft.value(bridge.value)?);
     let scenes = draft.free_scenes(who, 2, &[])?;
-    let introduction = fill(draft.rng.word(INTRODUCTIONS), &[("k", relation), ("v", &person)]);
-    let said = fill(draft.rng.word(bridge.says), &[("k", &person), ("v", &value), ("av", &with_article(&value))]);
+    let introduction = fill(draft.rng.word(&pairs::TABLE.introductions), &[("k", relation), ("v", &person)]);
+    let said = fill(draft.rng.word(&bridge.says), &[("k", &person), ("v", &value), ("av", &with_article(&value))]);
     let introduced = draft.tell(who, scenes[0], &introduction, None)?;
     let told = draft.tell(who, scenes[1], &said, None)?;
 
-    let template = draft.rng.word(bridge.asks);
+    let template = draft.rng.word(&bridge.asks);
     let text = draft.ask(template, who, &[("k", relation)]);
     let (gold, evidence) = (Gold::Text(value), vec![introduced, told]);
     draft.push(CATEGORY, text, gold.clone(), evidence.clone());
@@ -168,22 +168,22 @@ fn bridge(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
 /// Something is so, later it is otherwise, and the question is what was before.
 fn change(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     let (who, change) = loop {
-        let (who, change) = (draft.speaker(), draft.rng.pick(CHANGES));
+        let (who, change) = (draft.speaker(), draft.rng.pick(&pairs::TABLE.changes));
         if draft.claim((who, change.id, "")) {
             break (who, change);
         }
     };
     let (old, new) = (draft.value(change.value)?, draft.value(change.value)?);
     let scenes = draft.free_scenes(who, 2, &[])?;
-    let before = fill(draft.rng.word(change.before), &[("v", &old), ("av", &with_article(&old))]);
-    let after = fill(draft.rng.word(change.after), &[("v", &new), ("av", &with_article(&new))]);
+    let before = fill(draft.rng.word(&change.before), &[("v", &old), ("av", &with_article(&old))]);
+    let after = fill(draft.rng.word(&change.after), &[("v", &new), ("av", &with_article(&new))]);
     let before = draft.tell(who, scenes[0], &before, None)?;
     let after = draft.tell(who, scenes[1], &after, None)?;
-    let template = draft.rng.word(change.asks_before);
+    let template = draft.rng.word(&change.asks_before);
     let keys = [("k", new.as_str()), ("ak", &with_article(&new))];
     let text = draft.ask(template, who, &keys);
     draft.push(CATEGORY, text, Gold::Text(old), vec![before, after]);
-    let template = draft.rng.word(change.asks_after);
+    let template = draft.rng.word(&change.asks_after);
     let claim = (1 - who, change.id, "");
     swaps.push(Swap { claim, template, key: String::new(), value: Gold::Text(new), evidence: vec![after] });
     Some(())

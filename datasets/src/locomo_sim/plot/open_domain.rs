@@ -6,7 +6,7 @@ use crate::{
     locomo::schema::Category,
     locomo_sim::{
         draft::{Draft, fill},
-        tables::traits::{ASKS, CONTRADICTIONS, TRAITS, Trait},
+        tables::traits::{self, Trait},
     },
 };
 
@@ -15,11 +15,11 @@ pub(super) fn write(draft: &mut Draft, questions: usize) -> Option<()> {
         let who = draft.speaker();
         let told = new_trait(draft, who)?;
         let scene = draft.free_scene(who)?;
-        let said = draft.rng.word(told.says);
+        let said = draft.rng.word(&told.says);
         let fact = draft.tell(who, scene, said, None)?;
 
-        let probe = draft.rng.pick(told.probes);
-        let template = draft.rng.word(ASKS);
+        let probe = draft.rng.pick(&told.probes);
+        let template = draft.rng.word(&traits::TABLE.asks);
         let text = draft.ask(template, who, &[("k", probe.ask)]);
         let reason = fill(probe.reason, &[("n", &draft.names[who])]);
         let (likely, plain) = if probe.yes { ("Likely yes", "Yes") } else { ("Likely no", "No") };
@@ -36,8 +36,8 @@ pub(super) fn write(draft: &mut Draft, questions: usize) -> Option<()> {
 /// A trait that the speaker does not have yet and that goes with the others.
 fn new_trait(draft: &mut Draft, who: usize) -> Option<&'static Trait> {
     for _ in 0..1000 {
-        let found = draft.rng.pick(TRAITS);
-        let clashes = CONTRADICTIONS.iter().any(|(a, b)| {
+        let found = draft.rng.pick(&traits::TABLE.traits);
+        let clashes = traits::TABLE.contradictions.iter().any(|(a, b)| {
             (*a == found.id && draft.claims.contains(&(who, "trait", *b)))
                 || (*b == found.id && draft.claims.contains(&(who, "trait", *a)))
         });

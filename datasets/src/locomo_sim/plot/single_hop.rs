@@ -8,8 +8,8 @@ use crate::{
     locomo_sim::{
         draft::{Draft, fill},
         tables::{
-            pairs::CHANGES,
-            singles::{SINGLES, Single, key_forms},
+            pairs,
+            singles::{self, Single, key_forms},
             words::with_article,
         },
     },
@@ -21,7 +21,7 @@ const UNASKED: usize = 10;
 pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) -> Option<()> {
     let changed = after_changes(draft, swaps, questions);
     let mut facts: Vec<(usize, &'static Single, &'static str)> = Vec::new();
-    for single in SINGLES {
+    for single in &singles::TABLE.singles {
         facts.extend(single.keys.iter().flat_map(|key| [(0, single, *key), (1, single, *key)]));
     }
     draft.rng.shuffle(&mut facts);
@@ -35,7 +35,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
         let Some((value, fact)) = tell(draft, who, single, key) else {
             continue;
         };
-        let template = draft.rng.word(single.asks);
+        let template = draft.rng.word(&single.asks);
         let key_asked = key_forms(key).1;
         if asked < wanted {
             let text = draft.ask(template, who, &[("k", key_asked)]);
@@ -50,7 +50,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
 
 /// Asks for what some changes led to; returns how many were asked.
 fn after_changes(draft: &mut Draft, swaps: &[Swap], questions: usize) -> usize {
-    let is_change = |swap: &&Swap| CHANGES.iter().any(|change| change.id == swap.claim.1);
+    let is_change = |swap: &&Swap| pairs::TABLE.changes.iter().any(|change| change.id == swap.claim.1);
     let mut asked = 0;
     for swap in swaps.iter().filter(is_change) {
         if asked < questions && draft.rng.chance(60) {
@@ -68,7 +68,7 @@ fn tell(draft: &mut Draft, who: usize, single: &'static Single, key: &'static st
     let value = draft.value(single.value)?;
     let with_article = with_article(&value);
     let values = [("v", value.as_str()), ("av", with_article.as_str()), ("k", key_forms(key).0)];
-    let said = fill(draft.rng.word(single.says), &values);
+    let said = fill(draft.rng.word(&single.says), &values);
     let caption = single.caption.map(|caption| fill(caption, &values));
     let fact = draft.tell(who, scene, &said, caption)?;
     draft.claim((who, single.id, key));

@@ -9,7 +9,7 @@ use crate::{
     locomo_sim::{
         calendar::{Moment, When, day_text, month_text, months_before, number_word},
         draft::{Draft, fill},
-        tables::events::{EVENTS, Event, ONGOING, PAST, PLANNED, STATES},
+        tables::events::{self, Event},
     },
 };
 
@@ -69,7 +69,7 @@ pub(super) fn write(draft: &mut Draft, questions: usize, swaps: &mut Vec<Swap>) 
 /// An event that neither happens twice to a speaker.
 fn new_event(draft: &mut Draft, who: usize, planned: bool) -> Option<&'static Event> {
     for _ in 0..1000 {
-        let event = draft.rng.pick(EVENTS);
+        let event = draft.rng.pick(&events::TABLE.events);
         if (!planned || !event.plan.is_empty()) && draft.claim((who, "event", event.id)) {
             return Some(event);
         }
@@ -90,7 +90,7 @@ fn past_event(
     let told = draft.day(scene);
     let when =
         if exact_for.is_some() { When::past_day(&mut draft.rng, told) } else { When::past(&mut draft.rng, told) };
-    let fact = tell(draft, who, scene, PAST, event.past, &when.phrase())?;
+    let fact = tell(draft, who, scene, &events::TABLE.past, event.past, &when.phrase())?;
     if let Moment::Day(day) = when.moment(told) {
         dated.push(Dated { who, event, day, fact });
     }
@@ -104,7 +104,7 @@ fn planned_event(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     let scene = draft.free_scene(who)?;
     let told = draft.day(scene);
     let when = When::future(&mut draft.rng, told);
-    let fact = tell(draft, who, scene, PLANNED, event.plan, &when.phrase())?;
+    let fact = tell(draft, who, scene, &events::TABLE.planned, event.plan, &when.phrase())?;
     ask(draft, who, "When is {n} going to {k}?", event, when.moment(told), fact, swaps);
     Some(())
 }
@@ -155,7 +155,7 @@ fn gold(moment: Moment) -> Gold {
 /// Something that has been going on for a number of years or months.
 fn ongoing(draft: &mut Draft) -> Option<()> {
     let (who, state) = loop {
-        let (who, state) = (draft.speaker(), draft.rng.pick(STATES));
+        let (who, state) = (draft.speaker(), draft.rng.pick(&events::TABLE.states));
         if draft.claim((who, "state", state.id)) {
             break (who, state);
         }
@@ -165,7 +165,7 @@ fn ongoing(draft: &mut Draft) -> Option<()> {
     let count = draft.rng.between(2, 11) as i64;
     let years = draft.rng.chance(60);
     let span = format!("{} {}", number_word(count), if years { "years" } else { "months" });
-    let fact = tell(draft, who, scene, ONGOING, state.doing, &span)?;
+    let fact = tell(draft, who, scene, &events::TABLE.ongoing, state.doing, &span)?;
     let (template, gold) = if years {
         ("Since which year has {n} been {k}?", Gold::Number((i64::from(told.year()) - count).into()))
     } else {

@@ -1,222 +1,36 @@
 //! Turns that say nothing a question asks for, and the words around facts. No dates, no names but the speakers', no facts.
 
-/// Opens a session; `{o}` is the other speaker.
-pub(crate) const GREETINGS: &[&str] = &[
-    "Hey {o}! How have you been?",
-    "Hi {o}, good to hear from you!",
-    "Hello {o}, it's been a while!",
-    "{o}! I was just thinking of you.",
-    "Hey {o}, got a minute to chat?",
-    "Hi {o}! What's new on your side?",
-    "Hey there, {o}, how's life treating you?",
-    "Good to see you online, {o}!",
-    "Hiya {o}, are you free to talk?",
-    "{o}, there you are! How are things?",
-];
+use std::sync::LazyLock;
 
-/// Closes a session.
-pub(crate) const FAREWELLS: &[&str] = &[
-    "Talk soon, {o}!",
-    "Take care, {o}, and say hi to everyone.",
-    "I have to run, bye {o}!",
-    "Let's catch up again soon, {o}.",
-    "Bye for now, {o}!",
-    "Good night, {o}, sleep well.",
-    "Until next time, {o}!",
-    "Thanks for listening, {o}. See you!",
-    "My pot is boiling over, speak later, {o}!",
-    "Have a good one, {o}!",
-];
+use serde::Deserialize;
 
-/// First part of a reaction.
-pub(crate) const OPENERS: &[&str] = &[
-    "Oh wow!",
-    "That's great to hear.",
-    "No way!",
-    "Really?",
-    "Ha, I can picture that.",
-    "I love that.",
-    "Good for you, {o}.",
-    "That sounds like you, {o}.",
-    "Well, well.",
-    "Fair enough.",
-    "You're kidding!",
-    "How nice.",
-    "That made me smile.",
-    "I hear you.",
-    "Sounds about right.",
-    "Aw, {o}.",
-    "Interesting!",
-    "Honestly, same here.",
-    "I get that.",
-    "Tell me about it!",
-    "Goodness.",
-    "I'm all ears.",
-    "That's a story!",
-    "You never stop surprising me, {o}.",
-    "Nice one!",
-    "Oh dear.",
-    "Makes sense to me.",
-    "Brilliant.",
-];
+use super::read;
 
-/// Middle part.
-pub(crate) const MIDDLES: &[&str] = &[
-    "It's good to hear you so cheerful",
-    "You always find the right words",
-    "These little things keep us going",
-    "I could use some of your energy",
-    "Things like that make the week shorter",
-    "I've been meaning to slow down a little",
-    "Life has been a blur for me",
-    "My to-do list keeps growing",
-    "The weather has been all over the place",
-    "I'm still catching up on sleep",
-    "Everyone around me seems busy",
-    "I wish we lived closer to each other",
-    "We should do this more often",
-    "I was hoping you'd say that",
-    "I never thought of it that way",
-    "You have more patience than I do",
-    "I'd have laughed out loud",
-    "My day was rather ordinary",
-    "I'm trying to worry less",
-    "There is never enough time, is there",
-    "I've been feeling a bit worn out",
-    "Talking to you always helps",
-    "I needed some good news",
-    "It's the simple things that count",
-    "People like you are rare",
-    "I'm glad that worked out",
-    "That must have felt special",
-    "I'd probably have given up",
-    "You deserve it after all that effort",
-    "One step at a time, as they say",
-    "I keep telling people how lucky I am with friends like you",
-    "My head is full of plans",
-    "The days just fly by",
-    "I've had that thought too",
-    "Not everyone would admit that",
-];
+/// The table.
+pub(crate) static TABLE: LazyLock<Smalltalk> = LazyLock::new(|| read(include_str!("smalltalk.toml")));
 
-/// Last part.
-pub(crate) const CLOSERS: &[&str] = &[
-    ", so thank you.",
-    ", don't you think?",
-    ", and that's fine with me.",
-    ", if you ask me.",
-    ". What happened then?",
-    ". How did that feel?",
-    ". Anyway, go on!",
-    ", I must say.",
-    ". Do tell me more.",
-    ", to be honest.",
-    ". What does everyone else say?",
-    ", no question.",
-    ". And how are you holding up?",
-    ", believe me.",
-    ". I mean it.",
-    ", as always.",
-    ". You know how I am.",
-    ". So, what else is going on?",
-    ", and I'm not even exaggerating.",
-    ". Keep me posted!",
-    ", which is a relief.",
-    ". Anything else on your mind?",
-    ", or is that just me?",
-    ". I could talk about that for hours.",
-    ", for what it's worth.",
-    ". Let me know how it goes.",
-];
-
-/// Before a fact; many facts come without.
-pub(crate) const LEADS: &[&str] = &[
-    "Guess what!",
-    "Small update from me.",
-    "You'll like this one.",
-    "Before I forget.",
-    "Speaking of which.",
-    "On another note.",
-    "Oh, one more thing.",
-    "Something funny.",
-    "Let me tell you something.",
-    "Here is a thing.",
-    "By the way.",
-    "Not sure I told you.",
-    "Ha, listen to this.",
-    "Since you ask.",
-    "And you know what?",
-    "I have to share this.",
-];
-
-/// After a fact; many facts come without.
-pub(crate) const TAILS: &[&str] = &[
-    "It made my day.",
-    "I'm still smiling about it.",
-    "What do you say?",
-    "You should have seen my face.",
-    "That's me for you.",
-    "Who would have thought?",
-    "Long story, but there it is.",
-    "I wanted you to know.",
-    "I can't get it out of my head.",
-    "Isn't that something?",
-    "I thought of you right away.",
-    "My family finds it hilarious.",
-    "No regrets.",
-    "Make of that what you will.",
-    "I've told everyone by now.",
-    "It's one of those things.",
-];
-
-/// Shared images that show nothing a question asks for: `{v}` a light, `{k}` a thing.
-pub(crate) const CAPTIONS: &[&str] = &[
-    "a photo of {k} in {v}",
-    "a photography of {k}, {v}",
-    "a picture taken in {v} of {k}",
-    "a close-up of {k} in {v}",
-    "a blurry snapshot of {k}, {v}",
-];
-
-/// Lights of a caption.
-pub(crate) const LIGHTS: &[&str] = &[
-    "soft morning light",
-    "bright sunshine",
-    "the evening sun",
-    "the shade",
-    "lamplight",
-    "a dim room",
-    "black and white",
-    "a warm glow",
-    "harsh light",
-    "the mist",
-];
-
-/// Things on a caption.
-pub(crate) const THINGS: &[&str] = &[
-    "a wooden table",
-    "two cups on a tray",
-    "a pair of shoes",
-    "a garden chair",
-    "a group of people waving",
-    "a notebook and a pen",
-    "a slice of bread",
-    "a jar with a lid",
-    "a stone wall",
-    "a gravel path",
-    "a window with curtains",
-    "a basket on the floor",
-    "a person from behind",
-    "a shelf with plates",
-    "a folded blanket",
-    "a staircase",
-    "a rack of coats",
-    "a street corner",
-    "a hand holding a cup",
-    "a parked bus",
-    "a row of mailboxes",
-    "a puddle",
-    "an open door",
-    "a plate with crumbs",
-    "clouds over a field",
-];
+/// Texts by where they stand.
+#[derive(Debug, Default, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+pub(crate) struct Smalltalk {
+    /// Opens a session; `{o}` is the other speaker.
+    pub(crate) greetings: Vec<&'static str>,
+    /// Closes a session.
+    pub(crate) farewells: Vec<&'static str>,
+    /// First part of a reaction.
+    pub(crate) openers: Vec<&'static str>,
+    /// Middle part.
+    pub(crate) middles: Vec<&'static str>,
+    /// Last part.
+    pub(crate) closers: Vec<&'static str>,
+    /// Before a fact; many facts come without.
+    pub(crate) leads: Vec<&'static str>,
+    /// After a fact; many facts come without.
+    pub(crate) tails: Vec<&'static str>,
+    /// Shared images that show nothing a question asks for: `{v}` a light, `{k}` a thing.
+    pub(crate) captions: Vec<&'static str>,
+    /// Lights of a caption.
+    pub(crate) lights: Vec<&'static str>,
+    /// Things on a caption.
+    pub(crate) things: Vec<&'static str>,
+}

@@ -3,17 +3,16 @@
 use std::collections::HashSet;
 
 use crate::locomo_sim::tables::{
-    events::{EVENTS, Event, ONGOING, PAST, PLANNED, STATES},
-    pairs::{BRIDGES, CHANGES, INTRODUCTIONS, RELATIONS},
-    sets::SETS,
-    singles::{SINGLES, key_forms},
+    events::{self, Event},
+    pairs, sets,
+    singles::{self, key_forms},
     smalltalk, traits,
     words::{self, with_article},
 };
 
 /// The event of a noun.
 pub(super) fn event_by_noun(noun: &str) -> &'static Event {
-    EVENTS.iter().find(|event| event.noun == noun).unwrap_or_else(|| panic!("no event is '{noun}'"))
+    events::TABLE.events.iter().find(|event| event.noun == noun).unwrap_or_else(|| panic!("no event is '{noun}'"))
 }
 
 /// Placeholders of a template.
@@ -43,80 +42,82 @@ fn different<'a>(what: &str, ids: impl IntoIterator<Item = &'a str>) {
 
 #[test]
 fn templates_have_their_placeholders() {
-    for single in SINGLES {
-        only(single.says, &["v", "av", "k"]);
-        only(single.asks, &["n", "k"]);
-        all_have(single.asks, &["n"]);
+    for single in &singles::TABLE.singles {
+        only(&single.says, &["v", "av", "k"]);
+        only(&single.asks, &["n", "k"]);
+        all_have(&single.asks, &["n"]);
         match single.caption {
             Some(caption) => all_have(&[caption], &["v", "av"]),
-            None => all_have(single.says, &["v", "av"]),
+            None => all_have(&single.says, &["v", "av"]),
         }
         if single.keys != [""] {
-            all_have(single.says, &["k"]);
-            all_have(single.asks, &["k"]);
+            all_have(&single.says, &["k"]);
+            all_have(&single.asks, &["k"]);
         }
     }
-    for set in SETS {
-        only(set.says, &["v", "av"]);
-        all_have(set.says, &["v", "av"]);
-        only(set.asks, &["n"]);
-        all_have(set.asks, &["n"]);
+    for set in &sets::TABLE.sets {
+        only(&set.says, &["v", "av"]);
+        all_have(&set.says, &["v", "av"]);
+        only(&set.asks, &["n"]);
+        all_have(&set.asks, &["n"]);
         assert_eq!(placeholders(set.both), HashSet::from(["n", "o"]), "{}", set.both);
         assert_eq!(placeholders(set.count), HashSet::from(["n"]), "{}", set.count);
     }
-    for bridge in BRIDGES {
-        only(bridge.says, &["k", "v", "av"]);
-        all_have(bridge.says, &["k"]);
-        all_have(bridge.says, &["v", "av"]);
-        only(bridge.asks, &["n", "k"]);
-        all_have(bridge.asks, &["k"]);
+    for bridge in &pairs::TABLE.bridges {
+        only(&bridge.says, &["k", "v", "av"]);
+        all_have(&bridge.says, &["k"]);
+        all_have(&bridge.says, &["v", "av"]);
+        only(&bridge.asks, &["n", "k"]);
+        all_have(&bridge.asks, &["k"]);
     }
-    for change in CHANGES {
-        for says in [change.before, change.after] {
+    for change in &pairs::TABLE.changes {
+        for says in [&change.before, &change.after] {
             only(says, &["v", "av"]);
             all_have(says, &["v", "av"]);
         }
-        only(change.asks_before, &["n", "k", "ak"]);
-        all_have(change.asks_before, &["k", "ak"]);
-        only(change.asks_after, &["n"]);
+        only(&change.asks_before, &["n", "k", "ak"]);
+        all_have(&change.asks_before, &["k", "ak"]);
+        only(&change.asks_after, &["n"]);
     }
-    only(INTRODUCTIONS, &["k", "v"]);
-    all_have(PAST, &["v", "cv"]);
-    all_have(PLANNED, &["v", "cv"]);
-    all_have(ONGOING, &["v"]);
-    all_have(traits::ASKS, &["k"]);
-    for told in traits::TRAITS {
-        only(told.says, &[]);
-        for probe in told.probes {
+    only(&pairs::TABLE.introductions, &["k", "v"]);
+    all_have(&events::TABLE.past, &["v", "cv"]);
+    all_have(&events::TABLE.planned, &["v", "cv"]);
+    all_have(&events::TABLE.ongoing, &["v"]);
+    all_have(&traits::TABLE.asks, &["k"]);
+    for told in &traits::TABLE.traits {
+        only(&told.says, &[]);
+        for probe in &told.probes {
             assert_eq!(placeholders(probe.ask), HashSet::new());
             only(&[probe.reason], &["n"]);
         }
     }
-    only(smalltalk::GREETINGS, &["o"]);
-    only(smalltalk::FAREWELLS, &["o"]);
-    only(smalltalk::OPENERS, &["o"]);
-    only(smalltalk::MIDDLES, &[]);
+    only(&smalltalk::TABLE.greetings, &["o"]);
+    only(&smalltalk::TABLE.farewells, &["o"]);
+    only(&smalltalk::TABLE.openers, &["o"]);
+    only(&smalltalk::TABLE.middles, &[]);
 }
 
 #[test]
 fn ids_and_keys_are_different() {
-    let topics = SINGLES.iter().map(|single| single.id).chain(SETS.iter().map(|set| set.id));
+    let topics = singles::TABLE.singles.iter().map(|single| single.id).chain(sets::TABLE.sets.iter().map(|set| set.id));
     different(
         "topics",
-        topics.chain(BRIDGES.iter().map(|bridge| bridge.id)).chain(CHANGES.iter().map(|change| change.id)),
+        topics
+            .chain(pairs::TABLE.bridges.iter().map(|bridge| bridge.id))
+            .chain(pairs::TABLE.changes.iter().map(|change| change.id)),
     );
-    different("events", EVENTS.iter().map(|event| event.id));
-    different("event nouns", EVENTS.iter().map(|event| event.noun));
-    different("states", STATES.iter().map(|state| state.id));
-    different("traits", traits::TRAITS.iter().map(|told| told.id));
-    different("relations", RELATIONS.iter().copied());
-    for single in SINGLES.iter().filter(|single| single.keys != [""]) {
+    different("events", events::TABLE.events.iter().map(|event| event.id));
+    different("event nouns", events::TABLE.events.iter().map(|event| event.noun));
+    different("states", events::TABLE.states.iter().map(|state| state.id));
+    different("traits", traits::TABLE.traits.iter().map(|told| told.id));
+    different("relations", pairs::TABLE.relations.iter().copied());
+    for single in singles::TABLE.singles.iter().filter(|single| single.keys != [""]) {
         different(single.id, single.keys.iter().map(|key| key_forms(key).0));
         different(single.id, single.keys.iter().map(|key| key_forms(key).1));
     }
-    for (one, other) in traits::CONTRADICTIONS {
+    for (one, other) in &traits::TABLE.contradictions {
         for id in [one, other] {
-            assert!(traits::TRAITS.iter().any(|told| told.id == *id), "{id}");
+            assert!(traits::TABLE.traits.iter().any(|told| told.id == *id), "{id}");
         }
     }
 }
@@ -170,17 +171,17 @@ fn lists_have_no_repeats() {
 #[test]
 fn values_are_not_in_templates() {
     let mut texts: Vec<&str> = Vec::new();
-    for single in SINGLES {
-        texts.extend(single.keys.iter().chain(single.says).chain(single.asks));
+    for single in &singles::TABLE.singles {
+        texts.extend(single.keys.iter().chain(&single.says).chain(&single.asks));
     }
-    for set in SETS {
-        texts.extend(set.says.iter().chain(set.asks).chain([&set.noun]));
+    for set in &sets::TABLE.sets {
+        texts.extend(set.says.iter().chain(&set.asks).chain([&set.noun]));
     }
-    for event in EVENTS {
+    for event in &events::TABLE.events {
         texts.extend([event.past, event.plan, event.ask, event.noun]);
     }
-    texts.extend(STATES.iter().flat_map(|state| [state.doing, state.ask]));
-    texts.extend(RELATIONS);
+    texts.extend(events::TABLE.states.iter().flat_map(|state| [state.doing, state.ask]));
+    texts.extend(&pairs::TABLE.relations);
     let lists = [&words::JOBS, &words::VENUES, &words::SUBJECTS, &words::SKILLS, &words::WONDERS, &words::TALKS];
     for value in lists.into_iter().flat_map(|list| list.iter()).filter(|value| value.contains(' ')) {
         let second = texts.iter().find(|text| text.contains(value));
@@ -192,13 +193,13 @@ fn values_are_not_in_templates() {
 #[test]
 fn small_talk_has_no_dates() {
     let lists = [
-        smalltalk::GREETINGS,
-        smalltalk::FAREWELLS,
-        smalltalk::OPENERS,
-        smalltalk::MIDDLES,
-        smalltalk::CLOSERS,
-        smalltalk::LEADS,
-        smalltalk::TAILS,
+        smalltalk::TABLE.greetings.as_slice(),
+        smalltalk::TABLE.farewells.as_slice(),
+        smalltalk::TABLE.openers.as_slice(),
+        smalltalk::TABLE.middles.as_slice(),
+        smalltalk::TABLE.closers.as_slice(),
+        smalltalk::TABLE.leads.as_slice(),
+        smalltalk::TABLE.tails.as_slice(),
     ];
     for text in lists.concat() {
         let lower = text.to_lowercase();
