@@ -177,6 +177,7 @@ async fn ask(http: &SharedHttp, url: &reqwest::Url, headers: &HeaderMap, account
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use bench_store::PaceLimits;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpListener,
