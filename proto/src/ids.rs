@@ -22,9 +22,21 @@ impl RunId {
     /// # Errors
     /// When it is empty, longer than 100 characters, or holds anything but ASCII letters, digits, `-`, `_` and `.`.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        Self::within(100, text)
+    }
+
+    /// Checks an id that a store holds: the same, and somewhat longer, for controls are named after their run.
+    ///
+    /// # Errors
+    /// As [`RunId::parse`], from 200 characters on.
+    pub fn stored(text: &str) -> Result<Self, InvalidId> {
+        Self::within(200, text)
+    }
+
+    fn within(longest: usize, text: &str) -> Result<Self, InvalidId> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if text.is_empty()
-            || text.len() > 100
+            || text.len() > longest
             || text.starts_with('.')
             || !text.chars().all(allowed)
             || text == "latest"
@@ -342,6 +354,10 @@ mod tests {
         assert!(RunId::parse("nightly-2026.11_20").is_ok());
         for bad in ["", "a/b", "latest", "..", &"x".repeat(101)] {
             assert!(RunId::parse(bad).is_err(), "{bad} must be refused");
+        }
+        assert!(RunId::stored(&format!("{}-oracle", "x".repeat(100))).is_ok(), "a control");
+        for bad in ["", "a/b", "/tmp/a", "../a", "..", "a\0", &"x".repeat(201)] {
+            assert!(RunId::stored(bad).is_err(), "{bad} must be refused");
         }
     }
 }

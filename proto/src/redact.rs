@@ -97,7 +97,8 @@ fn shown(url: &Url) -> String {
         (user, None) => format!("{user}@"),
         (user, Some(_)) => format!("{user}:{HIDDEN}@"),
     };
-    let path: Vec<&str> = url.path().split('/').map(|part| if is_key(part) { HIDDEN } else { part }).collect();
+    let hides = |part: &str| is_key(part) || (scheme.starts_with("http") && is_random(part));
+    let path: Vec<&str> = url.path().split('/').map(|part| if hides(part) { HIDDEN } else { part }).collect();
     let host = &url[Position::BeforeHost..Position::BeforePath];
     format!("{scheme}://{user}{host}{}{query}{fragment}", path.join("/"))
 }
@@ -105,6 +106,18 @@ fn shown(url: &Url) -> String {
 /// Whether a part of a path is a key, as some gateways want it.
 fn is_key(part: &str) -> bool {
     part.starts_with("sk-") && part.len() >= SHORTEST_SECRET
+}
+
+/// Whether a part of a path looks drawn by chance, as keys and some names of accounts do: hexadecimal digits, or letters and digits
+/// in no order that a word or a version has.
+fn is_random(part: &str) -> bool {
+    const SHORTEST: usize = 16;
+    let signs: Vec<char> = part.chars().filter(char::is_ascii_alphanumeric).collect();
+    let digits = signs.iter().filter(|c| c.is_ascii_digit()).count();
+    let is_hex = signs.iter().all(char::is_ascii_hexdigit) && digits >= 2 && digits < signs.len();
+    let kind = |c: &char| (c.is_ascii_digit(), c.is_ascii_uppercase());
+    let turns = signs.windows(2).filter(|pair| kind(&pair[0]) != kind(&pair[1])).count();
+    signs.len() >= SHORTEST && (is_hex || turns * 20 >= signs.len() * 7)
 }
 
 fn has_at_behind_host(url: &Url) -> bool {
@@ -123,11 +136,13 @@ fn parameters(query: &str) -> String {
 }
 
 /// A URL as the name of the server behind it, for keys of calls and for reports. What [`url()`] hides may still tell servers apart:
-/// parameters of unknown names leave a mark, those that are known to be keys do not, so that a new key finds the stored replies.
+/// parameters of unknown names and parts of the path leave a mark, those that are known to be keys do not, so that a new key finds the stored replies.
 #[must_use]
 pub fn identity(text: &str) -> String {
-    let query = text.split_once('?').map_or("", |(_, query)| query);
-    let unknown: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && parameter(pair) == HIDDEN).collect();
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    let in_path = path.split('/').skip(3).filter(|part| text.starts_with("http") && !is_key(part) && is_random(part));
+    let in_query = query.split('&').filter(|pair| !pair.is_empty() && parameter(pair) == HIDDEN);
+    let unknown: Vec<&str> = in_path.chain(in_query).collect();
     let mark = (!unknown.is_empty()).then(|| format!("#{}", &Sha256Hash::of(unknown.join("&").as_bytes()).hex()[..8]));
     format!("{}{}", url(text), mark.unwrap_or_default())
 }
@@ -175,6 +190,10 @@ mod tests {
             ("https://api.example/v1?secret", "https://api.example/v1?***"),
             ("https://api.example/v1#secret", "https://api.example/v1#***"),
             ("https://gateway.example/sk-secret/v1", "https://gateway.example/***/v1"),
+            ("https://gateway.example/0123456789abcdef/v1", "https://gateway.example/***/v1"),
+            ("https://gateway.example/v1/9f86d081-884c-4d63-a5b1-bd2f1e2c7a10", "https://gateway.example/v1/***"),
+            ("https://gateway.example/k/gsk_Xy7Tq2Lm9Rv4Bn8Wz1Pc", "https://gateway.example/k/***"),
+            ("https://gateway.example/AIzaSyD3x9-KfQ2v8LmN0pRt5uWz7bC1dE4gHjk/v1", "https://gateway.example/***/v1"),
             ("postgres://u:12?34@db/x", "postgres://***"),
             ("postgres://u:12#34@db/x", "postgres://***"),
             ("postgres:u:secret@db", "postgres:***"),
@@ -194,6 +213,10 @@ mod tests {
             "amqp://guest@mq",
             "https://api.example",
             "https://api.example/v1?api-version=2025-01-01",
+            "https://x.openai.azure.com/openai/deployments/gpt-4o-mini-2024-07-18",
+            "https://api.example/models/Qwen2.5-Coder-32B-Instruct-AWQ/v1",
+            "https://api.example/accounts/fireworks/routers/memory-benchmark-production-2",
+            "https://api.example/20260122093000123/v1",
         ] {
             assert!(matches!(url(same), Cow::Borrowed(shown) if shown == same), "{same}");
         }
@@ -208,6 +231,10 @@ mod tests {
         assert_eq!(identity("https://api.example/v1?key=one"), identity("https://api.example/v1?key=two"));
         let (red, blue) = (identity("https://api.example/v1?route=red"), identity("https://api.example/v1?route=blue"));
         assert!(red != blue && !red.contains("red"), "{red} {blue}");
+        let of = |tenant: &str| identity(&format!("https://api.example/{tenant}/v1"));
+        assert_ne!(of("0123456789abcdef"), of("fedcba9876543210"));
+        assert!(of("0123456789abcdef").starts_with("https://api.example/***/v1#"));
+        assert_eq!(of("sk-secret-one"), of("sk-secret-two"));
     }
 
     #[test]

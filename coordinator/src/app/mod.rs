@@ -10,10 +10,12 @@
 //! | [`accounts`] | with which server and key is a model called? |
 //! | [`reach`] | do these servers answer? |
 //! | `systems` | which memory system is meant, and may it run here? |
+//! | [`home`] | is the home that is acted on this user's own? |
 //! | `trusted` | which adapters has a person named here (P42)? |
 
 pub(crate) mod accounts;
 mod flags;
+pub(crate) mod home;
 pub(crate) mod reach;
 mod systems;
 mod trusted;
@@ -129,7 +131,11 @@ impl App {
     /// With what to do.
     pub(crate) async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
         transport::warn(&self.settings, transport::to_store(&self.settings));
-        let store = self.store.get_or_try_init(|| bench_store::open(&self.settings.store_url)).await?;
+        let open = || {
+            self.begin_home(true);
+            bench_store::open(&self.settings.store_url)
+        };
+        let store = self.store.get_or_try_init(open).await?;
         Ok(Arc::clone(store))
     }
 

@@ -52,7 +52,7 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
     let summary: Summary = parse(REPORT, &report)?;
     let id = RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
     let new = NewRun {
-        run_id: id.clone(),
+        run_id: id,
         name: run.name,
         tags: run.tags,
         user: run.user,
@@ -86,7 +86,7 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
             store.add_event(run_no, RESTORING, &summary.result_digest).await?;
             run_no
         }
-        Err(StoreError::Exists(_)) => match existing(store, &id, &summary).await? {
+        Err(StoreError::Exists(_)) => match existing(store, &new, &summary).await? {
             Existing::Whole => return Ok(Restored::WasThere),
             Existing::Begun(run_no) => run_no,
         },
@@ -208,10 +208,17 @@ enum Existing {
     Begun(RunNo),
 }
 
-async fn existing(store: &dyn Store, id: &RunId, summary: &Summary) -> Result<Existing, CliError> {
+async fn existing(store: &dyn Store, new: &NewRun, summary: &Summary) -> Result<Existing, CliError> {
+    let id = &new.run_id;
     let other =
         || CliError::usage(format!("another run {id} is in this store; restore it into an empty one with --store"));
     let row = store.run_by_id(id).await?.ok_or_else(other)?;
+    // the digest says nothing of the system, and a word for the one that was fetched is none for the one that is there
+    if row.spec.system != new.spec.system {
+        return Err(CliError::usage(format!(
+            "run {id} is in this store with another memory system; restore it into an empty one with --store"
+        )));
+    }
     if row.state != RunState::Finished {
         let events = store.events(row.run_no).await?;
         let ours = events.iter().any(|event| event.kind == RESTORING && event.message == summary.result_digest);

@@ -114,7 +114,8 @@ impl Watch {
             }
             for session in self.planners.entry(run).or_default().see(&planners, now) {
                 self.store.end_session(session).await?;
-                let run = self.store.run(run).await?.run_id.0;
+                // a run that cannot be read has a planner all the same
+                let run = self.store.run(run).await.map_or_else(|_| run.0.to_string(), |row| row.run_id.0);
                 warn!(
                     run,
                     code = "planner_gone",

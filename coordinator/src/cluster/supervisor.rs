@@ -21,7 +21,7 @@ use tracing::{Instrument as _, info, warn};
 use crate::{
     app::App,
     cluster::sessions::Watch,
-    dispatch::trouble::Trouble,
+    dispatch::trouble::{LeftOut, Trouble},
     results,
     standing::latency::{self, all_ended},
 };
@@ -66,6 +66,7 @@ struct Supervised {
     /// Runs whose questions have ended, and their probe has not.
     probing: BTreeSet<RunNo>,
     dead_letters: Option<Instant>,
+    left_out: LeftOut,
     concluder: Concluder,
 }
 
@@ -83,6 +84,7 @@ impl Supervisor {
             next_sweep: HashMap::new(),
             probing: BTreeSet::new(),
             dead_letters: None,
+            left_out: LeftOut::default(),
             concluder: Concluder::new(Arc::clone(&self.store), banks, self.keeper.clone()),
         };
         let mut upset = Upset::default();
@@ -107,14 +109,20 @@ impl Supervisor {
         let running = self.store.running_runs(&self.domain).await?;
         supervised.next_sweep.retain(|run, _| running.iter().any(|(running, _)| running == run));
         supervised.probing.retain(|run| running.iter().any(|(running, _)| running == run));
+        // what is wrong with one run holds up no other
+        let mut wrong = None;
         for (run, _) in running {
-            self.look_after(supervised, run).await?;
+            match self.look_after(supervised, run).await {
+                Err(TickError::Store(error)) if error.is_about_rows() => supervised.left_out.add(run, &error),
+                Err(TickError::Store(error)) => return Err(error.into()),
+                looked => wrong = looked.err().or(wrong),
+            }
         }
         if supervised.dead_letters.is_none_or(|looked| looked.elapsed() >= DEAD_LETTERS_EVERY) {
             supervised.dead_letters = Some(Instant::now());
             self.take_back_dead_letters().await?;
         }
-        Ok(())
+        wrong.map_or(Ok(()), Err)
     }
 
     /// Sweeps a run when it is time or everything seems to have ended; ends it when everything has.

@@ -1,11 +1,11 @@
 //! `config show`: effective settings and where each comes from. `config trust`: a settings file of the current folder may decide
-//! where things go.
+//! where things go, and its home is acted on.
 
-use bench_settings::{CommandLine, render};
+use bench_settings::{CommandLine, DEFAULT_FILE, render};
 
 use crate::{
     app::App,
-    cli::{ConfigVerb, GlobalArgs},
+    cli::{Cli, ConfigVerb},
     exit::{CliError, CliResult, Exit},
     out,
 };
@@ -20,16 +20,29 @@ pub(super) fn run(app: &App, verb: &ConfigVerb) -> CliResult {
     Ok(Exit::Done)
 }
 
-/// Runs `config trust`.
-pub(super) fn trust(args: &GlobalArgs) -> CliResult {
-    let line = CommandLine { config: args.config.clone(), ..CommandLine::default() };
-    let settings =
-        bench_settings::trust(&line, &bench_worker::environment::extra_keys()).map_err(CliError::usage_of)?;
-    if settings.is_empty() {
-        out::note("nothing in it needs a word; it is trusted all the same until it changes");
-    } else {
-        out::result(&render(&settings));
-        out::note("trusted until it changes");
+/// Takes what the current folder brought along as this user's own.
+pub(super) fn trust(cli: &Cli) -> CliResult {
+    let line = CommandLine { config: cli.global.config.clone(), ..CommandLine::default() };
+    let file = bench_settings::trust(&line, &bench_worker::environment::extra_keys()).map_err(CliError::usage_of)?;
+    match &file {
+        Some(settings) if settings.is_empty() => {
+            out::note("nothing in the settings file needs a word; it is trusted all the same until it changes");
+        }
+        Some(settings) => {
+            out::result(&render(settings));
+            out::note("trusted until it changes");
+        }
+        None => {}
+    }
+    let app = App::load(cli)?;
+    let home = app.home();
+    if app.home_is_strange() {
+        app.trust_home()?;
+        out::note(&format!("{} is taken as your own until another takes its place", home.display()));
+    } else if file.is_none() {
+        let why =
+            format!("there is no {DEFAULT_FILE} in this folder, and nothing in {} that wants a word", home.display());
+        return Err(CliError::usage(why));
     }
     Ok(Exit::Done)
 }

@@ -48,9 +48,9 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
         Some(folder) => {
             results::check_writable(folder)?;
             for format in &args.format {
+                // its owner's alone, as temporary files are
                 let mut file = tempfile::NamedTempFile::new_in(folder).map_err(broken)?;
                 write(store.as_ref(), &run, (format, cells), &metrics, file.as_file_mut()).await?;
-                readable(&file)?;
                 file.persist(folder.join(format!("questions.{format}"))).map_err(|e| broken(e.error))?;
             }
             out::note(&format!("questions: {}", folder.display()));
@@ -75,16 +75,6 @@ impl Write for Output {
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush()
     }
-}
-
-/// Temporary files are private by default; an export is an ordinary file.
-fn readable(file: &tempfile::NamedTempFile) -> Result<(), CliError> {
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        file.as_file().set_permissions(mode).map_err(broken)?;
-    }
-    Ok(())
 }
 
 fn broken(error: std::io::Error) -> CliError {

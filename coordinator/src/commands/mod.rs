@@ -41,7 +41,7 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt as _;
 
 use crate::{
-    app::App,
+    app::{App, home},
     cli::{Cli, ConfigVerb, Verb},
     exit::{CliError, CliResult, Exit},
 };
@@ -62,12 +62,15 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Score(args) => return score::run(args),
         Verb::Import(args) if args.forms => return Ok(import::show_forms()),
-        Verb::Config(ConfigVerb::Trust) => return config::trust(&cli.global),
+        Verb::Config(ConfigVerb::Trust) => return config::trust(&cli),
         #[cfg(feature = "cluster")]
         Verb::Probe { url } => return probe::run(url).await,
         _ => {}
     }
     let app = App::load(&cli)?;
+    if home::acts(&cli.verb) {
+        app.check_home()?;
+    }
     #[cfg(feature = "cluster")]
     if let Verb::Serve(args) = &cli.verb {
         return serve::run(app, args).await;

@@ -157,6 +157,7 @@ fn listed(rows: &[Row]) -> String {
 
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let (name, settings) = app.system(given)?;
+    app.begin_home(false);
     adapter::end_orphans(&app.home()).await;
     // it was named just now
     let policy = match SystemHash::of_settings(&settings) {

@@ -214,6 +214,7 @@ impl Dispatcher {
         self.survey(learned).await?;
         self.read_outages(learned).await?;
         if learned.runs.is_empty() {
+            self.trouble.set("runs", learned.left_out.text());
             learned.open.clear();
             return Ok(Looked { published: 0, full: true, next_due: None, found: Load::default() });
         }
@@ -247,9 +248,15 @@ impl Dispatcher {
             for (run, role, count) in granted {
                 let (facts, queue) = (&learned.runs[&run], QueueName::new(name, role));
                 let grant = Grant { run, facts, queue, count, version };
-                published += self.publish(grant, &mut learned.contexts).await?;
+                match self.publish(grant, &mut learned.contexts).await {
+                    Err(DispatchError::Store(error)) if error.is_about_rows() && !self.is_local() => {
+                        learned.left_out.add(run, &error);
+                    }
+                    handed_out => published += handed_out?,
+                }
             }
         }
+        self.trouble.set("runs", learned.left_out.text());
         self.give_up(learned, &open).await?;
         found.in_flight += i64::from(published);
         let next_due = open.values().flat_map(BTreeMap::values).filter_map(|tasks| tasks.next_due_ms).min();

@@ -21,6 +21,7 @@ use super::{
     context::Contexts,
     losses::{LossWatch, Seen},
     outages::OutageWatch,
+    trouble::LeftOut,
     window::{AtOnce, Slots},
 };
 use crate::standing::domains::session_domain;
@@ -64,6 +65,8 @@ pub(super) struct Learned {
     pub(super) turn: usize,
     /// How often the store had gone back when all was published.
     pub(super) went_back: u64,
+    /// Runs that cannot be read, with why.
+    pub(super) left_out: LeftOut,
 }
 
 impl Dispatcher {
@@ -76,11 +79,18 @@ impl Dispatcher {
             Scope::Domain(domain) => self.store.running_runs(domain).await?,
         };
         learned.runs.retain(|run, _| running.iter().any(|(running, _)| running == run));
+        learned.left_out.look_again();
         for (run, state_version) in running {
             if learned.runs.get(&run).is_some_and(|known| known.state_version == state_version) {
                 continue;
             }
-            let row = self.store.run(run).await?;
+            let row = match self.store.run(run).await {
+                Err(error) if error.is_about_rows() && !self.is_local() => {
+                    learned.left_out.add(run, &error);
+                    continue;
+                }
+                row => row?,
+            };
             if !self.is_local() {
                 self.store.forget_published(run, None, 0).await?;
             }

@@ -1,9 +1,13 @@
 //! What keeps the parts of a coordinator from working, for people.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
+
+use bench_proto::ids::RunNo;
+use bench_store::StoreError;
+use tracing::warn;
 
 /// What troubles the leader's parts, written into its row for `status`.
 #[derive(Debug, Clone, Default)]
@@ -23,5 +27,33 @@ impl Trouble {
             parts.values().map(String::as_str).filter(|trouble| !trouble.is_empty()).collect();
         troubles.dedup();
         troubles.join("; ")
+    }
+}
+
+/// Runs that cannot be read: what is wrong with one holds up no other.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    now: BTreeMap<RunNo, String>,
+    told: BTreeSet<RunNo>,
+}
+
+impl LeftOut {
+    /// Forgets which they are; what was said of them once is not said again.
+    pub(crate) fn look_again(&mut self) {
+        self.now.clear();
+    }
+
+    /// Leaves a run out, and says so once.
+    pub(crate) fn add(&mut self, run: RunNo, error: &StoreError) {
+        let what = format!("run number {} is left out: {error}", run.0);
+        if self.told.insert(run) {
+            warn!(code = "damaged_run", "{what}; the others go on");
+        }
+        self.now.insert(run, what);
+    }
+
+    /// All of them, in one line.
+    pub(crate) fn text(&self) -> String {
+        self.now.values().map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 }

@@ -2,6 +2,11 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
+use super::advice::shown;
+
+/// Longest `--field`, in bytes, so that messages stay short.
+const MOST_BYTES: usize = 1 << 10;
+
 /// A field of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ours {
@@ -74,10 +79,13 @@ impl Given {
     /// Reads `OURS=THEIRS`, each field of ours once.
     ///
     /// # Errors
-    /// A field that is none of ours, no path, or a second path for one field.
+    /// A field that is none of ours, no path or one that is too long, or a second path for one field.
     pub(crate) fn read<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut given = BTreeMap::new();
         for flag in flags {
+            if flag.len() > MOST_BYTES {
+                return Err(format!("--field {}…: longer than {MOST_BYTES} bytes", shown(flag)));
+            }
             let parts = flag.split_once('=').filter(|(_, theirs)| !theirs.is_empty());
             let (ours, theirs) =
                 parts.ok_or_else(|| format!("--field {flag}: write OURS=THEIRS, as in score=grade"))?;
@@ -117,5 +125,7 @@ mod tests {
             let refused = Given::read(flags).expect_err("is refused");
             assert!(refused.contains(word), "{refused}");
         }
+        let long = Given::read([format!("score={}", "x".repeat(MOST_BYTES)).as_str()]).expect_err("is refused");
+        assert!(long.contains("longer than") && long.len() < 200, "{long}");
     }
 }

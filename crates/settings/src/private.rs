@@ -3,7 +3,7 @@
 use std::{
     fs::{DirBuilder, File, Metadata, OpenOptions, Permissions},
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
 
@@ -46,10 +46,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Whether nobody but its owner may read or write it.
-#[must_use]
-pub fn is_private(about: &Metadata) -> bool {
-    about.permissions().mode() & 0o077 == 0
+/// Whether this user alone may read and write it.
+pub(crate) fn is_own(about: &Metadata) -> bool {
+    about.permissions().mode() & 0o077 == 0 && about.uid() == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(test)]

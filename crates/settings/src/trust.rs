@@ -2,13 +2,9 @@
 //! everywhere: what decides where texts, keys and files go, what runs and what may be spent counts only after the person has said so
 //! (`bench-coord config trust`), for this file as it is. A file that is named is meant.
 //!
-//! The list lies where no folder can bring it along: in `$BENCH_HOME` when that is a full path, else in `~/.bench`; never in a home
-//! that follows from the current folder or from the file itself.
+//! The list is kept as [`OwnList`]s are.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io};
 
 use bench_proto::ids::Sha256Hash;
 
@@ -17,7 +13,7 @@ use crate::{
     file,
     layers::Entry,
     origin::Origin,
-    private,
+    own::OwnList,
     process::{self, CommandLine},
     schema::{ExtraKey, Schema},
     show::ShownSetting,
@@ -56,25 +52,38 @@ impl Found<'_> {
             (of_file(&entry.origin) && wants_a_word(key, &entry.value)).then(|| key.clone())
         };
         let keys: Vec<String> = settings.entries.iter().filter_map(dangerous).collect();
-        if keys.is_empty() || list().is_some_and(|list| lines(&list).contains(&self.line())) {
+        if keys.is_empty() || self.is_trusted() {
             return Ok(());
         }
         Err(Problem::Untrusted { path: self.path.to_owned(), keys }.into())
     }
 
-    /// Its line in the list.
-    fn line(&self) -> String {
-        let path = fs::canonicalize(self.path).unwrap_or_else(|_| self.path.into());
-        format!("{}  {}", Sha256Hash::of(self.text.as_bytes()).hex(), path.display())
+    fn is_trusted(&self) -> bool {
+        let trusted = || Some(OwnList::named(LIST)?.lines().ok()?.contains(&self.line().ok()?));
+        trusted().unwrap_or_default()
+    }
+
+    /// Its line in the list. A path that is no line of text would be another file's.
+    fn line(&self) -> io::Result<String> {
+        let path = fs::canonicalize(self.path)?;
+        let text = path.to_str().filter(|text| !text.contains(char::is_control));
+        let text =
+            text.ok_or_else(|| io::Error::other(format!("{:?} has no name that is a line of text", self.path)))?;
+        Ok(format!("{}  {text}", Sha256Hash::of(self.text.as_bytes()).hex()))
     }
 }
 
-/// Trusts the settings file of the current folder as it is now, for every profile. Returns what it sets that needed the word.
+/// Trusts the settings file of the current folder as it is now, for every profile. Returns what it sets that needed the word; `None`
+/// where there is no such file.
 ///
 /// # Errors
 /// When the file cannot be read or has mistakes, and when the list cannot be written.
-pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Vec<ShownSetting>, SettingsError> {
-    let path = process::named(line).unwrap_or_else(|| process::DEFAULT_FILE.into());
+pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Option<Vec<ShownSetting>>, SettingsError> {
+    let named = process::named(line);
+    let path = named.clone().unwrap_or_else(|| process::DEFAULT_FILE.into());
+    if named.is_none() && !path.exists() {
+        return Ok(None);
+    }
     let shown = path.display().to_string();
     let text = fs::read_to_string(&path)
         .map_err(|error| Problem::Unreadable { path: shown.clone(), reason: error.to_string() })?;
@@ -93,37 +102,22 @@ pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Vec<ShownSetting>
         ShownSetting { name: setting.key.clone(), value: setting.value.shown(), origin: origin.to_string() }
     });
     let settings = settings.collect();
-    let list = list().ok_or_else(|| Problem::NoPlaceForTrust { path: shown.clone() })?;
-    remember(&list, &Found { path: &shown, text: &text }.line())
-        .map_err(|error| Problem::NotRemembered { path: list.display().to_string(), reason: error.to_string() })?;
-    Ok(settings)
+    let list = OwnList::named(LIST).ok_or_else(|| Problem::NoPlaceForTrust { path: shown.clone() })?;
+    let remembered = Found { path: &shown, text: &text }.line().and_then(|line| remember(&list, line));
+    remembered.map_err(|error| Problem::NotRemembered {
+        path: list.path().display().to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(Some(settings))
 }
 
-/// Where the list is; `None` where there is no full path for it.
-fn list() -> Option<PathBuf> {
-    let full = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    full("BENCH_HOME").or_else(|| Some(full("HOME")?.join(".bench"))).map(|home| home.join(LIST))
-}
-
-/// The lines of a list; one that others may write says nothing.
-fn lines(list: &Path) -> Vec<String> {
-    let mine = fs::metadata(list).is_ok_and(|metadata| private::is_private(&metadata));
-    let text = mine.then(|| fs::read_to_string(list).ok()).flatten().unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
-}
-
-/// Writes the list with a line for a file in place of the one it had.
-fn remember(list: &Path, line: &str) -> io::Result<()> {
+/// Gives the list a line for a file in place of the one it had.
+fn remember(list: &OwnList, line: String) -> io::Result<()> {
     let path_of = |line: &str| line.split_once("  ").map(|(_, path)| path.to_owned());
-    let mut lines = lines(list);
-    lines.retain(|old| path_of(old) != path_of(line));
-    lines.push(line.to_owned());
-    if let Some(folder) = list.parent() {
-        private::create_folder(folder)?;
-    }
-    let new = list.with_extension(format!("{}.new", std::process::id()));
-    private::write(&new, (lines.join("\n") + "\n").as_bytes())?;
-    fs::rename(&new, list)
+    list.change(|lines| {
+        lines.retain(|old| path_of(old) != path_of(&line));
+        lines.push(line);
+    })
 }
 
 #[cfg(test)]
@@ -190,18 +184,20 @@ mod tests {
         assert!(unasked(text, None).is_empty());
     }
 
-    #[cfg(unix)]
     #[test]
-    fn the_list_is_private_and_one_that_others_may_write_says_nothing() {
-        use std::os::unix::fs::PermissionsExt as _;
+    fn a_file_has_one_line_and_a_path_that_is_no_line_has_none() {
         let folder = tempfile::tempdir().expect("a folder");
-        let list = folder.path().join("home").join(LIST);
-        remember(&list, "aa  /x/bench.toml").expect("is written");
-        remember(&list, "bb  /y/bench.toml").expect("is written");
-        remember(&list, "cc  /x/bench.toml").expect("is written");
-        assert_eq!(lines(&list), ["bb  /y/bench.toml", "cc  /x/bench.toml"]);
-        assert_eq!(fs::metadata(&list).expect("is there").permissions().mode() & 0o777, 0o600);
-        fs::set_permissions(&list, fs::Permissions::from_mode(0o664)).expect("is changed");
-        assert!(lines(&list).is_empty());
+        let list = OwnList::in_folder(&folder.path().join("home"), LIST);
+        for line in ["aa  /x/bench.toml", "bb  /y/bench.toml", "cc  /x/bench.toml"] {
+            remember(&list, line.to_owned()).expect("is written");
+        }
+        assert_eq!(list.lines(), Ok(vec!["bb  /y/bench.toml".to_owned(), "cc  /x/bench.toml".to_owned()]));
+        let hostile = folder.path().join(format!("x\n{}  ", "0".repeat(64)));
+        fs::create_dir(&hostile).expect("is made");
+        let file = hostile.join("bench.toml");
+        fs::write(&file, "").expect("is written");
+        let path = file.display().to_string();
+        assert!(Found { path: &path, text: "" }.line().expect_err("is refused").to_string().contains("line of text"));
+        assert!(!Found { path: &path, text: "" }.is_trusted());
     }
 }

@@ -49,6 +49,12 @@ impl StoreError {
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
+
+    /// Whether it is about the rows that were asked for, and says nothing of others.
+    #[must_use]
+    pub const fn is_about_rows(&self) -> bool {
+        matches!(self, Self::Corrupt(_) | Self::Missing(_))
+    }
 }
 
 /// As the failure of whoever needed the store: what may pass is retried.

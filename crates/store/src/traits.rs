@@ -40,7 +40,7 @@ pub trait Runs: Send + Sync {
     /// Reads a run by its whole public id.
     async fn run_by_id(&self, id: &RunId) -> StoreResult<Option<RunRow>>;
 
-    /// Lists runs, newest first.
+    /// Lists runs, newest first. A run that cannot be read is left out, and named in the log: it hides no other.
     async fn list_runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>>;
 
     /// Moves a run from one of `from` to `to`, keeps the active time, writes a run event. False when it was in none of

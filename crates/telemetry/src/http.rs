@@ -11,9 +11,9 @@ use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     Json,
-    extract::Request,
+    body::Bytes,
     http::{
-        StatusCode,
+        Request, StatusCode,
         header::{AUTHORIZATION, CONTENT_TYPE},
     },
     response::{IntoResponse, Response},
@@ -63,7 +63,7 @@ impl BearerToken {
     }
 
     /// Whether a request brings this token; takes as long for a wrong one as for the right one.
-    fn is_in(&self, request: &Request) -> bool {
+    fn is_in(&self, request: &Request<Bytes>) -> bool {
         let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let Some(given) = given.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
         given.as_bytes().ct_eq(self.0.as_bytes()).into()
@@ -146,7 +146,7 @@ pub async fn listen(
     Ok(Listening { address: bound, task })
 }
 
-async fn answer(server: &Server, request: Request) -> Response {
+async fn answer(server: &Server, request: Request<Bytes>) -> Response {
     match &server.token {
         Some(token) if !token.is_in(&request) => {
             return reply(StatusCode::UNAUTHORIZED, json!({"error": "a bearer token is needed"}));
@@ -158,7 +158,7 @@ async fn answer(server: &Server, request: Request) -> Response {
         Some(_) | None => {}
     }
     if request.uri().path() == LOG_LEVEL && request.method() == axum::http::Method::PUT {
-        return set_log_level(request).await;
+        return set_log_level(request.body());
     }
     if request.method() != axum::http::Method::GET {
         return reply(StatusCode::METHOD_NOT_ALLOWED, json!({"error": "only GET"}));
@@ -187,15 +187,10 @@ async fn answer(server: &Server, request: Request) -> Response {
 
 /// Where the filter of the logs is seen and changed.
 const LOG_LEVEL: &str = "/api/log-level";
-/// Longest filter.
-const LONGEST_FILTER: usize = 4096;
 
-async fn set_log_level(request: Request) -> Response {
+fn set_log_level(body: &[u8]) -> Response {
     let refuse = |why: String| reply(StatusCode::BAD_REQUEST, json!({"error": why}));
-    let Ok(body) = axum::body::to_bytes(request.into_body(), LONGEST_FILTER).await else {
-        return refuse(format!("a filter has at most {LONGEST_FILTER} bytes"));
-    };
-    let Ok(filter) = std::str::from_utf8(&body) else { return refuse("a filter is text".to_owned()) };
+    let Ok(filter) = std::str::from_utf8(body) else { return refuse("a filter is text".to_owned()) };
     match crate::logs::set_filter(filter.trim()) {
         Ok(()) => {
             tracing::warn!("the filter of the logs is now '{}'", filter.trim());
@@ -343,6 +338,26 @@ mod tests {
         let mut text = Vec::new();
         let _ = stream.read_to_end(&mut text).await;
         String::from_utf8_lossy(&text).into_owned()
+    }
+
+    #[tokio::test]
+    async fn bodies_that_do_not_come_keep_nobody_out() {
+        let up = listen("127.0.0.1:0", None, Arc::new(Fixed(Ok(())))).await.expect("listens");
+        let mut waiting = Vec::new();
+        for _ in 0..connections::MOST_CONNECTIONS + 12 {
+            let mut stream = TcpStream::connect(up.address).await.expect("connects");
+            let head = b"PUT /api/log-level HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\n";
+            stream.write_all(head).await.expect("writes");
+            waiting.push(stream);
+        }
+        // all of them are in their places
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let asked = tokio::time::timeout(connections::BODY / 2, get(up.address, "/readyz", "")).await;
+        assert!(asked.expect("is answered at once").starts_with("HTTP/1.1 200"));
+        let mut last = waiting.pop().expect("one");
+        let mut text = String::new();
+        let ended = tokio::time::timeout(2 * connections::BODY, last.read_to_string(&mut text)).await;
+        assert!(ended.is_ok() && text.starts_with("HTTP/1.1 408"), "{text}");
     }
 
     #[tokio::test]

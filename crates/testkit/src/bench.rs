@@ -63,6 +63,7 @@ impl Done {
 #[derive(Debug)]
 pub struct Bench {
     folder: TempDir,
+    home: TempDir,
     env: Vec<(String, String)>,
 }
 
@@ -79,7 +80,8 @@ impl Bench {
     /// When the machine has no room for temporary files.
     #[must_use]
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder"), env: Vec::new() }
+        let folder = || tempfile::tempdir().expect("a temporary folder");
+        Self { folder: folder(), home: folder(), env: Vec::new() }
     }
 
     /// Sets a variable for all commands.
@@ -95,6 +97,12 @@ impl Bench {
         self.folder.path()
     }
 
+    /// Home folder of the person: what they trust is noted there.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
     /// `bench-coord` with these arguments, not yet started. The environment holds only what the test set.
     #[must_use]
     pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
@@ -104,6 +112,7 @@ impl Bench {
             .current_dir(self.path())
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.home())
             .env("USER", "tester")
             .env("NO_COLOR", "1");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));

@@ -62,15 +62,18 @@ fn p42_a_file_that_a_person_names_runs_here_and_what_a_store_brings_does_not() {
     let bench = Bench::new();
     let (ran, mine) = process(bench.path(), "");
     let _ = bench.run(submit(&mine, "a")).expect_code(0);
-    assert_eq!(mode(&bench.path().join(".bench/trusted")), 0o600);
+    assert_eq!(mode(&bench.home().join(".bench/trusted")), 0o600);
+    assert!(!bench.path().join(".bench/trusted").exists(), "a folder brings no such list along");
     let _ = bench.run(["retry", "a"]).expect_code(0);
     let here = starts(&ran);
     let there = Bench::new();
     copy(&bench.path().join(".bench"), &there.path().join(".bench"));
+    copy(&bench.home().join(".bench"), &there.path().join(".bench"));
+    let _ = there.run(["retry", "a"]).expect_code(2);
+    // that the home is one's own says nothing of what its runs start
+    let _ = there.run(["config", "trust"]).expect_code(0);
     let refused = there.run(["retry", "a"]).expect_code(2);
-    for said in
-        ["memory system mine is not allowed here: it runs sh -c", "BENCH_ALLOW_SYSTEMS=", "trusted is not looked at"]
-    {
+    for said in ["memory system mine is not allowed here: it runs sh -c", "BENCH_ALLOW_SYSTEMS="] {
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
     let refused = there.run(["gc", "--banks", "a"]).expect_code(2);

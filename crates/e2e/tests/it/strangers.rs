@@ -205,6 +205,98 @@ fn a_settings_file_of_a_strange_folder_wants_a_word() {
     let _ = bench.run(["list", "--store", "sqlite:other.db"]).expect_code(0);
 }
 
+/// A folder with a home that somebody else has made: the store and the reports of a finished run.
+fn handed_on(from: &Bench) -> Bench {
+    let there = Bench::new();
+    let copied = Command::new("cp").arg("-r").arg(from.path().join(".bench")).arg(there.path()).status();
+    assert!(copied.expect("cp is there").success());
+    there
+}
+
+#[test]
+fn a_home_of_a_strange_folder_wants_a_word_before_its_runs_go_on() {
+    let bench = Bench::new();
+    let submit = |run| ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--run-id", run];
+    let retry = ["retry", "a"];
+    let _ = bench.run(submit("a")).expect_code(0);
+    let _ = bench.run(retry).expect_code(0);
+    let there = handed_on(&bench);
+    for verb in [
+        &retry[..],
+        &["resume", "latest"],
+        &["gc"],
+        &submit("b"),
+        &["rescore", "a", "--scorer", "locomo-f1"],
+        &["systems", "check", "bm25"],
+    ] {
+        let refused = there.run(verb).expect_code(2);
+        for said in [".bench of this folder was not made here", "`bench-coord config trust`", "BENCH_HOME=.bench"] {
+            assert!(refused.stderr.contains(said), "{verb:?}: '{said}' is missing in {}", refused.stderr);
+        }
+    }
+    // who only looks is not asked, and who names it means it
+    for verb in [&["list"][..], &["status", "a"], &["report", "a"], &["estimate", "--dataset", "locomo-sim"]] {
+        let _ = there.run(verb).expect_code(0);
+    }
+    let _ = there.run(retry.iter().chain(&["--store", "sqlite:.bench/bench.db"])).expect_code(0);
+    let named = there.command(retry).env("BENCH_HOME", ".bench").output().expect("runs");
+    assert_eq!(named.status.code(), Some(0));
+    let _ = there.run(retry).expect_code(2);
+
+    let taken = there.run(["config", "trust"]).expect_code(0);
+    assert!(taken.stderr.contains(".bench is taken as your own"), "{}", taken.stderr);
+    let _ = there.run(retry).expect_code(0);
+    let _ = there.run(submit("b")).expect_code(0);
+    let _ = there.run(["config", "trust"]).expect_code(2);
+    // a folder of systems without a store: looking makes a store, and nobody's own of what was there
+    let planted = Bench::new();
+    fs::create_dir_all(planted.path().join(".bench/systems/r/n")).expect("writable");
+    let _ = planted.run(["list"]).expect_code(0);
+    let _ = planted.run(submit("c")).expect_code(2);
+    // another store in the place of the one that was taken
+    let store = there.path().join(".bench/bench.db");
+    fs::copy(bench.path().join(".bench/bench.db"), there.path().join("theirs.db")).expect("is copied");
+    fs::rename(there.path().join("theirs.db"), &store).expect("is moved");
+    let _ = there.run(retry).expect_code(2);
+}
+
+#[test]
+fn a_link_in_a_home_of_a_strange_folder_leads_to_no_file_of_its_reader() {
+    let bench = Bench::new();
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/memory.py");
+    fs::write(bench.path().join("mine.yaml"), format!("name: mine\ncommand: [python3, '{server}']\n"))
+        .expect("writable");
+    let victim = bench.path().join("victim");
+    fs::write(&victim, "precious").expect("writable");
+    fs::create_dir(bench.path().join(".bench")).expect("writable");
+    for name in ["trusted", "homes", "trusted-configs"] {
+        std::os::unix::fs::symlink(&victim, bench.path().join(".bench").join(name)).expect("is linked");
+    }
+    let submit =
+        ["submit", "--dataset", "locomo-sim", "--max-banks", "2", "--per-bank", "4", "--system", "./mine.yaml"];
+    let _ = bench.run(submit).expect_code(0);
+    assert_eq!(fs::read_to_string(&victim).expect("is there"), "precious");
+}
+
+#[test]
+fn a_word_for_a_fetched_run_is_none_for_the_one_that_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_bench, kept) = archive_of_a_started_system(&folder.path().join("ran"));
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", kept.display().to_string());
+    let sound = Command::new("cp").arg("-r").arg(&kept).arg(folder.path().join("sound")).status();
+    assert!(sound.expect("cp is there").success());
+    rewrite(&kept, "run.json", |bytes| {
+        let mut run: Value = serde_json::from_slice(&bytes).expect("is JSON");
+        run["spec"]["system"]["settings"]["system.url"] = "http://127.0.0.1:9".into();
+        run.to_string().into_bytes()
+    });
+    let _ = there.run(["archive", "fetch", "a", "--restore"]).expect_code(0);
+    let there = there.with_env("BENCH_ARCHIVE_URL", folder.path().join("sound").display().to_string());
+    let refused = there.run(["archive", "fetch", "a", "--restore", "--trust-system"]).expect_code(2);
+    assert!(refused.stderr.contains("with another memory system"), "{}", refused.stderr);
+    assert!(!there.home().join(".bench/trusted").exists(), "nothing was trusted");
+}
+
 /// What a terminal would obey.
 const ACTS: &str = "x\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}1A\u{202e}y\u{2066}";
 

@@ -1,6 +1,12 @@
 //! Where an archive is, and the names of its objects.
 
-use std::{path::Path as FilePath, sync::Arc, time::Duration};
+use std::{
+    fs::Permissions,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    path::{Path as FilePath, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bench_proto::redact;
 use bytes::Bytes;
@@ -34,6 +40,39 @@ pub struct Place {
     prefix: Path,
     /// As a person named it, without secrets.
     shown: String,
+    /// Where it is a folder of this machine.
+    folder: Option<Folder>,
+}
+
+/// A folder of this machine, and how open it is: an archive that is shared stays so, one that is not becomes no more open.
+#[derive(Debug, Clone)]
+struct Folder {
+    root: PathBuf,
+    mode: u32,
+}
+
+impl Folder {
+    fn open(root: &FilePath) -> std::io::Result<Self> {
+        Ok(Self { root: root.to_owned(), mode: std::fs::metadata(root)?.permissions().mode() & 0o777 })
+    }
+
+    /// Makes the folders above an object; those that are there stay as they are.
+    fn make_way(&self, name: &str) -> std::io::Result<()> {
+        let mut folder = self.root.clone();
+        for part in name.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev() {
+            folder.push(part);
+            match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+                Ok(()) => std::fs::set_permissions(&folder, Permissions::from_mode(self.mode))?,
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, name: &str) -> std::io::Result<()> {
+        std::fs::set_permissions(self.root.join(name), Permissions::from_mode(self.mode & 0o666))
+    }
 }
 
 /// A large object that is being read.
@@ -130,7 +169,7 @@ impl Place {
         let store = build(scheme, &parsed, options)
             .map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?
             .ok_or_else(|| ArchiveError::Url(format!("{shown} is of no known kind")))?;
-        Ok(Self { store, prefix, shown })
+        Ok(Self { store, prefix, shown, folder: None })
     }
 
     /// The local folder that a URL or path stands for; `None` for object stores.
@@ -140,28 +179,43 @@ impl Place {
         folder.map(FilePath::new)
     }
 
-    /// A local folder; it is made when it is not there.
+    /// A local folder; it is made when it is not there, for its owner alone. What is written into it is as open as the folder itself.
     ///
     /// # Errors
     /// [`ArchiveError::Url`] when it cannot be made.
     pub fn folder(folder: &FilePath) -> Result<Self, ArchiveError> {
         let shown = folder.display().to_string();
         let broken = |e: &dyn std::fmt::Display| ArchiveError::Url(format!("{shown}: {e}"));
-        std::fs::create_dir_all(folder).map_err(|e| broken(&e))?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| broken(&e))?;
+        let modes = Folder::open(folder).map_err(|e| broken(&e))?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| broken(&e))?.with_fsync(true);
-        Ok(Self { store: Arc::new(store), prefix: Path::default(), shown })
+        Ok(Self { store: Arc::new(store), prefix: Path::default(), shown, folder: Some(modes) })
     }
 
     /// A place in any store, such as one in memory.
     #[must_use]
     pub fn in_store(store: Arc<dyn ObjectStore>, shown: &str) -> Self {
-        Self { store, prefix: Path::default(), shown: shown.to_owned() }
+        Self { store, prefix: Path::default(), shown: shown.to_owned(), folder: None }
     }
 
     /// As a person named it, without secrets.
     #[must_use]
     pub fn describe(&self) -> &str {
         &self.shown
+    }
+
+    /// Makes the folders of an object, where they are folders.
+    fn before(&self, name: &str) -> Result<(), ArchiveError> {
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.make_way(name)).map_err(|e| self.unwritable(name, &e))
+    }
+
+    /// Gives an object the mode that it is to have, where it is a file.
+    fn after(&self, name: &str) -> Result<(), ArchiveError> {
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.settle(name)).map_err(|e| self.unwritable(name, &e))
+    }
+
+    fn unwritable(&self, name: &str, error: &std::io::Error) -> ArchiveError {
+        ArchiveError::Store(format!("{}/{name} cannot be written: {error}", self.shown))
     }
 
     fn full(&self, name: &str) -> Path {
@@ -174,8 +228,12 @@ impl Place {
     /// What the store meets.
     pub async fn create(&self, name: &str, bytes: Bytes) -> Result<Put, ArchiveError> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        self.before(name)?;
         match self.store.put_opts(&self.full(name), PutPayload::from(bytes), options).await {
-            Ok(_) => Ok(Put::Written),
+            Ok(_) => {
+                self.after(name)?;
+                Ok(Put::Written)
+            }
             // two creators at once: S3 refuses one with either of these
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                 Ok(Put::Exists)
@@ -192,6 +250,7 @@ impl Place {
     pub async fn upload(&self, name: &str, path: &FilePath) -> Result<(), ArchiveError> {
         let unreadable = |e: std::io::Error| ArchiveError::Store(format!("{} cannot be read: {e}", path.display()));
         let mut file = tokio::fs::File::open(path).await.map_err(unreadable)?;
+        self.before(name)?;
         let mut upload = self.store.put_multipart(&self.full(name)).await?;
         let sent: Result<(), ArchiveError> = async {
             let mut under_way = FuturesUnordered::new();
@@ -210,7 +269,7 @@ impl Place {
         }
         .await;
         let done = match sent {
-            Ok(()) => upload.complete().await.map(drop).map_err(Into::into),
+            Ok(()) => upload.complete().await.map_err(Into::into).and_then(|_| self.after(name)),
             Err(error) => Err(error),
         };
         if done.is_err() {

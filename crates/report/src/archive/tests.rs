@@ -255,3 +255,33 @@ fn archives_of_all_kinds_are_understood() {
         assert!(!format!("{place:?}").contains("planted"), "keys are not shown");
     }
 }
+
+#[tokio::test]
+async fn an_archive_is_as_open_as_its_folder() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, mode, of_files) in [("new", None, 0o600), ("shared", Some(0o750), 0o640), ("open", Some(0o777), 0o666)] {
+        let root = folder.path().join(name);
+        if let Some(mode) = mode {
+            std::fs::create_dir(&root).expect("is made");
+            std::fs::set_permissions(&root, std::fs::Permissions::from_mode(mode)).expect("is changed");
+        }
+        let place = Place::folder(&root).expect("opens");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "large").expect("is written");
+        assert_eq!(place.create("index/2026-01-01/a.json", "small".into()).await.expect("is put"), Put::Written);
+        place.upload("runs/2026-01-01/d/v1/a/gold", &file).await.expect("is put");
+        let mode_of = |path: &std::path::Path| path.metadata().expect("is there").permissions().mode() & 0o777;
+        let mut folders = vec![root.clone()];
+        while let Some(path) = folders.pop() {
+            assert_eq!(mode_of(&path), mode.unwrap_or(0o700), "{}", path.display());
+            for entry in std::fs::read_dir(&path).expect("readable") {
+                let path = entry.expect("readable").path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => assert_eq!(mode_of(&path), of_files, "{}", path.display()),
+                }
+            }
+        }
+    }
+}

@@ -1,5 +1,10 @@
 //! Runs, their states and events.
 
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
 use async_trait::async_trait;
 use bench_proto::{
     call::CacheScope,
@@ -7,6 +12,7 @@ use bench_proto::{
     money::PicoUsd,
     spec::{Limits, RunSpec},
 };
+use tracing::warn;
 
 use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, summaries};
 use crate::{
@@ -23,7 +29,7 @@ const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, 
 
 fn select(rest: &str) -> String {
     format!(
-        "SELECT {COLUMNS} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no \
+        "SELECT {COLUMNS} FROM runs AS r LEFT JOIN run_counters AS c ON c.run_no = r.run_no \
          LEFT JOIN run_groups AS g ON g.group_no = r.group_no {rest}"
     )
 }
@@ -31,7 +37,13 @@ fn select(rest: &str) -> String {
 static BY_ID: Sql = Sql::new(|| select("WHERE r.run_id = $1"));
 
 fn run_row(mut row: Row) -> StoreResult<RunRow> {
-    let run_id = RunId(row.text(1)?);
+    // it is a part of paths and messages, and whoever writes the store wrote it
+    let text = row.text(1)?;
+    let run_id = RunId::stored(&text)
+        .map_err(|_| StoreError::Corrupt(format!("'{}' is no id of a run", shown(&text).escape_debug())))?;
+    if row.opt_int(21)?.is_none() {
+        return Err(StoreError::Corrupt(format!("run {run_id} has no counters")));
+    }
     let (tags, spec, state) = (row.text(3)?, row.text(5)?, row.text(11)?);
     let counters = RunCounters {
         banks_planned: row.int(21)?,
@@ -81,6 +93,22 @@ fn run_row(mut row: Row) -> StoreResult<RunRow> {
         counters,
         run_id,
     })
+}
+
+/// The run of a row; `None` for one that cannot be read, which is named once by each process.
+fn readable(row: Row) -> StoreResult<Option<RunRow>> {
+    static TOLD: Mutex<BTreeSet<i64>> = Mutex::new(BTreeSet::new());
+    let number = row.int(0)?;
+    match run_row(row) {
+        Ok(run) => Ok(Some(run)),
+        Err(StoreError::Corrupt(why)) => {
+            if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
+                warn!(code = "damaged_run", "run number {number} is left out: {why}");
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn run_state(word: &str) -> StoreResult<RunState> {
@@ -243,17 +271,30 @@ impl<B: Backend> Runs for SqlStore<B> {
         });
         let prefix = filter.id_prefix.as_deref().unwrap_or_default();
         let control_of = filter.control_of.map_or(0, |run| run.0);
-        let args = args![
-            prefix.chars().count() as i32,
-            prefix,
-            filter.user.is_some() as i64,
-            escape(filter.user.as_deref().unwrap_or_default()),
-            filter.control_of.is_some() as i64,
-            control_of,
-            (filter.controls || filter.control_of.is_some()) as i64,
-            filter.limit.map_or(i64::MAX, i64::from),
-        ];
-        self.fetch(&SELECT, args).await?.into_iter().map(run_row).collect()
+        let wanted = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+        let mut most = i64::try_from(wanted).unwrap_or(i64::MAX);
+        loop {
+            let args = args![
+                prefix.chars().count() as i32,
+                prefix,
+                filter.user.is_some() as i64,
+                escape(filter.user.as_deref().unwrap_or_default()),
+                filter.control_of.is_some() as i64,
+                control_of,
+                (filter.controls || filter.control_of.is_some()) as i64,
+                most,
+            ];
+            let rows = self.fetch(&SELECT, args).await?;
+            let all = (rows.len() as i64) < most;
+            let read: StoreResult<Vec<Option<RunRow>>> = rows.into_iter().map(readable).collect();
+            let mut runs: Vec<RunRow> = read?.into_iter().flatten().collect();
+            if all || runs.len() >= wanted {
+                runs.truncate(wanted);
+                return Ok(runs);
+            }
+            // those that were left out take nobody's place
+            most = most.saturating_mul(2);
+        }
     }
 
     async fn set_run_state(

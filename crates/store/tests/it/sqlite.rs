@@ -255,6 +255,39 @@ async fn damage_is_named() {
     );
 }
 
+/// What is wrong with one run is no other run's business, and an id that is a path leads nowhere.
+#[tokio::test]
+async fn a_run_that_cannot_be_read_hides_no_other() {
+    for (damage, said) in [
+        ("UPDATE runs SET run_id = '../../escaped' WHERE run_id = 'b'", "'../../escaped' is no id of a run"),
+        ("UPDATE runs SET run_id = '/tmp/escaped' WHERE run_id = 'b'", "'/tmp/escaped' is no id of a run"),
+        ("UPDATE runs SET run_id = 'x\u{202e}y' WHERE run_id = 'b'", "is no id of a run"),
+        ("DELETE FROM run_counters WHERE run_no = 2", "run b has no counters"),
+        ("UPDATE runs SET spec = '{}' WHERE run_id = 'b'", "the spec of run b is not readable"),
+        ("UPDATE runs SET spec = '' WHERE run_id = 'b'", "the spec of run b is not readable"),
+        ("UPDATE runs SET tags = 'x' WHERE run_id = 'b'", "the tags of run b is not readable"),
+        ("UPDATE runs SET state = 'x' WHERE run_id = 'b'", "'x' is no state of a run"),
+    ] {
+        let fresh = fresh().await;
+        for id in ["a", "b", "c"] {
+            let made = fresh.store.create_run(&new_run(id)).await.expect("is created");
+            assert_eq!(made.0, i64::from(id.as_bytes()[0] - b'a') + 1);
+        }
+        change(&mut raw(&fresh.url).await, damage).await;
+        let read = fresh.store.run(RunNo(2)).await.expect_err("is damaged");
+        assert!(read.is_about_rows() && !read.is_transient() && read.to_string().contains(said), "{damage}: {read}");
+        let listed = async |limit| {
+            let filter = RunFilter { limit, ..RunFilter::default() };
+            let rows = fresh.store.list_runs(&filter).await.expect("is listed");
+            rows.into_iter().map(|row| row.run_id.0).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(None).await, ["c", "a"], "{damage}");
+        assert_eq!(listed(Some(2)).await, ["c", "a"], "{damage}: it takes nobody's place");
+        assert_eq!(listed(Some(1)).await, ["c"], "{damage}");
+        fresh.store.close().await;
+    }
+}
+
 /// Another process holds the file for a moment: writers wait for it.
 #[tokio::test]
 async fn writers_wait_for_another_process() {

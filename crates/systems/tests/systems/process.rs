@@ -4,7 +4,7 @@ use bench_systems::{RecallQuery, check::Outcome};
 
 use super::{checked, of_text};
 
-const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/memory.py");
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/memory.py");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_python_example_passes_the_checks() {

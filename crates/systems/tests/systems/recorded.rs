@@ -42,7 +42,7 @@ const UNUSED: &[&str] =
     &["gw debug recall", "jb get", "jb put document", "jb ingest file", "jb remember", "jb extract", "jb recall"];
 
 fn exchanges() -> Option<Vec<Value>> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let root = std::env::var_os("BENCH_REFERENCE_DIR").map_or(root, PathBuf::from);
     let path = root.join("vectors/wire-exchanges-astrocyte-jeffs-brain.json");
     let Ok(text) = std::fs::read_to_string(&path) else {

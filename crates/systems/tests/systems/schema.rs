@@ -3,10 +3,10 @@
 use bench_systems::adapter::{AdapterSpec, ProcessReply, ProcessRequest};
 
 fn published(name: &str, schema: &schemars::Schema) {
-    let path = format!("{}/../docs/schemas/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../docs/schemas/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = serde_json::to_string_pretty(schema).expect("serialises") + "\n";
     if std::env::var_os("BENCH_BLESS").is_some() {
-        std::fs::create_dir_all(format!("{}/../docs/schemas", env!("CARGO_MANIFEST_DIR"))).expect("a folder");
+        std::fs::create_dir_all(format!("{}/../../docs/schemas", env!("CARGO_MANIFEST_DIR"))).expect("a folder");
         std::fs::write(&path, &text).expect("is written");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();

@@ -14,7 +14,7 @@ use bench_systems::{
 const BANKS: usize = 18;
 
 fn adapter_text() -> String {
-    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/testkit/systems/memory_server.py");
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/systems/memory_server.py");
     format!(
         "
 name: mine

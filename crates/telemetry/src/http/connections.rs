@@ -11,20 +11,28 @@ use std::{
     time::Duration,
 };
 
-use axum::body::Body;
-use hyper::{server::conn::http1, service::service_fn};
+use axum::{
+    body::{Body, to_bytes},
+    http::{Request, StatusCode},
+};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::AbortHandle,
 };
 
-use super::{Server, answer};
+use super::{Server, answer, reply};
 
 /// Connections at a time: far more than those who look at a process, far fewer than its files.
 pub(super) const MOST_CONNECTIONS: usize = 128;
 /// Longest wait for the head of a request.
 pub(super) const HEAD: Duration = Duration::from_secs(5);
+/// Longest wait for the body of a request.
+pub(super) const BODY: Duration = Duration::from_secs(5);
+/// Longest body of a request, in bytes.
+const LONGEST_BODY: usize = 4096;
 /// Longest life of a connection: one request, its body and its answer.
 const WHOLE: Duration = Duration::from_secs(60);
 /// Longest head of a request, in bytes.
@@ -56,7 +64,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// The head of its request is there: nobody takes the place any more.
+    /// Its request is there as a whole: nobody takes the place any more.
     fn keep(&self) {
         let mut open = lock(&self.open);
         if open.waiting.remove(&self.id).is_some() {
@@ -112,10 +120,22 @@ fn take(open: &Shared, stream: TcpStream, server: &Arc<Server>) {
 }
 
 async fn connection(stream: TcpStream, server: Arc<Server>, place: Seat) {
-    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
-        place.keep();
-        let server = Arc::clone(&server);
-        async move { Ok::<_, Infallible>(answer(&server, request.map(Body::new)).await) }
+    let (place, server) = (&place, &server);
+    let service = service_fn(move |request: Request<Incoming>| async move {
+        let (head, body) = request.into_parts();
+        // as long as a body does not come, its place is anybody's
+        let answered = match tokio::time::timeout(BODY, to_bytes(Body::new(body), LONGEST_BODY)).await {
+            Ok(Ok(body)) => {
+                place.keep();
+                answer(server, Request::from_parts(head, body)).await
+            }
+            Ok(Err(_)) => {
+                let why = format!("a request has at most {LONGEST_BODY} bytes");
+                reply(StatusCode::PAYLOAD_TOO_LARGE, json!({"error": why}))
+            }
+            Err(_) => reply(StatusCode::REQUEST_TIMEOUT, json!({"error": "the rest of the request did not come"})),
+        };
+        Ok::<_, Infallible>(answered)
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -3,16 +3,13 @@
 
 use std::net::IpAddr;
 
-use axum::{
-    extract::Request,
-    http::{
-        HeaderName,
-        header::{HOST, ORIGIN},
-    },
+use axum::http::{
+    HeaderName, Request,
+    header::{HOST, ORIGIN},
 };
 
 /// Whether every name that a request gives for this server, and for the page that it comes from, is one of this machine.
-pub(super) fn is_of_this_machine(request: &Request) -> bool {
+pub(super) fn is_of_this_machine<B>(request: &Request<B>) -> bool {
     let all = |name: HeaderName, is_good: fn(&str) -> bool| {
         request.headers().get_all(name).iter().all(|value| value.to_str().is_ok_and(is_good))
     };

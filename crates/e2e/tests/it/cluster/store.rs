@@ -1,8 +1,8 @@
-//! Postgres restarts and goes away: results wait for it, nobody is declared dead meanwhile.
+//! Postgres restarts and goes away: results wait for it, nobody is declared dead meanwhile. And rows that cannot be read.
 
 use std::time::Duration;
 
-use bench_e2e::faults::{RUN, Size, Stage};
+use bench_e2e::faults::{PATIENCE, RUN, Size, Stage};
 use bench_testkit::cluster::Setup;
 
 const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false, one_role: false };
@@ -37,4 +37,32 @@ fn fault_13_postgres_is_away_for_twenty_seconds() {
     stage.check(client, 0);
     assert_eq!(stage.cluster.sql("SELECT COALESCE(sum(losses), 0) FROM tasks"), "0", "an outage is nobody's death");
     assert!(workers.iter_mut().all(|worker| worker.runs()), "workers outlive the outage");
+}
+
+#[test]
+fn runs_that_cannot_be_read_hold_up_no_other() {
+    let stage = Stage::set(Size::Small, Setup::default(), 50);
+    for broken in ["broken-1", "broken-2", "broken-3"] {
+        let _ = stage.cluster.run(&Size::Small.submit(&["--run-id", broken, "--detach"])).expect_code(3);
+    }
+    for damage in [
+        "DELETE FROM run_counters WHERE run_no = (SELECT run_no FROM runs WHERE run_id = 'broken-1')",
+        "UPDATE runs SET spec = '{}' WHERE run_id = 'broken-2'",
+        "UPDATE runs SET run_id = '../../broken' WHERE run_id = 'broken-3'",
+    ] {
+        let _ = stage.cluster.sql(damage);
+    }
+    let (mut leader, _workers) = stage.people(2);
+    let client = stage.submit(&[]);
+    let _ = leader.wait_for_line("is left out", PATIENCE);
+    stage.check(client, 0);
+    let listed = stage.cluster.run(&["list", "--json"]).expect_code(0);
+    let rows = listed.json();
+    let ids: Vec<&str> = rows.as_array().into_iter().flatten().filter_map(|row| row["id"].as_str()).collect();
+    assert_eq!(ids, [RUN], "{}", listed.stderr);
+    for said in ["run broken-1 has no counters", "the spec of run broken-2", "'../../broken' is no id of a run"] {
+        assert!(listed.stderr.contains(said), "{said}: {}", listed.stderr);
+    }
+    let status = stage.cluster.run(&["status"]).expect_code(0);
+    assert!(status.stdout.contains("run broken-1 has no counters"), "{}", status.stdout);
 }

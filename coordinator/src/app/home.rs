@@ -1,0 +1,93 @@
+//! Whether the home that verbs act on is this user's own. The usual one, `.bench`, is a part of the current folder, and folders come
+//! from everywhere: a store that was not made here says what is asked, what runs and what may be spent only after a word.
+
+use bench_settings::{Origin, homes};
+
+use super::App;
+use crate::{
+    cli::{SystemsVerb, Verb},
+    exit::CliError,
+    out,
+};
+
+/// Whether a verb runs, spends or removes by what a store or a home says.
+pub(crate) fn acts(verb: &Verb) -> bool {
+    match verb {
+        Verb::Submit(args) => !args.dry_run,
+        Verb::Resume(_) | Verb::Retry(_) | Verb::Gc(_) | Verb::Systems(SystemsVerb::Check { .. }) => true,
+        _ => false,
+    }
+}
+
+impl App {
+    /// Whether home and store lie in the current folder because nobody said otherwise: a flag or a variable is a person's word.
+    fn follows_the_folder(&self) -> bool {
+        let unsaid = |key: &str| {
+            self.settings.entry(key).is_none_or(|entry| !matches!(entry.origin, Origin::Env(_) | Origin::Flag(_)))
+        };
+        self.settings.home.is_relative() && unsaid("home") && unsaid("store.url") && self.store_is_in_home()
+    }
+
+    fn store_is_in_home(&self) -> bool {
+        self.store_file().is_some_and(|file| file == homes::store_in(&self.settings.home))
+    }
+
+    /// Whether a home of the current folder, and what it holds, came from elsewhere.
+    pub(crate) fn home_is_strange(&self) -> bool {
+        self.follows_the_folder() && homes::is_strange(&self.settings.home)
+    }
+
+    /// Refuses to act on a home that came with the current folder.
+    ///
+    /// # Errors
+    /// Exit 2 with what to look at, and the word.
+    pub(crate) fn check_home(&self) -> Result<(), CliError> {
+        if !self.home_is_strange() {
+            return Ok(());
+        }
+        let home = self.settings.home.display();
+        Err(CliError::usage(format!(
+            "{home} of this folder was not made here: who made it decides what its runs ask, start and spend. `bench-coord list` \
+             shows them; then `bench-coord config trust` takes it as your own, and BENCH_HOME={home} uses it this once"
+        )))
+    }
+
+    /// Notes that a home in the current folder is this user's, before anything is in it.
+    pub(crate) fn begin_home(&self, with_store: bool) {
+        let home = &self.settings.home;
+        let elsewhere = home.is_absolute() || (with_store && !self.store_is_in_home());
+        // what is in it already is not made one's own by what is added
+        let begun = if with_store {
+            homes::store_in(home).symlink_metadata().is_ok() || homes::is_strange(home)
+        } else {
+            homes::holds_something(home)
+        };
+        if elsewhere || begun {
+            return;
+        }
+        // what cannot be made is said by who needs it
+        if let Err(error) = homes::note(home, with_store)
+            && home.exists()
+            && self.follows_the_folder()
+        {
+            out::note(&format!(
+                "that {0} is yours cannot be noted: {error}; verbs that go on with its runs will ask for BENCH_HOME={0}",
+                home.display()
+            ));
+        }
+    }
+
+    /// Takes the home of the current folder as this user's, as it is now.
+    ///
+    /// # Errors
+    /// Exit 2 when that cannot be noted.
+    pub(crate) fn trust_home(&self) -> Result<(), CliError> {
+        let home = &self.settings.home;
+        homes::note(home, false).map_err(|error| {
+            CliError::usage(format!(
+                "that {0} is yours cannot be noted: {error}; BENCH_HOME={0} says it",
+                home.display()
+            ))
+        })
+    }
+}
