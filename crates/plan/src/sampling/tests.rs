@@ -127,7 +127,7 @@ fn astrocyte_takes_the_first_of_each_cell_in_file_order() {
 #[test]
 fn per_bank_counts_are_those_of_the_reference_harness() {
     for (per_bank, total) in [(1, 49), (5, 53), (10, 102), (20, 200), (50, 492)] {
-        for sampler in Sampler::ALL {
+        for sampler in Sampler::ALL.into_iter().filter(|sampler| !sampler.is_of_totals()) {
             let request = SampleRequest { per_bank: Some(per_bank), sampler, ..SampleRequest::default() };
             let sample = sample(locomo_shape(), request).expect("a valid request");
             assert_eq!((sample.spec.n, sample.spec.preset.as_str()), (total, "custom"), "--per-bank {per_bank}");
