@@ -6,10 +6,10 @@
 //! | module | question |
 //! |---|---|
 //! | this one | what is the run's spec? |
-//! | [`dataset`](self::dataset) | which questions of which dataset? |
+//! | [`dataset`] | which questions of which dataset? |
 //! | [`mirror`] | from where does a dataset come that is not here? |
-//! | [`models`](self::models) | which models, with what parameters and prices? |
-//! | [`limits`](self::limits) | how much may it use? |
+//! | [`models`] | which models, with what parameters and prices? |
+//! | [`limits`](mod@limits) | how much may it use? |
 //! | [`self_check`] | do its graders grade right? |
 //! | [`planner`] | how does the plan get into the store, ahead of the workers? |
 

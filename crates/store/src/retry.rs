@@ -1,6 +1,6 @@
 //! Waiting for a store that is away: every call of the store may be made again, so whoever needs its answer repeats it.
 //!
-//! Which errors pass, the errors know ([`StoreError::is_transient`]); that the store is away, and that it is back, is said once for
+//! Which errors pass, the errors know ([`crate::StoreError::is_transient`]); that the store is away, and that it is back, is said once for
 //! the whole process ([`outage::STORE`]).
 
 use std::{
