@@ -44,7 +44,8 @@ const MOST_SPECIMENS: usize = 1_000;
 pub(super) struct Specimen {
     /// Its fields.
     pub(super) fields: Map<String, Value>,
-    /// Whether it names a question or is graded; whether it lies in a list and holds none; how many single values it has.
+    /// Whether it lies in a list and holds none; whether it names a question or is graded; how many single values it has. A part of
+    /// a record may be graded, and says less than the record.
     likeness: (bool, bool, usize),
     looked_at: usize,
 }
@@ -62,7 +63,7 @@ impl Specimen {
         }
         let single_of = |value: &Map<String, Value>| value.values().filter(|value| is_single(value)).count();
         let singles = single_of(object) + object.values().filter_map(Value::as_object).map(single_of).sum::<usize>();
-        let likeness = (is_half, is_listed && !holds_lists(object), singles);
+        let likeness = (is_listed && !holds_lists(object), is_half, singles);
         if singles == 0 || likeness <= self.likeness {
             return;
         }

@@ -3,7 +3,7 @@
 //! lists; with two it lets whatever is somewhere in both outrank the best of one, and on LoCoMo, a hundred hits
 //! deep, falls behind bm25 alone (docs/SYSTEMS.md has the figures), so c is 10 here.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bench_proto::{
@@ -72,7 +72,7 @@ impl Search for Hybrid {
         Ok(words.max(vectors))
     }
 
-    async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<(), Failure> {
+    async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<Duration, Failure> {
         self.vectors.ahead(entries, step).await
     }
 }

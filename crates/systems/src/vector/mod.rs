@@ -9,7 +9,10 @@ mod hybrid;
 mod index;
 pub mod requests;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use bench_proto::{
@@ -216,7 +219,8 @@ impl Search for VectorSearch {
         self.index_of(bank, content, query).await.map(|(_, prepared)| prepared)
     }
 
-    async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<(), Failure> {
+    async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<Duration, Failure> {
+        let begun = Instant::now();
         let embed = self.embed(step)?;
         let texts: Vec<Vec<String>> =
             requests::of_entries(entries, &self.text_prefix).into_iter().map(|request| request.texts).collect();
@@ -226,7 +230,8 @@ impl Search for VectorSearch {
             .collect::<Vec<_>>()
             .await
             .into_iter()
-            .collect()
+            .collect::<Result<(), _>>()?;
+        Ok(begun.elapsed())
     }
 }
 
