@@ -139,7 +139,12 @@ impl<'a> RunStatus<'a> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot { latency_probe: self.probing, ..ProgressMeter::default().look(self.run) }
+        let mut snapshot = Snapshot { latency_probe: self.probing, ..ProgressMeter::default().look(self.run) };
+        if !matches!(self.standing, Standing::Running { .. }) {
+            // nobody works on it: what it once did a second says nothing about when it ends
+            (snapshot.per_second, snapshot.eta_seconds) = (0.0, None);
+        }
+        snapshot
     }
 
     fn text(&self) -> String {

@@ -20,7 +20,7 @@ use crate::{
     out,
     planning::planner::{Ahead, Planner},
     runs::ending::RunEnd,
-    standing::domains::planner_domain,
+    standing::{domains::planner_domain, row_of},
 };
 
 /// How often the run's row is looked at.
@@ -130,17 +130,7 @@ pub(crate) async fn follow(
                 planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
             }
         }
-        let row = match store.run(run.run_no).await {
-            Ok(row) => {
-                waiting = None;
-                row
-            }
-            Err(error) if error.is_transient() => {
-                outage::STORE.met(&mut waiting, &error);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let Some(row) = row_of(store, run.run_no, &mut waiting).await? else { continue };
         if let Some(end) = RunEnd::of_row(&row) {
             return Ok(end);
         }

@@ -10,7 +10,7 @@ use bench_proto::{
 use bench_queue::Queue;
 use bench_settings::signals::Interrupts;
 use bench_store::{RunRow, RunState, Store};
-use bench_telemetry::{outage, process, process_span};
+use bench_telemetry::{process, process_span};
 use bench_worker::{
     engine::{Worker, WorkerConfig},
     environment::WorkerEnvironment,
@@ -28,6 +28,7 @@ use crate::{
         domains::{LOCAL_DOMAIN, session_domain},
         latency::{self, all_ended},
         lock::OwnerLock,
+        row_of,
     },
 };
 
@@ -170,17 +171,7 @@ impl LocalRun {
                     run.run_id
                 )));
             }
-            let row = match self.store.run(run_no).await {
-                Ok(row) => {
-                    waiting = None;
-                    row
-                }
-                Err(error) if error.is_transient() => {
-                    outage::STORE.met(&mut waiting, &error);
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
+            let Some(row) = row_of(self.store.as_ref(), run_no, &mut waiting).await? else { continue };
             if let Some(end) = RunEnd::of_row(&row) {
                 return Ok(end);
             }

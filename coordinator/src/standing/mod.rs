@@ -22,8 +22,12 @@ pub(crate) mod waiting;
 
 use std::path::Path;
 
-use bench_proto::{CLUSTER_DOMAIN, ids::RunId};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{RunId, RunNo},
+};
 use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Store};
+use bench_telemetry::outage::{self, Waiting};
 
 use self::lock::OwnerLock;
 use crate::exit::CliError;
@@ -35,6 +39,29 @@ pub(crate) fn current_user() -> String {
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
         .unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// A run's row for one who looks again and again: `None` while the store is away, which is said once. `waiting` is kept from look to
+/// look.
+///
+/// # Errors
+/// What no further look helps against.
+pub(crate) async fn row_of(
+    store: &dyn Store,
+    run: RunNo,
+    waiting: &mut Option<Waiting>,
+) -> Result<Option<RunRow>, CliError> {
+    match store.run(run).await {
+        Ok(row) => {
+            *waiting = None;
+            Ok(Some(row))
+        }
+        Err(error) if error.is_transient() => {
+            outage::STORE.met(waiting, &error);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The run behind an id, a unique prefix, or `latest`.

@@ -23,8 +23,8 @@ use tantivy::{
 };
 
 use crate::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, RecallQuery, SystemSettings, documents,
-    from_items::{FromItems, Search},
+    BuildContext, BuildError, Capabilities, MemorySystem, Prepared, SystemSettings, documents,
+    from_items::{FromItems, Lookup, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::{Setting, number},
 };
@@ -81,15 +81,10 @@ impl Bm25 {
         Ok(Self { k1, b, settings_key, analyzer: analyzer(), cache: context.index_cache.clone() })
     }
 
-    async fn index_of(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<(Arc<Bm25Index>, Prepared), Failure> {
-        let key = IndexKey::new("bm25", bank, content, query, &self.settings_key);
+    async fn index_of(&self, lookup: Lookup<'_>) -> Result<(Arc<Bm25Index>, Prepared), Failure> {
+        let key = IndexKey::new("bm25", lookup.bank, lookup.content, lookup.query, &self.settings_key);
         let (k1, b, visible_entries) = (self.k1, self.b, key.visible_entries);
-        let content = content.clone();
+        let content = Arc::clone(lookup.content);
         let build = move || Bm25Index::build(&content, visible_entries, k1, b).map_err(failure);
         self.cache.find_or_build(&key, build).await
     }
@@ -97,23 +92,13 @@ impl Bm25 {
 
 #[async_trait]
 impl Search for Bm25 {
-    async fn search(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
-        let (index, _) = self.index_of(bank, content, query).await?;
-        index.search(&words(&mut self.analyzer.clone(), query.text), query.k as usize).map_err(failure)
+    async fn search(&self, lookup: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
+        let (index, _) = self.index_of(lookup).await?;
+        index.search(&words(&mut self.analyzer.clone(), lookup.query.text), lookup.query.k as usize).map_err(failure)
     }
 
-    async fn index(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Prepared, Failure> {
-        self.index_of(bank, content, query).await.map(|(_, prepared)| prepared)
+    async fn index(&self, lookup: Lookup<'_>) -> Result<Prepared, Failure> {
+        self.index_of(lookup).await.map(|(_, prepared)| prepared)
     }
 }
 

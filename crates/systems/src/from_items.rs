@@ -16,24 +16,34 @@ use crate::{
     documents::{self, Document},
 };
 
+/// A search of a bank, with the content that makes up the bank.
+#[derive(Clone, Copy)]
+pub(crate) struct Lookup<'a> {
+    pub(crate) bank: &'a BankRef,
+    pub(crate) content: &'a Arc<BankContent>,
+    pub(crate) query: &'a RecallQuery<'a>,
+}
+
+impl<'a> Lookup<'a> {
+    /// # Errors
+    /// A bank without content, which is a mistake of whoever runs the system.
+    fn new(bank: &'a BankRef, query: &'a RecallQuery<'a>) -> Result<Self, Failure> {
+        let content = bank.content.as_ref().ok_or_else(|| {
+            let message = format!("the content of bank {} was not handed to its system", bank.bank_id);
+            Failure::permanent("bank_content_missing", message)
+        })?;
+        Ok(Self { bank, content, query })
+    }
+}
+
 /// How such a system searches: the only thing in which they differ.
 #[async_trait]
 pub(crate) trait Search: Send + Sync {
     /// Hits for the query, best first.
-    async fn search(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure>;
+    async fn search(&self, lookup: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure>;
 
     /// Builds the index of what the query may see, unless it is there.
-    async fn index(
-        &self,
-        _bank: &BankRef,
-        _content: &Arc<BankContent>,
-        _query: &RecallQuery<'_>,
-    ) -> Result<Prepared, Failure> {
+    async fn index(&self, _lookup: Lookup<'_>) -> Result<Prepared, Failure> {
         Ok(Prepared::Ready)
     }
 
@@ -57,12 +67,7 @@ pub(crate) trait Pick: Send + Sync {
 
 #[async_trait]
 impl<P: Pick> Search for P {
-    async fn search(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
+    async fn search(&self, Lookup { bank, content, query }: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
         let picked = self.pick(bank, documents::visible(content, query.visible_entries), query)?;
         Ok(picked.into_iter().map(|document| document.hit(None)).collect())
     }
@@ -79,13 +84,6 @@ impl<S: Search + 'static> FromItems<S> {
     pub(crate) fn system(capabilities: Capabilities, search: S) -> Arc<dyn MemorySystem> {
         Arc::new(Self { capabilities, search })
     }
-}
-
-fn content_of(bank: &BankRef) -> Result<&Arc<BankContent>, Failure> {
-    bank.content.as_ref().ok_or_else(|| {
-        let message = format!("the content of bank {} was not handed to its system", bank.bank_id);
-        Failure::permanent("bank_content_missing", message)
-    })
 }
 
 #[async_trait]
@@ -116,13 +114,13 @@ impl<S: Search> MemorySystem for FromItems<S> {
 
     async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
         match query {
-            Some(query) => self.search.index(bank, content_of(bank)?, query).await,
+            Some(query) => self.search.index(Lookup::new(bank, query)?).await,
             None => Ok(Prepared::Ready),
         }
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
-        let hits = self.search.search(bank, content_of(bank)?, query).await?;
+        let hits = self.search.search(Lookup::new(bank, query)?).await?;
         let effective_k = if self.capabilities.ignores_k { hits.len() as u32 } else { query.k };
         Ok(Recall { hits, effective_k, usage: Usage::default() })
     }

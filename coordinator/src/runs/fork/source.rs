@@ -11,7 +11,7 @@ use bench_worker::banks::BankData;
 
 use super::TEXTS_AT_ONCE;
 use crate::{
-    cli::{ForkFrom, SubmitArgs},
+    cli::{ForkFrom, SampleArgs, SubmitArgs},
     exit::CliError,
 };
 
@@ -99,22 +99,40 @@ async fn check_stored(store: &dyn Store, source: &RunRow, needed: StepNo, done: 
 /// Exit 2 with the flag.
 pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -> Result<(), CliError> {
     let other = |given: &Option<String>, own: &str| given.as_ref().is_some_and(|given| given != own);
-    let sample = &args.sample;
+    // every flag is named: a new one does not compile before it is decided here
+    let SampleArgs {
+        dataset,
+        preset,
+        sampler,
+        seed,
+        limit,
+        sample,
+        sample_total,
+        per_bank,
+        max_banks,
+        max_sessions,
+        category,
+        exclude_category,
+        question_id,
+        dataset_path,
+        allow_modified_dataset,
+    } = &args.sample;
     let what = [
-        ("--dataset", other(&sample.dataset, &source.dataset.name)),
-        ("--preset", other(&sample.preset, &source.sample.preset)),
-        ("--sampler", other(&sample.sampler, &source.sample.sampler)),
-        ("--seed", sample.seed.is_some() && sample.seed != source.sample.seed),
-        ("--limit", sample.limit.is_some()),
-        ("--sample", sample.sample.is_some()),
-        ("--per-bank", sample.per_bank.is_some()),
-        ("--max-banks", sample.max_banks.is_some()),
-        ("--max-sessions", sample.max_sessions.is_some()),
-        ("--category", !sample.category.is_empty()),
-        ("--exclude-category", !sample.exclude_category.is_empty()),
-        ("--question-id", !sample.question_id.is_empty()),
-        ("--dataset-path", sample.dataset_path.is_some()),
-        ("--allow-modified-dataset", sample.allow_modified_dataset),
+        ("--dataset", other(dataset, &source.dataset.name)),
+        ("--preset", other(preset, &source.sample.preset)),
+        ("--sampler", other(sampler, &source.sample.sampler)),
+        ("--seed", seed.is_some() && *seed != source.sample.seed),
+        ("--limit", limit.is_some()),
+        ("--sample", sample.is_some()),
+        ("--sample-total", sample_total.is_some()),
+        ("--per-bank", per_bank.is_some()),
+        ("--max-banks", max_banks.is_some()),
+        ("--max-sessions", max_sessions.is_some()),
+        ("--category", !category.is_empty()),
+        ("--exclude-category", !exclude_category.is_empty()),
+        ("--question-id", !question_id.is_empty()),
+        ("--dataset-path", dataset_path.is_some()),
+        ("--allow-modified-dataset", *allow_modified_dataset),
         ("--system", other(&args.system, &source.system.name)),
         ("--mode", args.mode.is_some()),
         ("--controls", args.controls),

@@ -223,6 +223,7 @@ fn a_fork_that_cannot_be_is_refused_before_anything_is_started() {
         ("--dataset", "locomo"),
         ("--preset", "full"),
         ("--limit", "3"),
+        ("--sample-total", "3"),
         ("--category", "temporal"),
         ("--question-id", "x"),
         ("--system", "vector"),

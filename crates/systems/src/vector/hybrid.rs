@@ -6,16 +6,12 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use bench_proto::{
-    dataset::{BankContent, StreamEntry},
-    failure::Failure,
-    step::RetrievedHit,
-};
+use bench_proto::{dataset::StreamEntry, failure::Failure, step::RetrievedHit};
 
 use super::{ACCOUNT, FOLDER, MODEL, QUERY_PREFIX, TEXT_PREFIX, VectorSearch};
 use crate::{
-    BankRef, BuildContext, BuildError, MemorySystem, Prepared, RecallQuery, Setting, StepContext, SystemSettings, bm25,
-    from_items::{FromItems, Search},
+    BuildContext, BuildError, MemorySystem, Prepared, RecallQuery, Setting, StepContext, SystemSettings, bm25,
+    from_items::{FromItems, Lookup, Search},
     settings::number,
 };
 
@@ -48,27 +44,16 @@ pub(crate) fn build_hybrid(
 
 #[async_trait]
 impl Search for Hybrid {
-    async fn search(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
+    async fn search(&self, lookup: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
         // the same depth for every k up to it, so that a smaller k is a prefix of a larger one
-        let deep = RecallQuery { k: self.depth.max(query.k), ..query.clone() };
-        let (words, vectors) =
-            futures::try_join!(self.words.search(bank, content, &deep), self.vectors.search(bank, content, &deep))?;
-        Ok(fuse([words, vectors], self.rrf_k, query.k as usize))
+        let deep = RecallQuery { k: self.depth.max(lookup.query.k), ..lookup.query.clone() };
+        let deep = Lookup { query: &deep, ..lookup };
+        let (words, vectors) = futures::try_join!(self.words.search(deep), self.vectors.search(deep))?;
+        Ok(fuse([words, vectors], self.rrf_k, lookup.query.k as usize))
     }
 
-    async fn index(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Prepared, Failure> {
-        let (words, vectors) =
-            futures::try_join!(self.words.index(bank, content, query), self.vectors.index(bank, content, query))?;
+    async fn index(&self, lookup: Lookup<'_>) -> Result<Prepared, Failure> {
+        let (words, vectors) = futures::try_join!(self.words.index(lookup), self.vectors.index(lookup))?;
         Ok(words.max(vectors))
     }
 

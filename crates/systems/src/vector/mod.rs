@@ -15,19 +15,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_proto::{
-    dataset::{BankContent, StreamEntry},
-    failure::Failure,
-    step::RetrievedHit,
-};
+use bench_proto::{dataset::StreamEntry, failure::Failure, step::RetrievedHit};
 use futures::StreamExt;
 
 pub use self::index::{Vectors, nearest};
 use crate::{
-    BankRef, BuildContext, BuildError, Capabilities, Embeddings, MemorySystem, Prepared, RecallQuery, Setting,
-    StepContext, SystemSettings, documents,
+    BuildContext, BuildError, Capabilities, Embeddings, MemorySystem, Prepared, Setting, StepContext, SystemSettings,
+    documents,
     embed::{Embed, EmbeddingModel, HashEmbeddings, NoEmbeddings},
-    from_items::{FromItems, Search},
+    from_items::{FromItems, Lookup, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::text,
 };
@@ -104,14 +100,10 @@ impl VectorSearch {
         })
     }
 
-    async fn index_of(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
-        let key = IndexKey::new("vector", bank, content, query, &self.settings_key);
-        let (content, embed, model) = (content.clone(), Arc::clone(self.embed(query.step)?), self.model.clone());
+    async fn index_of(&self, lookup: Lookup<'_>) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
+        let key = IndexKey::new("vector", lookup.bank, lookup.content, lookup.query, &self.settings_key);
+        let (content, model) = (Arc::clone(lookup.content), self.model.clone());
+        let embed = Arc::clone(self.embed(lookup.query.step)?);
         let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
         let runtime = tokio::runtime::Handle::current();
         let build = move || {
@@ -188,13 +180,9 @@ pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result
 
 #[async_trait]
 impl Search for VectorSearch {
-    async fn search(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Vec<RetrievedHit>, Failure> {
-        let (index, _) = self.index_of(bank, content, query).await?;
+    async fn search(&self, lookup: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
+        let (index, _) = self.index_of(lookup).await?;
+        let query = lookup.query;
         if index.hits.is_empty() || query.k == 0 {
             return Ok(Vec::new());
         }
@@ -210,13 +198,8 @@ impl Search for VectorSearch {
         Ok(found.into_iter().map(hit).collect())
     }
 
-    async fn index(
-        &self,
-        bank: &BankRef,
-        content: &Arc<BankContent>,
-        query: &RecallQuery<'_>,
-    ) -> Result<Prepared, Failure> {
-        self.index_of(bank, content, query).await.map(|(_, prepared)| prepared)
+    async fn index(&self, lookup: Lookup<'_>) -> Result<Prepared, Failure> {
+        self.index_of(lookup).await.map(|(_, prepared)| prepared)
     }
 
     async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<Duration, Failure> {
